@@ -1,4 +1,4 @@
-"""Servers that speak as the real providers do, on one's own machine: for programs' tests and for demonstrations.
+"""Local servers that imitate the real providers: for the tests of programs and for demonstrations.
 
     with simulate("anthropic", turns=[Turn(reasoning="27 * 43 …", text="1161")]) as provider:
         ...  # point a client at provider.base_url, then look at provider.requests

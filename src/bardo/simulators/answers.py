@@ -1,4 +1,4 @@
-"""The default script: a sensible, deterministic turn for any question.
+"""The default script: a deterministic turn for any question.
 
 Sums are worked out step by step, offered tools are called with arguments that follow their schema, a tool's result
 is reported, an asked-for JSON Schema is filled, and every other question is given back.
@@ -24,15 +24,15 @@ _OPERATORS: dict[str, tuple[str, Callable[[int, int], int]]] = {
 
 
 def answer(conversation: Conversation) -> Turn:
-    """Give the turn for a question nobody scripted."""
+    """Return a turn for a question without a script."""
     if conversation.tool_results:
         return _report(conversation)
     if conversation.tools:
-        return _call(conversation)
+        return _call_tool(conversation)
     if conversation.schema is not None:
         return _fill(conversation)
     found = _SUM.search(conversation.question)
-    return _calculate(int(found[1]), found[2], int(found[3])) if found else _give_back(conversation)
+    return _calculate(int(found[1]), found[2], int(found[3])) if found else _echo(conversation)
 
 
 def _report(conversation: Conversation) -> Turn:
@@ -43,8 +43,8 @@ def _report(conversation: Conversation) -> Turn:
     )
 
 
-def _call(conversation: Conversation) -> Turn:
-    tool = _fitting(conversation)
+def _call_tool(conversation: Conversation) -> Turn:
+    tool = _best_tool(conversation)
     arguments = instance_of(tool.schema, conversation.question)
     shown = arguments if isinstance(arguments, dict) else {}
     return Turn(
@@ -53,8 +53,8 @@ def _call(conversation: Conversation) -> Turn:
     )
 
 
-def _fitting(conversation: Conversation) -> Tool:
-    """Choose the tool asked for by name, else the one that shares most words with the question."""
+def _best_tool(conversation: Conversation) -> Tool:
+    """Return the tool that the request forces by name, else the one that shares most words with the question."""
     words = set(re.findall(r"[a-z]{3,}", conversation.question.lower()))
 
     def fit(tool: Tool) -> tuple[bool, int]:
@@ -86,7 +86,7 @@ def _calculate(left: int, sign: str, right: int) -> Turn:
     return Turn(reasoning="\n".join([*steps, f"So the answer is {result}."]), text=str(result))
 
 
-def _give_back(conversation: Conversation) -> Turn:
+def _echo(conversation: Conversation) -> Turn:
     question = conversation.question.strip() or "nothing"
     return Turn(
         reasoning=f"The user says: {question}\nNo tool is offered, so a short and direct answer is best.",

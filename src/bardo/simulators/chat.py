@@ -1,7 +1,7 @@
-"""The OpenAI Chat Completions dialect, as its many speakers write it.
+"""The OpenAI Chat Completions dialect and its variants.
 
-A speaker is a class in `providers/` that overrides the few methods where its replies differ: the envelope, the place
-of reasoning, the place of usage, the shape of tool calls, the words of its errors.
+A provider is a class in `providers/` that overrides the few methods where its replies differ: the envelope, the place
+of reasoning, the place of usage, the shape of tool calls, the error messages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class Chat(Provider):
-    """The common ground of all speakers."""
+    """The base class of all providers that speak Chat Completions."""
 
     dialect: ClassVar[str] = "openai_chat"
     reasoning_field: ClassVar[str | None] = "reasoning_content"
@@ -36,29 +36,29 @@ class Chat(Provider):
     embeds: ClassVar[Literal["no", "any", "strict"]] = "no"
     """Whether the server makes vectors of texts too, with any fields in a request for them or only with those it knows."""
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return path == "/chat/completions"
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         if path != "/embeddings" or self.embeds == "no" or incoming.method != "POST":
             return None
         return openai_embeddings.embeddings(incoming, strict=self.embeds == "strict")
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return chat_request.read(incoming, checks_tool_messages=self.checks_tool_messages)
 
-    def whole(self, exchange: Exchange) -> Reply:
-        return whole(self.written(self.completion(exchange)))
+    def encode_reply(self, exchange: Exchange) -> Reply:
+        return whole(self.encode_json(self.completion(exchange)))
 
-    def written(self, value: Fields) -> bytes:
-        """Write a whole reply's JSON."""
+    def encode_json(self, value: Fields) -> bytes:
+        """Encode the JSON of a whole reply."""
         return compact(value)
 
-    def stream(self, exchange: Exchange) -> Reply:
+    def encode_stream(self, exchange: Exchange) -> Reply:
         return streamed(self.frames(exchange))
 
     def frames(self, exchange: Exchange) -> Iterator[bytes]:
-        """Give the bytes of each event."""
+        """Yield the bytes of each event."""
         for chunk in self.chunks(exchange):
             yield data_event(chunk)
         if self.ends_with_done:
@@ -67,7 +67,7 @@ class Chat(Provider):
     # What a reply holds.
 
     def envelope(self, exchange: Exchange, kind: str) -> Fields:
-        """Give what stands around the choices; `kind` is the object's name."""
+        """Return the fields around the choices; `kind` is the value of `object`."""
         return {
             "id": self.reply_id(exchange),
             "object": kind,
@@ -76,11 +76,11 @@ class Chat(Provider):
         }
 
     def reply_id(self, exchange: Exchange) -> str:
-        """Give the id of the reply."""
+        """Return the id of the reply."""
         return f"chatcmpl-{exchange.token('reply', 29)}"
 
     def completion(self, exchange: Exchange) -> Fields:
-        """Give a whole reply."""
+        """Return a whole reply."""
         return {
             **self.envelope(exchange, "chat.completion"),
             "choices": [self.whole_choice(exchange)],
@@ -88,41 +88,41 @@ class Chat(Provider):
         }
 
     def whole_choice(self, exchange: Exchange) -> Fields:
-        """Give the only choice of a whole reply."""
+        """Return the only choice of a whole reply."""
         return {"index": 0, "message": self.message(exchange), "finish_reason": self.finish(exchange)}
 
     def message(self, exchange: Exchange) -> Fields:
-        """Give the message of a whole reply."""
+        """Return the message of a whole reply."""
         turn = exchange.turn
         message: Fields = {"role": "assistant", "content": self.whole_content(exchange)}
         if self.reasoning_field and turn.reasoning:
             message[self.reasoning_field] = turn.reasoning
         if turn.tool_calls:
-            message["tool_calls"] = [self.tool_call(exchange, place, call) for place, call in exchange.calls()]
+            message["tool_calls"] = [self.tool_call(exchange, index, call) for index, call in exchange.calls()]
         return message
 
     def whole_content(self, exchange: Exchange) -> object:
-        """Give the message's content."""
+        """Return the message's content."""
         return exchange.turn.text
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
-        """Give one whole tool call."""
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
+        """Return one whole tool call."""
         return {
-            "id": self.call_id(exchange, place, call),
+            "id": self.call_id(exchange, index, call),
             "type": "function",
             "function": {"name": call.name, "arguments": call.arguments_text},
         }
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        """Give the id of a tool call."""
-        return call.id or f"call_{exchange.token(f'call{place}', 24)}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        """Return the id of a tool call."""
+        return call.id or f"call_{exchange.token(f'call{index}', 24)}"
 
     def finish(self, exchange: Exchange) -> str:
-        """Give the word for why the reply ended."""
+        """Return the provider's finish reason."""
         return exchange.turn.ending
 
     def usage(self, exchange: Exchange) -> Fields:
-        """Give the token counts: reasoning inside the completion, cached tokens inside the prompt."""
+        """Return the token counts: reasoning inside the completion, cached tokens inside the prompt."""
         usage = exchange.usage
         return {
             "prompt_tokens": usage.input_tokens,
@@ -135,51 +135,51 @@ class Chat(Provider):
     # What a stream holds.
 
     def chunks(self, exchange: Exchange) -> Iterator[Fields]:
-        """Give the chunks of a stream."""
+        """Yield the chunks of a stream."""
         for delta in self.deltas(exchange):
             yield self.chunk(exchange, [self.choice(delta, None)])
-        yield from self.closing(exchange)
+        yield from self.closing_chunks(exchange)
 
     def deltas(self, exchange: Exchange) -> Iterator[Fields]:
-        """Give what each chunk adds, up to the one with the finish reason."""
-        yield from self.opening(exchange)
+        """Yield what each chunk adds, up to the one with the finish reason."""
+        yield from self.opening_deltas(exchange)
         for piece in exchange.pieces(exchange.turn.reasoning):
             yield self.reasoning_delta(piece)
         for piece in exchange.pieces(exchange.turn.text):
             yield self.content_delta(piece)
-        for place, call in exchange.calls():
-            yield from self.call_deltas(exchange, place, call)
+        for index, call in exchange.calls():
+            yield from self.call_deltas(exchange, index, call)
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
-        """Give the deltas before anything is said."""
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
+        """Yield the deltas before any text."""
         yield {"role": "assistant", "content": ""}
 
     def reasoning_delta(self, piece: str) -> Fields:
-        """Give the delta of some reasoning."""
+        """Return the delta of some reasoning."""
         return {self.reasoning_field or "reasoning_content": piece}
 
     def content_delta(self, piece: str) -> Fields:
-        """Give the delta of some text."""
+        """Return the delta of some text."""
         return {"content": piece}
 
-    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
-        """Give the deltas of a tool call: its name, then its arguments in pieces."""
-        opened = {**self.tool_call(exchange, place, call), "function": {"name": call.name, "arguments": ""}}
-        yield {"tool_calls": [{"index": place, **opened}]}
+    def call_deltas(self, exchange: Exchange, index: int, call: ToolCall) -> Iterator[Fields]:
+        """Yield the deltas of a tool call: its name, then its arguments in pieces."""
+        opened = {**self.tool_call(exchange, index, call), "function": {"name": call.name, "arguments": ""}}
+        yield {"tool_calls": [{"index": index, **opened}]}
         for piece in exchange.pieces(call.arguments_text):
-            yield {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
-        """Give the only choice of a chunk."""
+        """Return the only choice of a chunk."""
         return {"index": 0, "delta": delta, "finish_reason": finish}
 
     def chunk(self, exchange: Exchange, choices: Sequence[Fields], usage: Fields | None = None) -> Fields:
-        """Give one chunk."""
+        """Return one chunk."""
         chunk = {**self.envelope(exchange, "chat.completion.chunk"), "choices": choices}
         return {**chunk, "usage": usage} if usage is not None else chunk
 
-    def closing(self, exchange: Exchange) -> Iterator[Fields]:
-        """Give the chunks with the finish reason and the usage."""
+    def closing_chunks(self, exchange: Exchange) -> Iterator[Fields]:
+        """Yield the chunks with the finish reason and the usage."""
         last = self.choice(self.last_delta(), self.finish(exchange))
         usage = self.usage(exchange) if self.usage_place == "finish" else None
         yield self.chunk(exchange, [last], usage)
@@ -187,16 +187,16 @@ class Chat(Provider):
             yield self.chunk(exchange, [], self.usage(exchange))
 
     def last_delta(self) -> Fields:
-        """Give the delta beside the finish reason."""
+        """Return the delta beside the finish reason."""
         return {}
 
-    # What is said when something is wrong.
+    # Errors.
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         return whole(compact(self.error_body(refusal)), status=refusal.status, content_type=JSON)
 
     def error_body(self, refusal: Refusal) -> Fields:
-        """Word a refusal as OpenAI does."""
+        """Encode a refusal as OpenAI does."""
         error: Fields = {
             "message": refusal.message,
             "type": chat_request.error_type(refusal),
@@ -208,7 +208,7 @@ class Chat(Provider):
     def error_events(self) -> Sequence[bytes]:
         return [data_event(self.error_body(Refusal("trouble", "The server had an error.", status=500)))]
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if path == "/models":
             return whole(compact({"object": "list", "data": [self.model_row(model) for model in models]}))
         model = path.removeprefix("/models/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.conversation import Conversation, closing_tool_results, function_tools
 from bardo.simulators.fields import Fields, at, fields, joined_text, rows, text
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.refusal import Refusal
@@ -17,7 +17,7 @@ _BAD_JSON = (
 
 
 def read(incoming: Incoming, *, checks_tool_messages: bool = False) -> Conversation:
-    """Read what the request says. Raises Refusal."""
+    """Decode the request. Raises Refusal."""
     body = json_body(incoming)
     model = required_text(body, "model", "you must provide a model parameter")
     messages = _messages(body)
@@ -27,17 +27,17 @@ def read(incoming: Incoming, *, checks_tool_messages: bool = False) -> Conversat
         model=model,
         question=next((joined_text(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), ""),
         rounds=sum(message.get("role") == "assistant" for message in messages),
-        tools=() if body.get("tool_choice") == "none" else _tools(body),
+        tools=() if body.get("tool_choice") == "none" else function_tools(body),
         forced_tool=text(at(body, "tool_choice.function.name")) or None,
-        tool_results=_tool_results(messages),
+        tool_results=closing_tool_results(messages),
         schema=fields(at(body, "response_format.json_schema.schema")) or None,
         streamed=body.get("stream") is True,
         characters=sum(len(joined_text(message.get("content"))) for message in messages),
     )
 
 
-def goes_on(body: Fields) -> bool:
-    """Whether the model shall go on with the answer that the last message begins. Raises Refusal where that makes no sense."""
+def continues_answer(body: Fields) -> bool:
+    """Whether the model continues the last assistant message (prefill). Raises Refusal where the request contradicts itself."""
     if body.get("continue_final_message") is not True:
         return False
     if body.get("add_generation_prompt") is True:
@@ -48,14 +48,14 @@ def goes_on(body: Fields) -> bool:
 
 
 def json_body(incoming: Incoming) -> Fields:
-    """Give the body, or refuse one that is not a JSON object."""
+    """Return the body, or refuse one that is not a JSON object."""
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", _BAD_JSON)
     return incoming.fields
 
 
 def required_text(body: Fields, name: str, message: str) -> str:
-    """Give a field that must hold some text, or refuse."""
+    """Return a field that must hold some text, or refuse."""
     value = text(body.get(name))
     if not value:
         raise Refusal("missing_field", message, parameter=name)
@@ -63,14 +63,14 @@ def required_text(body: Fields, name: str, message: str) -> str:
 
 
 def error_type(refusal: Refusal) -> str:
-    """Give OpenAI's type of an error."""
+    """Return OpenAI's type of an error."""
     if refusal.status == 429:
         return "rate_limit_error"
     return "server_error" if refusal.status >= 500 else "invalid_request_error"
 
 
 def error_code(refusal: Refusal) -> str | None:
-    """Give OpenAI's code of an error."""
+    """Return OpenAI's code of an error."""
     if refusal.status == 429:
         return "rate_limit_exceeded"
     if refusal.reason == "missing_field" and refusal.parameter != "model":
@@ -92,13 +92,13 @@ def _messages(body: Fields) -> list[Fields]:
     messages = rows(body.get("messages"))
     if not messages:
         raise Refusal("missing_field", "Missing required parameter: 'messages'.", parameter="messages")
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.get("role") not in _ROLES:
             supported = ", ".join(f"'{role}'" for role in _ROLES[:-1])
             raise Refusal(
                 "bad_value",
                 f"Invalid value: '{message.get('role')}'. Supported values are: {supported}, and '{_ROLES[-1]}'.",
-                parameter=f"messages[{place}].role",
+                parameter=f"messages[{index}].role",
             )
     return messages
 
@@ -106,7 +106,7 @@ def _messages(body: Fields) -> list[Fields]:
 def _check_tool_messages(messages: Sequence[Fields]) -> None:
     """Every tool result answers a call of the assistant message before it, and every call is answered."""
     open_calls: set[str] = set()
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.get("role") == "tool":
             call = text(message.get("tool_call_id"))
             if call not in open_calls:
@@ -114,18 +114,18 @@ def _check_tool_messages(messages: Sequence[Fields]) -> None:
                     "trouble",
                     "Invalid parameter: messages with role 'tool' must be a response to a preceeding message "
                     "with 'tool_calls'.",
-                    parameter=f"messages.[{place}].role",
+                    parameter=f"messages.[{index}].role",
                     status=400,
                 )
             open_calls.discard(call)
             continue
-        _check_answered(open_calls, place)
+        _check_answered(open_calls, index)
         open_calls = {text(call.get("id")) for call in rows(message.get("tool_calls"))}
     _check_answered(open_calls, len(messages))
 
 
 def developer_message(body: Fields) -> int | None:
-    """Give the place of the first message of the role `developer`, which many speakers do not have."""
+    """Return the place of the first message of the role `developer`, which many speakers do not have."""
     roles = [message.get("role") for message in rows(body.get("messages"))]
     return roles.index("developer") if "developer" in roles else None
 
@@ -143,39 +143,20 @@ def check_length(where: str, given: str, most: int) -> None:
 
 def check_call_ids(body: Fields, most: int) -> None:
     """Refuse an id of a call with more than `most` characters."""
-    for place, message in enumerate(rows(body.get("messages"))):
+    for index, message in enumerate(rows(body.get("messages"))):
         named = [
             (f"tool_calls[{at}].id", text(call.get("id"))) for at, call in enumerate(rows(message.get("tool_calls")))
         ]
         for field, given in (*named, ("tool_call_id", text(message.get("tool_call_id")))):
-            check_length(f"messages[{place}].{field}", given, most)
+            check_length(f"messages[{index}].{field}", given, most)
 
 
-def _check_answered(open_calls: set[str], place: int) -> None:
+def _check_answered(open_calls: set[str], index: int) -> None:
     if open_calls:
         raise Refusal(
             "trouble",
             "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
             f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(sorted(open_calls))}",
-            parameter=f"messages.[{place}].role",
+            parameter=f"messages.[{index}].role",
             status=400,
         )
-
-
-def _tools(body: Fields) -> tuple[Tool, ...]:
-    functions = [fields(tool.get("function")) for tool in rows(body.get("tools"))]
-    return tuple(
-        Tool(text(function.get("name")), text(function.get("description")), fields(function.get("parameters")))
-        for function in functions
-        if function
-    )
-
-
-def _tool_results(messages: Sequence[Fields]) -> tuple[str, ...]:
-    """Give the results that end the conversation."""
-    results: list[str] = []
-    for message in reversed(messages):
-        if message.get("role") != "tool":
-            break
-        results.append(joined_text(message.get("content")))
-    return tuple(reversed(results))

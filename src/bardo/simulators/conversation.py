@@ -1,10 +1,11 @@
-"""What every dialect's request says, whatever its wire form: the part a script looks at."""
+"""A request in a form that all dialects share: the part that a script reads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bardo.simulators.fields import Fields
+from bardo.simulators.fields import Fields, fields, joined_text, rows, text
 from bardo.simulators.turns import tokens_of
 
 
@@ -19,7 +20,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """One request, read.
+    """One decoded request.
 
     `question` is the last thing the user said, `rounds` the number of assistant messages the request holds,
     `tool_results` the results that came after the last of them, `schema` the JSON Schema the answer must follow,
@@ -39,7 +40,29 @@ class Conversation:
     characters: int = 0
 
     @property
-    def counted(self) -> int:
-        """How many tokens the request has, its tools included: what a count of tokens says."""
+    def token_count(self) -> int:
+        """The tokens of the request, its tools included."""
         tools = sum(len(tool.name) + len(tool.description) + len(repr(tool.schema)) for tool in self.tools)
         return max(1, tokens_of(self.characters + tools))
+
+
+def function_tools(body: Fields) -> tuple[Tool, ...]:
+    """Return the tools of a request that declares them as `{"function": {…}}`: Chat Completions, Cohere and Ollama do."""
+    functions = [fields(tool.get("function")) for tool in rows(body.get("tools"))]
+    return tuple(
+        Tool(text(function.get("name")), text(function.get("description")), fields(function.get("parameters")))
+        for function in functions
+        if function
+    )
+
+
+def closing_tool_results(
+    messages: Sequence[Fields], read_content: Callable[[object], str] = joined_text
+) -> tuple[str, ...]:
+    """Return the contents of the messages with the role `tool` that end a conversation, in order."""
+    results: list[str] = []
+    for message in reversed(messages):
+        if message.get("role") != "tool":
+            break
+        results.append(read_content(message.get("content")))
+    return tuple(reversed(results))

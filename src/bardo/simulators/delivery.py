@@ -1,4 +1,4 @@
-"""Turn a reply and a fault into what happens on the wire, step by step.
+"""Turn a reply and a fault into the actions on the connection.
 
 Pure: the socket loop (`wire.py`) performs the actions, so every fault can be read and tested without a socket.
 """
@@ -35,19 +35,19 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait, or until the client leaves."""
+    """Wait for so many seconds, or until the client disconnects."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitDisconnect:
-    """Say nothing more until the client leaves."""
+    """Send nothing more until the client disconnects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """Wait until the gate is open, or the client leaves."""
+    """Wait until the gate is open, or until the client disconnects."""
 
     gate: Gate
 
@@ -80,7 +80,7 @@ class ErrorForms:
 
 
 def deliver(reply: Reply, fault: Fault | None, troubles: ErrorForms, *, pace: float = 0.0) -> Iterator[Action]:
-    """Give the actions that send `reply` as `fault` has it; `pace` is the seconds between events of a good stream."""
+    """Return the actions that send `reply` as `fault` has it; `pace` is the seconds between events of a good stream."""
     if fault is None:
         return _good(reply, pace)
     match fault.kind:
@@ -112,12 +112,12 @@ def deliver(reply: Reply, fault: Fault | None, troubles: ErrorForms, *, pace: fl
             return _broken_off(reply, fault)
 
 
-def held(actions: Iterator[Action], gate: Gate) -> Iterator[Action]:
-    """Put a gate among the actions of a reply."""
+def wait_at_gate(actions: Iterator[Action], gate: Gate) -> Iterator[Action]:
+    """Insert a gate into the actions of a reply."""
     sent = 0
-    for place, action in enumerate(actions):
+    for index, action in enumerate(actions):
         streams = isinstance(action, Head) and action.length is None
-        if place == 0 and (gate.after == 0 or not streams):
+        if index == 0 and (gate.after == 0 or not streams):
             yield Await(gate)
         yield action
         sent += isinstance(action, Send)
@@ -179,7 +179,7 @@ def _malformed(reply: Reply, fault: Fault) -> Iterator[Action]:
 
 
 def _json_end(frame: bytes) -> int:
-    """Give where the frame's JSON ends, or 0 where it holds none (a comment, `[DONE]`)."""
+    """Return where the frame's JSON ends, or 0 where it holds none (a comment, `[DONE]`)."""
     return frame.rfind(b"}") + 1
 
 
@@ -190,7 +190,7 @@ def _error_event(reply: Reply, fault: Fault, troubles: ErrorForms) -> Iterator[A
 
 
 def _keep_alive(reply: Reply, fault: Fault, troubles: ErrorForms) -> Iterator[Action]:
-    """Send signs of life for ever after some events; before a whole reply they are blanks, which JSON allows."""
+    """Send keep-alives for ever after some events; before a whole reply they are blanks, which JSON allows."""
     yield _head(reply, None)
     for frame in reply.frames[: fault.after] if reply.streamed else ():
         yield Send(frame)

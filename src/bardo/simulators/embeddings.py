@@ -16,40 +16,40 @@ DIMENSIONS = 8
 
 
 def vector(text: str, dimensions: int = DIMENSIONS) -> list[float]:
-    """Give the vector of a text."""
+    """Return the vector of a text."""
     raw = hashlib.shake_128(text.encode()).digest(2 * dimensions)
-    numbers = [int.from_bytes(raw[place : place + 2], "big") / 32768 - 1 for place in range(0, len(raw), 2)]
+    numbers = [int.from_bytes(raw[index : index + 2], "big") / 32768 - 1 for index in range(0, len(raw), 2)]
     length = math.sqrt(sum(number * number for number in numbers)) or 1.0
     return list(struct.unpack(f"<{dimensions}f", struct.pack(f"<{dimensions}f", *(one / length for one in numbers))))
 
 
-def in_base64(numbers: Sequence[float]) -> str:
+def encode_base64(numbers: Sequence[float]) -> str:
     """Write a vector as OpenAI does where base64 was asked for."""
     return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
 
 
 def dimensions_of(body: Fields, name: str, *, most: int = 4096) -> int:
-    """Give how long the vectors are to be, or refuse a length that is none."""
-    given = body.get(name)
-    if given is None:
+    """Return the dimensions of the vectors. Raises Refusal for an invalid number."""
+    inputs = body.get(name)
+    if inputs is None:
         return DIMENSIONS
-    size = number(given)
+    size = number(inputs)
     if size is None or not 1 <= size <= most:
         raise Refusal("bad_value", f"Invalid value for '{name}': must be between 1 and {most}.", parameter=name)
     return size
 
 
-def texts(given: object, name: str) -> list[str]:
-    """Give a text, or the texts of a list; tokens count as the text of their numbers. Refuse anything else, and an empty list."""
-    if isinstance(given, str):
-        return [given]
-    if isinstance(given, list) and given and all(isinstance(one, int) for one in given):
-        return [repr(given)]
-    if isinstance(given, list) and given and all(isinstance(one, str | list) for one in given):
-        return [one if isinstance(one, str) else repr(one) for one in given]
+def read_texts(inputs: object, name: str) -> list[str]:
+    """Return a text, or the texts of a list; tokens count as the text of their numbers. Refuse anything else, and an empty list."""
+    if isinstance(inputs, str):
+        return [inputs]
+    if isinstance(inputs, list) and inputs and all(isinstance(one, int) for one in inputs):
+        return [repr(inputs)]
+    if isinstance(inputs, list) and inputs and all(isinstance(one, str | list) for one in inputs):
+        return [one if isinstance(one, str) else repr(one) for one in inputs]
     raise Refusal("bad_value", f"'${name}' is invalid. Please check the API reference.", parameter=name)
 
 
-def counted(given: Sequence[str]) -> int:
-    """Give how many tokens some texts have."""
-    return sum(max(1, tokens_of(len(one))) for one in given)
+def count_tokens(inputs: Sequence[str]) -> int:
+    """Return how many tokens some texts have."""
+    return sum(max(1, tokens_of(len(one))) for one in inputs)

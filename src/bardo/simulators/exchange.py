@@ -1,4 +1,4 @@
-"""One request and the turn chosen for it: all that a provider needs to write its reply."""
+"""One request and the turn chosen for it: all that a provider needs to encode its reply."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Exchange:
     """`seed` makes ids; `created` is in seconds since 1970; `delta_size` is the characters of one streamed delta."""
 
     body: Fields
-    asked: Conversation
+    conversation: Conversation
     model: str
     turn: Turn
     usage: Usage
@@ -25,11 +25,11 @@ class Exchange:
     delta_size: int
 
     def token(self, label: str, length: int, alphabet: str = marks.ALPHANUMERIC) -> str:
-        """Give letters for an id, the same for the same label."""
+        """Return letters for an id, the same for the same label."""
         return marks.token(f"{self.seed}/{label}", length, alphabet)
 
     def uuid(self, label: str) -> str:
-        """Give an id in the form of a UUID."""
+        """Return an id in the form of a UUID."""
         return marks.uuid(f"{self.seed}/{label}")
 
     def pieces(self, text: str) -> Iterator[str]:
@@ -38,5 +38,5 @@ class Exchange:
             yield text[start : start + self.delta_size]
 
     def calls(self) -> Iterator[tuple[int, ToolCall]]:
-        """Give the turn's tool calls with their places."""
+        """Yield the turn's tool calls with their places."""
         yield from enumerate(self.turn.tool_calls)

@@ -38,7 +38,7 @@ _DAY = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong, and where.
+    """A fault and where it occurs.
 
     `after` counts the events sent whole before it; `delay` is in seconds; `size` is in bytes; `times` limits it to
     the first requests that meet it, after which all is well (None: for ever).
@@ -58,15 +58,15 @@ _VALUE_MEANS = {"status": "status", "slow": "delay", "drip": "size", "oversized"
 _OPTIONS = ("status", "retry-after", "after", "delay", "size", "times")
 
 
-def named_fault(model: str) -> tuple[str, Fault | None]:
+def split_fault(model: str) -> tuple[str, Fault | None]:
     """Split a model's name from the fault asked for behind it. Raises ValueError where that is not one."""
-    name, found, wanted = model.partition(_SEPARATOR)
-    return (name, parse_fault(wanted)) if found else (model, None)
+    name, found, fault_text = model.partition(_SEPARATOR)
+    return (name, parse_fault(fault_text)) if found else (model, None)
 
 
-def parse_fault(wanted: str) -> Fault:
+def parse_fault(fault_text: str) -> Fault:
     """Read `kind[=value][,option=value…]`, such as `status=429,retry-after=2`."""
-    first, *options = wanted.split(",")
+    first, *options = fault_text.split(",")
     name, given, value = first.partition("=")
     kind = next((known for known in KINDS if known == name), None)
     if kind is None:

@@ -1,4 +1,4 @@
-"""Read and write JSON without trusting its shape.
+"""Read JSON whose shape is not trusted.
 
 A request is somebody's JSON: every look into it names the type hoped for and gets an empty value where it is not.
 """
@@ -14,7 +14,7 @@ Fields: TypeAlias = dict[str, object]
 
 
 def at(value: object, path: str) -> object:
-    """Follow a dotted path through nested objects; None where it leads nowhere."""
+    """Return the value at a dotted path through nested objects; None where there is none."""
     for name in path.split("."):
         if not isinstance(value, dict):
             return None
@@ -23,22 +23,22 @@ def at(value: object, path: str) -> object:
 
 
 def fields(value: object) -> Fields:
-    """Give the object, or an empty one."""
+    """Return the object, or an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def rows(value: object) -> list[Fields]:
-    """Give the objects of a list."""
+    """Return the objects of a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text(value: object) -> str:
-    """Give the string, or an empty one."""
+    """Return the string, or an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def number(value: object) -> int | None:
-    """Give the whole number; true and false are not numbers."""
+    """Return the whole number; true and false are not numbers."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 
 class Gate:
-    """Closed until `release()`; open from then on.
+    """A gate that is closed until `release()` and open from then on.
 
     It stands behind the first `after` events of a stream; a whole reply, and with 0 every reply, waits before anything is sent.
     """
@@ -25,11 +25,11 @@ class Gate:
 
     @property
     def reached(self) -> bool:
-        """Whether a reply has come to the gate."""
+        """Whether a reply has reached the gate."""
         return self._reached.is_set()
 
     def wait(self, timeout: float = 10.0) -> None:
-        """Wait until a reply stands at the gate. Raises TimeoutError after `timeout` seconds without one."""
+        """Wait until a reply has reached the gate. Raises TimeoutError after `timeout` seconds."""
         if not self._reached.wait(timeout):
             raise TimeoutError(f"no reply came to the gate in {timeout:g} seconds: was the provider asked?")
 
@@ -38,7 +38,7 @@ class Gate:
         await asyncio.to_thread(self.wait, timeout)
 
     def release(self) -> None:
-        """Let through all that wait, and all that come."""
+        """Open the gate for all replies, waiting and future."""
         with self._lock:
             self._open = True
             for wake in self._wakers:

@@ -1,4 +1,4 @@
-"""A request as it arrived: what the server answers to, and what a test looks at afterwards."""
+"""An HTTP request as the simulator received it; tests inspect it afterwards."""
 
 from __future__ import annotations
 

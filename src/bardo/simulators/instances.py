@@ -13,20 +13,20 @@ _DEEPEST = 12
 
 
 def instance_of(schema: Fields, question: str) -> object:
-    """Give a value for `schema`; numbers and names are taken from the question where it has some."""
+    """Return a value for `schema`; numbers and names are taken from the question where it has some."""
     return _InstanceBuilder(schema, question).make(schema, 0)
 
 
 class _InstanceBuilder:
-    """One value in the making: each number of the question is used once, in order."""
+    """Builds one value: each number of the question is used once, in order."""
 
     def __init__(self, root: Fields, question: str) -> None:
         self._root = root
         self._numbers = [int(word) for word in re.findall(r"-?\d{1,15}", question)]
-        self._phrase = _named(question)
+        self._phrase = _subject_of(question)
 
     def make(self, schema: Fields, depth: int) -> object:
-        """Give a value for one part of the schema."""
+        """Return a value for one part of the schema."""
         schema = self._resolved(schema)
         if "const" in schema:
             return schema["const"]
@@ -85,7 +85,7 @@ def _type_of(schema: Fields) -> str:
     return "object" if "properties" in schema else "string"
 
 
-def _named(question: str) -> str:
-    """Give what the question is about: the words after its last preposition, else the whole of it."""
+def _subject_of(question: str) -> str:
+    """Return the subject of the question: the words after its last preposition, else all of it."""
     found = re.findall(r"\b(?:in|for|at|of|about)\s+([^?.!\n]{1,80})", question)
     return (found[-1] if found else question).strip(" ?.!\n") or "example"

@@ -24,19 +24,19 @@ _JSON_MODES = (
 )
 
 
-def with_json_asked(asked: Conversation, body: Fields) -> Conversation:
-    """Give the request with the schema that its answer is to follow, where only its prompt or its mode tells that."""
+def with_requested_json(asked: Conversation, body: Fields) -> Conversation:
+    """Return the request with the schema that its answer is to follow, where only its prompt or its mode tells that."""
     if asked.schema is not None:
         return asked
-    guided = _guided(body)
+    guided = _schema_in_prompt(body)
     if guided is not None:
         return replace(asked, schema=guided, question=_before_guidance(asked.question))
     mode = any(at(body, path) == value for path, value in _JSON_MODES)
     return replace(asked, schema=_ANY_OBJECT) if mode else asked
 
 
-def _guided(body: Fields) -> Fields | None:
-    """Give the last schema that the prompt holds."""
+def _schema_in_prompt(body: Fields) -> Fields | None:
+    """Return the last schema that the prompt holds."""
     found = [(said, match.end()) for said in _texts(body) for match in _GUIDANCE.finditer(said)]
     if not found:
         return None
@@ -49,13 +49,13 @@ def _guided(body: Fields) -> Fields | None:
 
 
 def _before_guidance(question: str) -> str:
-    """Give a question without the line that begins the guidance, and what follows it."""
+    """Return a question without the line that begins the guidance, and what follows it."""
     found = _GUIDANCE.search(question)
     return question if found is None else question[: question.rfind("\n", 0, found.start()) + 1]
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Give all texts of a JSON value, in order."""
+    """Yield all texts of a JSON value, in order."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

@@ -1,4 +1,4 @@
-"""The limit of an answer that a request asks for, by the names that providers have for it."""
+"""The token limit of an answer, under the names that providers use for it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def limit_of(body: Fields) -> int | None:
     return None
 
 
-def limited(turn: Turn, limit: int | None) -> Turn:
-    """Cut an answer of text at its limit, in which its thinking counts, as every model does. Calls, and what a script says, stay whole."""
+def truncated_turn(turn: Turn, limit: int | None) -> Turn:
+    """Return a turn cut at the token limit, which includes its thinking. Tool calls, and turns with a declared usage, stay whole."""
     if limit is None or turn.tool_calls or turn.finish or turn.usage:
         return turn
     left = limit - tokens_of(len(turn.reasoning))

@@ -1,7 +1,7 @@
-"""Ids, signatures and ciphertexts that look like the real ones and are the same at every run.
+"""Ids, signatures and ciphertexts that look like real ones and are the same in every run.
 
 Each is made from a seed by a hash, so two servers with the same script give the same bytes. A signature that is checked
-when it comes back holds what it was bound to: `sign` makes it, and `opened` reads it again or says that it was altered.
+when it comes back holds what it was bound to: `sign` makes it, and `verify` reads it again or says that it was altered.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ DIGITS = string.digits
 
 
 def token(seed: str, length: int, alphabet: str = ALPHANUMERIC) -> str:
-    """Give `length` letters of `alphabet`."""
+    """Return `length` letters of `alphabet`."""
     raw = hashlib.shake_128(seed.encode()).digest(length)
     return "".join(alphabet[byte % len(alphabet)] for byte in raw)
 
 
 def uuid(seed: str) -> str:
-    """Give letters in the form of a UUID."""
+    """Return letters in the form of a UUID."""
     letters = token(seed, 32, HEXADECIMAL)
     return "-".join((letters[:8], letters[8:12], letters[12:16], letters[16:20], letters[20:]))
 
 
 def seal(secret: str, *, size: int, head: bytes = b"") -> str:
-    """Give base64 of `size` bytes bound to `secret`, opening with the bytes its provider's blobs open with."""
+    """Return base64 of `size` bytes bound to `secret`, opening with the bytes its provider's blobs open with."""
     raw = hashlib.shake_256(secret.encode()).digest(max(1, size - len(head)))
     return base64.b64encode(head + raw).decode()
 
 
 def ciphertext(secret: str, *, size: int) -> str:
-    """Give a blob in the url-safe form OpenAI's ciphertexts have."""
+    """Return a blob in the url-safe form OpenAI's ciphertexts have."""
     return "gAAAAAB" + base64.urlsafe_b64encode(hashlib.shake_256(secret.encode()).digest(size)).decode()
 
 
 def sign(signer: str, bound: Mapping[str, object], *, size: int, head: bytes = b"") -> bytes:
-    """Give a blob of at least `size` bytes that only `signer` can have made and that holds what it is `bound` to."""
+    """Return a blob of at least `size` bytes that only `signer` can have made and that holds what it is `bound` to."""
     plain = json.dumps(bound, sort_keys=True, separators=(",", ":")).encode()
     proof = hashlib.blake2b(plain, key=hashlib.sha256(signer.encode()).digest(), digest_size=16).digest()
-    hidden = _veiled(plain, proof)
+    hidden = _xor_masked(plain, proof)
     filler = hashlib.shake_256(b"filler" + proof).digest(max(0, size - len(head) - len(hidden) - 20))
     return head + proof + len(plain).to_bytes(4, "big") + hidden + filler
 
 
-def opened(signer: str, blob: bytes, *, head: bytes = b"") -> dict[str, object] | None:
-    """Give what a blob of `signer` is bound to; None for any other, and for one of which a single bit was altered."""
+def verify(signer: str, blob: bytes, *, head: bytes = b"") -> dict[str, object] | None:
+    """Return what a blob of `signer` is bound to; None for any other, and for one of which a single bit was altered."""
     proof, length = blob[len(head) : len(head) + 16], int.from_bytes(blob[len(head) + 16 : len(head) + 20], "big")
-    plain = _veiled(blob[len(head) + 20 : len(head) + 20 + length], proof)
+    plain = _xor_masked(blob[len(head) + 20 : len(head) + 20 + length], proof)
     try:
         bound = json.loads(plain)
     except (ValueError, RecursionError):
@@ -63,12 +63,12 @@ def opened(signer: str, blob: bytes, *, head: bytes = b"") -> dict[str, object] 
     return bound
 
 
-def written(blob: bytes) -> str:
+def encode_base64(blob: bytes) -> str:
     """Write a blob in base64."""
     return base64.b64encode(blob).decode()
 
 
-def read(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """Read base64 in either alphabet; what is none gives nothing."""
     try:
         return base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
@@ -77,11 +77,11 @@ def read(text: str) -> bytes:
 
 
 def fingerprint(value: object) -> str:
-    """Give a short digest of a JSON value, whatever the order of its names."""
+    """Return a short digest of a JSON value, whatever the order of its names."""
     raw = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
     return hashlib.blake2b(raw, digest_size=6).hexdigest()
 
 
-def _veiled(raw: bytes, proof: bytes) -> bytes:
+def _xor_masked(raw: bytes, proof: bytes) -> bytes:
     veil = hashlib.shake_256(b"veil" + proof).digest(len(raw))
     return bytes(one ^ other for one, other in zip(raw, veil, strict=True))

@@ -47,7 +47,7 @@ class PrefixCache:
         return cached * BLOCK_TOKENS
 
     def clear(self) -> None:
-        """Forget all, as a server does that is started anew."""
+        """Remove everything, as a restarted server does."""
         self._known.clear()
 
     def _holds(self, digest: bytes, now: float) -> bool:

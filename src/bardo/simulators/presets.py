@@ -73,5 +73,5 @@ PRESETS: dict[str, type[Provider]] = {provider.name: provider for provider in _P
 
 
 def presets() -> list[str]:
-    """Give the names of all presets, sorted."""
+    """Return the names of all presets, sorted."""
     return sorted(PRESETS)

@@ -1,4 +1,4 @@
-"""What every simulated provider has: its paths, its door (keys), its list of models and its words for refusals.
+"""What every simulated provider has: paths, authentication, a list of models, and error messages.
 
 A dialect's class reads requests and writes replies; a provider's class, in `providers/`, sets the few things its
 real counterpart does differently.
@@ -30,48 +30,48 @@ class Provider(ABC):
     catalog_name: ClassVar[str]
     """The name of bardo's catalog row for the real one."""
     base_path: ClassVar[str] = "/v1"
-    """What a base URL ends with in bardo's configuration."""
+    """The path of the base URL in bardo's configuration."""
     prefix: ClassVar[str | None] = None
     """What the paths below are relative to, where that is not the base path."""
     needs_key: ClassVar[bool] = True
-    """Servers on one's own machine take any request unless they were given a key."""
-    lists_to_all: ClassVar[bool] = False
-    """Whether the list of models is given without a key too."""
+    """False for local servers: they check a key only where they were given one."""
+    lists_without_key: ClassVar[bool] = False
+    """Whether the list of models needs no key."""
     has_tools: ClassVar[bool] = True
     """Whether a request can offer tools at all."""
     models: ClassVar[tuple[str, ...]]
-    """The models listed where the server was given none."""
-    sign_of_life: ClassVar[bytes] = b": keep-alive\n\n"
-    """What a stream sends while its model has not begun; empty where it sends nothing."""
-    beside_it: ClassVar[tuple[type[Provider], ...]] = ()
+    """The models that are listed by default."""
+    keep_alive: ClassVar[bytes] = b": keep-alive\n\n"
+    """The keep-alive bytes of a stream before the first event; empty where the provider sends none."""
+    other_dialects: ClassVar[tuple[type[Provider], ...]] = ()
     """Other dialects that the same server speaks, each at its own paths; their `name` is only for their ids."""
     off_switches: ClassVar[tuple[tuple[str, object], ...]] = ()
     """Request fields, with the value that switches reasoning off."""
     hiding_switches: ClassVar[tuple[tuple[str, object], ...]] = ()
     """Request fields, with the value that hides reasoning which still happens."""
 
-    def admit(self, incoming: Incoming, key: str | None) -> None:
-        """Refuse a request without a key, or with one that is not `key` where the server was given one."""
-        given = self.given_key(incoming)
-        if not given and (self.needs_key or key is not None):
+    def check_key(self, incoming: Incoming, key: str | None) -> None:
+        """Raise Refusal for a request without a key, or with another than `key` where the server requires one."""
+        request_key = self.key_of(incoming)
+        if not request_key and (self.needs_key or key is not None):
             raise self.missing_key()
-        if key is not None and given != key:
-            raise self.wrong_key(given)
+        if key is not None and request_key != key:
+            raise self.wrong_key(request_key)
 
-    def given_key(self, incoming: Incoming) -> str:
-        """Give the key the request carries."""
+    def key_of(self, incoming: Incoming) -> str:
+        """Return the API key of the request."""
         return incoming.bearer
 
     def missing_key(self) -> Refusal:
-        """Word the refusal of a request without a key."""
+        """Build the error for a request without a key."""
         return Refusal("missing_key", "You didn't provide an API key.")
 
-    def wrong_key(self, given: str) -> Refusal:
-        """Word the refusal of a wrong key."""
-        return Refusal("wrong_key", f"Incorrect API key provided: {masked(given)}.")
+    def wrong_key(self, key: str) -> Refusal:
+        """Build the error for a wrong key."""
+        return Refusal("wrong_key", f"Incorrect API key provided: {masked(key)}.")
 
-    def counted(self, exchange: Exchange) -> Usage:
-        """Give the tokens of a reply whose usage nobody wrote down, with those that this provider caches."""
+    def estimate_usage(self, exchange: Exchange) -> Usage:
+        """Return the usage of a reply whose turn declares none, including the tokens that this provider caches."""
         return exchange.usage
 
     def reasoning_is_off(self, exchange: Exchange) -> bool:
@@ -83,67 +83,67 @@ class Provider(ABC):
         return _switched(exchange, self.hiding_switches)
 
     @abstractmethod
-    def answers(self, incoming: Incoming, path: str) -> bool:
-        """Whether a model is asked at this path, which is relative to the prefix."""
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
+        """Whether this path, relative to the prefix, generates a reply."""
 
     @abstractmethod
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        """Read the request, or refuse it as the real provider does."""
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        """Decode the request. Raises Refusal where the real provider refuses it."""
 
     @abstractmethod
-    def whole(self, exchange: Exchange) -> Reply:
-        """Write the reply in one piece."""
+    def encode_reply(self, exchange: Exchange) -> Reply:
+        """Encode the reply as one body."""
 
     @abstractmethod
-    def stream(self, exchange: Exchange) -> Reply:
-        """Write the reply event by event."""
+    def encode_stream(self, exchange: Exchange) -> Reply:
+        """Encode the reply as a stream of events."""
 
     @abstractmethod
-    def refuse(self, refusal: Refusal) -> Reply:
-        """Word a refusal."""
+    def encode_refusal(self, refusal: Refusal) -> Reply:
+        """Encode an error as the provider words it."""
 
     @abstractmethod
     def error_events(self) -> Sequence[bytes]:
-        """Word an error that befalls a stream which began well."""
+        """Encode an error in the middle of a stream."""
 
     @abstractmethod
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         """Answer a request for the list of models, or for one of them; None where `path` asks for neither."""
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
-        """Answer a path that asks no model and lists none, such as counting tokens."""
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
+        """Answer a path that neither generates nor lists models, such as counting tokens; None for an unknown path."""
         return None
 
-    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
-        """Answer, at its full path, what the server tells of itself or of how its models think; None where `incoming` does not ask that."""
+    def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+        """Answer an introspection request at its full path, such as `/props`; None for any other request."""
         return None
 
-    def known(self, model: str, models: Sequence[str]) -> None:
-        """Refuse a model that is not on the list, where there is one."""
+    def check_model(self, model: str, models: Sequence[str]) -> None:
+        """Raise Refusal for a model that is not in `models`; an empty list allows all."""
         if models and model not in models:
             raise self.unknown_model(model)
 
     def unknown_model(self, model: str) -> Refusal:
-        """Word the refusal of an unknown model."""
+        """Build the error for an unknown model."""
         return Refusal("unknown_model", f"The model `{model}` does not exist or you do not have access to it.")
 
-    def troubles(self) -> ErrorForms:
-        """Give this provider's words for errors that faults ask for."""
+    def error_forms(self) -> ErrorForms:
+        """Return this provider's forms of the errors that faults ask for."""
         return ErrorForms(
-            reply=lambda status: self.refuse(trouble(status)), events=self.error_events, alive=self.sign_of_life
+            reply=lambda status: self.encode_refusal(trouble(status)), events=self.error_events, alive=self.keep_alive
         )
 
     def unknown_path(self, incoming: Incoming) -> Refusal:
-        """Word the refusal of a path that does not exist."""
+        """Build the error for a path that does not exist."""
         return Refusal("unknown_path", f"Invalid URL ({incoming.method} {incoming.path})")
 
     def wrong_method(self, incoming: Incoming) -> Refusal:
-        """Word the refusal of a path asked with the wrong method."""
+        """Build the error for a path asked with the wrong method."""
         return Refusal("wrong_method", f"Not allowed to {incoming.method} on {incoming.path}.")
 
 
 def masked(key: str) -> str:
-    """Show only the ends of a key, as providers do."""
+    """Return a key with all but its ends replaced, as providers show it."""
     return f"{key[:2]}***{key[-2:]}" if len(key) > 8 else "***"
 
 
@@ -152,5 +152,5 @@ def _switched(exchange: Exchange, switches: Sequence[tuple[str, object]]) -> boo
 
 
 def _same(given: object, value: object) -> bool:
-    """Compare without taking 0 for false."""
+    """Compare values of the same type only: 0 is not False."""
     return type(given) is type(value) and given == value

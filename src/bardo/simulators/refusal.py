@@ -1,4 +1,4 @@
-"""Why a server refuses a request, before a provider words it in its own form."""
+"""Why a server refuses a request, independent of the provider's error format."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ TROUBLE_WORDS = {
 
 
 def trouble(status: int) -> Refusal:
-    """Give the refusal a fault asked for by its status."""
+    """Return the refusal a fault asked for by its status."""
     return Refusal("trouble", TROUBLE_WORDS.get(status, "The request could not be completed."), status=status)

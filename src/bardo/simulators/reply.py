@@ -28,12 +28,12 @@ class Reply:
 
 
 def whole(body: bytes, *, status: int = 200, content_type: str = JSON) -> Reply:
-    """Give a reply that is sent at once."""
+    """Return a reply that is sent at once."""
     return Reply(status=status, content_type=content_type, frames=(body,))
 
 
 def streamed(frames: Iterable[bytes], *, content_type: str = EVENT_STREAM) -> Reply:
-    """Give a reply that is sent event by event."""
+    """Return a reply that is sent event by event."""
     return Reply(content_type=content_type, frames=tuple(frames), streamed=True)
 
 

@@ -1,4 +1,4 @@
-"""Choose what a simulated model says next.
+"""Choose the next turn of a simulated model.
 
 A `Script` is a list of `Turn`s. The server plays the turn whose place equals the number of assistant messages the
 request already holds, so a tool loop needs no state: the first request gets the first turn, the request that brings
@@ -33,17 +33,17 @@ class Script:
         """Choose the turn for this request, before which the model was `asked` so many times."""
         if not self.turns:
             return self.otherwise(conversation)
-        place = min(asked if self.in_order else conversation.rounds, len(self.turns) - 1)
-        return _filled(self._playable(place, conversation), conversation)
+        index = min(asked if self.in_order else conversation.rounds, len(self.turns) - 1)
+        return _with_tool_result(self._playable(index, conversation), conversation)
 
-    def _playable(self, place: int, conversation: Conversation) -> Turn:
+    def _playable(self, index: int, conversation: Conversation) -> Turn:
         if conversation.tools:
-            return self.turns[place]
-        later = (turn for turn in self.turns[place:] if not turn.tool_calls)
-        return next(later, self.turns[place])
+            return self.turns[index]
+        later = (turn for turn in self.turns[index:] if not turn.tool_calls)
+        return next(later, self.turns[index])
 
 
-def _filled(turn: Turn, conversation: Conversation) -> Turn:
+def _with_tool_result(turn: Turn, conversation: Conversation) -> Turn:
     result = "\n".join(conversation.tool_results)
     return replace(
         turn,

@@ -71,18 +71,18 @@ class SimulatedProvider:
     @property
     def requests(self) -> list[SeenRequest]:
         """What has arrived, in order, refused requests and requests for the list of models included."""
-        return [_seen(incoming) for incoming in tuple(self._simulator.requests)]
+        return [_seen_request(incoming) for incoming in tuple(self._simulator.requests)]
 
     def play(self, turns: Turns, *, in_order: bool = False) -> None:
-        """Have the model say this from now on."""
+        """Replace the model's turns."""
         self._simulator.play(script_of(turns, in_order=in_order))
 
     def fail(self, fault: Fault | str | None) -> None:
-        """Have every request meet this fault from now on, such as `status=429,retry-after=2`; None ends it."""
+        """Apply this fault to every request from now on, such as `status=429,retry-after=2`; None removes it."""
         self._simulator.fail(_fault_of(fault))
 
     def hold(self, after: int = 0) -> Gate:
-        """Have every reply wait from now on, behind so many of its events, until the gate that is returned is opened."""
+        """Hold every later reply, after `after` of its events, until the returned gate is opened."""
         return self._simulator.hold(after)
 
 
@@ -168,7 +168,7 @@ def _fault_of(fault: Fault | str | None) -> Fault | None:
     return parse_fault(fault) if isinstance(fault, str) else fault
 
 
-def _seen(incoming: Incoming) -> SeenRequest:
+def _seen_request(incoming: Incoming) -> SeenRequest:
     return SeenRequest(
         method=incoming.method,
         path=incoming.path,
@@ -192,8 +192,8 @@ async def serve_many(
     """
     async with AsyncExitStack() as stack:
         addresses: dict[str, str] = {}
-        for place, simulator in enumerate(simulators or _all()):
-            opened = simulator.serve(host=host, port=_port(first_port, place))
+        for index, simulator in enumerate(simulators or _all()):
+            opened = simulator.serve(host=host, port=_port(first_port, index))
             addresses[simulator.provider.name] = await stack.enter_async_context(opened)
         yield addresses
 
@@ -205,8 +205,8 @@ def running_many(
     """Do the same in threads."""
     with ExitStack() as stack:
         servers: dict[str, Running] = {}
-        for place, simulator in enumerate(simulators or _all()):
-            opened = simulator.running(host=host, port=_port(first_port, place))
+        for index, simulator in enumerate(simulators or _all()):
+            opened = simulator.running(host=host, port=_port(first_port, index))
             servers[simulator.provider.name] = stack.enter_context(opened)
         yield servers
 
@@ -215,5 +215,5 @@ def _all() -> list[Simulator]:
     return [Simulator(name) for name in presets()]
 
 
-def _port(first_port: int, place: int) -> int:
-    return first_port + place if first_port else 0
+def _port(first_port: int, index: int) -> int:
+    return first_port + index if first_port else 0

@@ -10,14 +10,14 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 
 from bardo.simulators.batches import batch_server
-from bardo.simulators.delivery import Action, deliver, held
+from bardo.simulators.delivery import Action, deliver, wait_at_gate
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.faults import Fault, named_fault
+from bardo.simulators.faults import Fault, split_fault
 from bardo.simulators.fields import Fields, compact, fields, rows, text
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.json_asked import with_json_asked
-from bardo.simulators.limits import limit_of, limited
+from bardo.simulators.json_asked import with_requested_json
+from bardo.simulators.limits import limit_of, truncated_turn
 from bardo.simulators.prefix_cache import PrefixCache, prompt_text
 from bardo.simulators.presets import PRESETS
 from bardo.simulators.provider import Provider
@@ -72,7 +72,7 @@ class Simulator:
         if preset not in PRESETS:
             raise ValueError(f"no simulator is called {preset!r}; there are: {', '.join(sorted(PRESETS))}")
         self.provider: Provider = PRESETS[preset]()
-        self._beside = [other() for other in self.provider.beside_it]
+        self._other_dialects = [other() for other in self.provider.other_dialects]
         self.requests: list[Incoming] = []
         self._script = script or Script()
         self._key = key
@@ -85,9 +85,9 @@ class Simulator:
         self.prefix_cache = prefix_cache
         self._delta_size = max(1, delta_size)
         self._pace = pace
-        self._asked = 0
-        self._begun = 0
-        self._met: dict[Fault, int] = {}
+        self._request_count = 0
+        self._script_start = 0
+        self._fault_counts: dict[Fault, int] = {}
         self.batches = batch_server(preset, self._play_item)
         """The batch API of the provider, None where it has none."""
 
@@ -97,17 +97,17 @@ class Simulator:
         return self._models or self.provider.models
 
     def play(self, script: Script) -> None:
-        """Have the model follow another script from now on, from its beginning."""
+        """Replace the model's script; the new one starts at its beginning."""
         self._script = script
-        self._begun = self._asked
+        self._script_start = self._request_count
 
     def fail(self, fault: Fault | None) -> None:
-        """Have every request meet this fault from now on; None has all go well again."""
+        """Apply this fault to every request from now on; None removes it."""
         self._fault = fault
-        self._met.clear()
+        self._fault_counts.clear()
 
     def hold(self, after: int = 0) -> Gate:
-        """Have every reply wait at a gate from now on, behind so many events, until that is opened."""
+        """Hold every later reply at the returned gate, after `after` events, until the gate is opened."""
         self._gate = Gate(after)
         return self._gate
 
@@ -133,116 +133,118 @@ class Simulator:
         return self._fault is not None and self._fault.kind == "refused"
 
     def actions(self, incoming: Incoming) -> Iterator[Action]:
-        """Give what happens on the wire for one request. No socket is needed, so a test may ask directly."""
+        """Return what happens on the wire for one request. No socket is needed, so a test may ask directly."""
         self.requests.append(incoming)
-        provider = self._asked_provider(incoming)
+        provider = self._dialect_for(incoming)
         try:
             reply, fault = self._answer(provider, incoming)
         except Refusal as refusal:
-            reply, fault = provider.refuse(refusal), None
-        fault = self._due(fault) or self._due(self._fault)
-        actions = deliver(reply, fault, provider.troubles(), pace=self._pace)
-        return held(actions, self._gate) if self._gate is not None else actions
+            reply, fault = provider.encode_refusal(refusal), None
+        fault = self._active_fault(fault) or self._active_fault(self._fault)
+        actions = deliver(reply, fault, provider.error_forms(), pace=self._pace)
+        return wait_at_gate(actions, self._gate) if self._gate is not None else actions
 
-    def _asked_provider(self, incoming: Incoming) -> Provider:
+    def _dialect_for(self, incoming: Incoming) -> Provider:
         """Return the one of the server's dialects at whose path a model is asked."""
         path = incoming.path.rstrip("/")
-        for other in self._beside:
+        for other in self._other_dialects:
             prefix = _prefix(other)
-            if path.startswith(f"{prefix}/") and other.answers(incoming, path.removeprefix(prefix)):
+            if path.startswith(f"{prefix}/") and other.is_generation_path(incoming, path.removeprefix(prefix)):
                 return other
         return self.provider
 
     def _answer(self, provider: Provider, incoming: Incoming) -> tuple[Reply, Fault | None]:
-        described = provider.described(incoming, self.models)
+        described = provider.describe_server(incoming, self.models)
         if described is not None:
-            provider.admit(incoming, self._key)
+            provider.check_key(incoming, self._key)
             return described, None
-        path = _below_base(provider, incoming)
-        batch = self._about_batches(provider, incoming, path)
+        path = _relative_path(provider, incoming)
+        batch = self._answer_batches(provider, incoming, path)
         if batch is not None:
             return batch, None
-        asks = provider.answers(incoming, path)
-        listed = provider.catalog(path, self.models)
+        is_generation = provider.is_generation_path(incoming, path)
+        listed = provider.list_models(path, self.models)
         plain, fault = _without_fault(incoming)
-        beside = listed or provider.beside(plain, _below_base(provider, plain))
-        if not asks and beside is None:
+        other = listed or provider.answer_other_path(plain, _relative_path(provider, plain))
+        if not is_generation and other is None:
             raise provider.unknown_path(incoming)
         if incoming.method != ("GET" if listed is not None else "POST"):
             raise provider.wrong_method(incoming)
-        if listed is None or not provider.lists_to_all:
-            provider.admit(incoming, self._key)
-        if beside is not None and (model := text(plain.fields.get("model"))):
-            provider.known(model.removeprefix("models/"), self._models)
-        return (beside, fault) if beside is not None else self._play(provider, incoming, path)
+        if listed is None or not provider.lists_without_key:
+            provider.check_key(incoming, self._key)
+        if other is not None and (model := text(plain.fields.get("model"))):
+            provider.check_model(model.removeprefix("models/"), self._models)
+        return (other, fault) if other is not None else self._play(provider, incoming, path)
 
-    def _about_batches(self, provider: Provider, incoming: Incoming, path: str) -> Reply | None:
+    def _answer_batches(self, provider: Provider, incoming: Incoming, path: str) -> Reply | None:
         """Answer a request about files or batches; None where it is about neither."""
         if self.batches is None:
             return None
-        provider.admit(incoming, self._key)
+        provider.check_key(incoming, self._key)
         return self.batches.answer(incoming, path)
 
     def _play_item(self, incoming: Incoming, path: str, body: Fields) -> tuple[int, Fields]:
-        """Have the model answer one request of a batch."""
+        """Answer one request of a batch."""
         raw = compact(body)
         one = replace(incoming, method="POST", path=f"{_prefix(self.provider)}{path}", query={}, raw=raw, body=body)
-        provider = self._asked_provider(one)
+        provider = self._dialect_for(one)
         try:
             if body.get("stream"):
                 raise Refusal("bad_value", "Streaming is not supported in batches.", parameter="stream")
             reply, fault = self._answer(provider, one)
             if fault is not None and fault.kind == "status":
-                reply = provider.troubles().reply(fault.status)
+                reply = provider.error_forms().reply(fault.status)
         except Refusal as refusal:
-            reply = provider.refuse(refusal)
+            reply = provider.encode_refusal(refusal)
         return reply.status, fields(json.loads(reply.body))
 
     def _play(self, provider: Provider, incoming: Incoming, path: str) -> tuple[Reply, Fault | None]:
-        """Have the model answer."""
-        asked = provider.read(incoming, path)
-        model, fault = _named_fault(asked.model)
-        provider.known(model, self._models)
-        asked = with_json_asked(replace(asked, model=model), incoming.fields)
-        turn = self._script.turn(asked, asked=self._asked - self._begun)
-        self._asked += 1
+        """Answer a generation request by the script."""
+        conversation = provider.decode_request(incoming, path)
+        model, fault = _named_fault(conversation.model)
+        provider.check_model(model, self._models)
+        conversation = with_requested_json(replace(conversation, model=model), incoming.fields)
+        turn = self._script.turn(conversation, asked=self._request_count - self._script_start)
+        self._request_count += 1
         exchange = Exchange(
             body=incoming.fields,
-            asked=asked,
+            conversation=conversation,
             model=model,
             turn=turn,
-            usage=turn.counted(asked.characters),
-            seed=f"{provider.name}/{self._asked}",
+            usage=turn.count_usage(conversation.characters),
+            seed=f"{provider.name}/{self._request_count}",
             created=int(time.time()),
             delta_size=self._delta_size,
         )
-        exchange = self._as_asked(provider, replace(exchange, turn=limited(turn, limit_of(incoming.fields))))
+        exchange = self._with_requested_reasoning(
+            provider, replace(exchange, turn=truncated_turn(turn, limit_of(incoming.fields)))
+        )
         if turn.usage is None:
-            exchange = replace(exchange, usage=provider.counted(exchange))
+            exchange = replace(exchange, usage=provider.estimate_usage(exchange))
         if self.prefix_cache is not None:
             exchange = replace(exchange, usage=_with_cache(exchange, self.prefix_cache))
-        reply = provider.stream(exchange) if asked.streamed else provider.whole(exchange)
+        reply = provider.encode_stream(exchange) if conversation.streamed else provider.encode_reply(exchange)
         return reply, fault or turn.fault
 
-    def _as_asked(self, provider: Provider, exchange: Exchange) -> Exchange:
+    def _with_requested_reasoning(self, provider: Provider, exchange: Exchange) -> Exchange:
         """Leave out reasoning that the request switched off, or asked not to be shown."""
         if self._thinking_behaviour is not None:
-            exchange = self._thinking_behaviour.applied(exchange, off=provider.reasoning_is_off(exchange))
+            exchange = self._thinking_behaviour.apply(exchange, off=provider.reasoning_is_off(exchange))
         turn = exchange.turn
         if self._thinking_behaviour is None and provider.reasoning_is_off(exchange):
-            turn = turn.unreasoned()
-            return replace(exchange, turn=turn, usage=turn.counted(exchange.asked.characters))
+            turn = turn.without_reasoning()
+            return replace(exchange, turn=turn, usage=turn.count_usage(exchange.conversation.characters))
         if provider.reasoning_is_hidden(exchange):
-            return replace(exchange, turn=turn.concealed())
+            return replace(exchange, turn=turn.with_hidden_reasoning())
         return exchange
 
-    def _due(self, fault: Fault | None) -> Fault | None:
-        """Give the fault unless it has struck as often as it may."""
+    def _active_fault(self, fault: Fault | None) -> Fault | None:
+        """Return the fault unless it has struck as often as it may."""
         if fault is None or fault.times is None:
             return fault
-        met = self._met.get(fault, 0)
-        self._met[fault] = met + 1
-        return fault if met < fault.times else None
+        count = self._fault_counts.get(fault, 0)
+        self._fault_counts[fault] = count + 1
+        return fault if count < fault.times else None
 
 
 def _with_cache(exchange: Exchange, cache: PrefixCache) -> Usage:
@@ -255,7 +257,7 @@ def _with_cache(exchange: Exchange, cache: PrefixCache) -> Usage:
 def _named_fault(model: str) -> tuple[str, Fault | None]:
     """Split a model's name from the fault that it asks for. Raises Refusal where that is not one."""
     try:
-        return named_fault(model)
+        return split_fault(model)
     except ValueError as error:
         raise Refusal("bad_value", str(error), parameter="model") from error
 
@@ -268,13 +270,13 @@ def _without_fault(incoming: Incoming) -> tuple[Incoming, Fault | None]:
     if fault is None:
         return incoming, None
     # Gemini's batches name the model in each of their requests, too.
-    each = {"requests": [_plain(one) for one in rows(body["requests"])]} if "requests" in body else {}
-    held = {**_plain(body), **each} if isinstance(incoming.body, dict) else incoming.body
-    return replace(incoming, path=_NAMED_IN_PATH.sub("", incoming.path), body=held), fault
+    requests = {"requests": [_strip_fault(one) for one in rows(body["requests"])]} if "requests" in body else {}
+    plain_body = {**_strip_fault(body), **requests} if isinstance(incoming.body, dict) else incoming.body
+    return replace(incoming, path=_NAMED_IN_PATH.sub("", incoming.path), body=plain_body), fault
 
 
-def _plain(body: Fields) -> Fields:
-    """Give an object without the fault that its model's name asks for."""
+def _strip_fault(body: Fields) -> Fields:
+    """Return an object without the fault that its model's name asks for."""
     model = body.get("model")
     return {**body, "model": _named_fault(model)[0]} if isinstance(model, str) else body
 
@@ -283,7 +285,7 @@ def _prefix(provider: Provider) -> str:
     return provider.base_path if provider.prefix is None else provider.prefix
 
 
-def _below_base(provider: Provider, incoming: Incoming) -> str:
+def _relative_path(provider: Provider, incoming: Incoming) -> str:
     path, base = incoming.path.rstrip("/"), _prefix(provider)
     if not path.startswith(f"{base}/"):
         raise provider.unknown_path(incoming)

@@ -26,12 +26,12 @@ def check_moonshot(incoming: Incoming) -> None:
     body = incoming.fields
     if at(body, "thinking.type") == "disabled" or text(body.get("model")).startswith("moonshot-v1"):
         return
-    for place, message in _calling(body):
+    for index, message in _calling(body):
         if not text(message.get("reasoning_content")):
-            raise Refusal("bad_value", _MOONSHOT.format(place=place))
+            raise Refusal("bad_value", _MOONSHOT.format(place=index))
 
 
 def _calling(body: Fields) -> Iterator[tuple[int, Fields]]:
-    for place, message in enumerate(rows(body.get("messages"))):
+    for index, message in enumerate(rows(body.get("messages"))):
         if message.get("role") == "assistant" and rows(message.get("tool_calls")):
-            yield place, message
+            yield index, message

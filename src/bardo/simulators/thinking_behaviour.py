@@ -46,29 +46,29 @@ class ThinkingBehaviour:
     seed: int = 0
     noise: float = 0.1
 
-    def applied(self, exchange: Exchange, *, off: bool) -> Exchange:
-        """Give the exchange with as much reasoning as the settings lead to; `off` is what the provider understood. Raises Refusal."""
-        asked = dict(_asked(exchange.body))
+    def apply(self, exchange: Exchange, *, off: bool) -> Exchange:
+        """Return the exchange with as much reasoning as the settings lead to; `off` is what the provider understood. Raises Refusal."""
+        asked = dict(_thinking_settings(exchange.body))
         if self.kind == "refuse" and asked:
-            raise _refused(next(iter(asked)))
-        tokens = round(self._meant(exchange, asked, off=off) * self._noise(exchange.seed))
-        turn = exchange.turn.unreasoned() if tokens == 0 else _thinking(exchange.turn, tokens)
-        usage = replace(turn.counted(exchange.asked.characters), reasoning_tokens=tokens)
+            raise _refusal(next(iter(asked)))
+        tokens = round(self._wanted_tokens(exchange, asked, off=off) * self._noise(exchange.seed))
+        turn = exchange.turn.without_reasoning() if tokens == 0 else _thinking(exchange.turn, tokens)
+        usage = replace(turn.count_usage(exchange.conversation.characters), reasoning_tokens=tokens)
         return replace(exchange, turn=replace(turn, usage=usage), usage=usage)
 
-    def _meant(self, exchange: Exchange, asked: Fields, *, off: bool) -> float:
-        usual = min(_MOST, max(_LEAST, _TOKENS_PER_CHARACTER * len(exchange.asked.question)))
+    def _wanted_tokens(self, exchange: Exchange, asked: Fields, *, off: bool) -> float:
+        usual = min(_MOST, max(_LEAST, _TOKENS_PER_CHARACTER * len(exchange.conversation.question)))
         if self.kind == "ignore":
             return usual
         if off:
             return 0
-        return usual if self.kind == "flatten" else _honoured(asked, usual)
+        return usual if self.kind == "flatten" else _honoured_tokens(asked, usual)
 
     def _noise(self, seed: str) -> float:
         return random.Random(f"{self.seed}/{seed}").uniform(1 - self.noise, 1 + self.noise)
 
 
-def _honoured(asked: Fields, usual: float) -> float:
+def _honoured_tokens(asked: Fields, usual: float) -> float:
     budgets = [tokens for given in asked.values() if (tokens := number(given)) is not None]
     if budgets:
         return min(budgets[0], usual * 2)
@@ -76,8 +76,8 @@ def _honoured(asked: Fields, usual: float) -> float:
     return usual * _FACTORS.get(levels[0], 1.0) if levels else usual
 
 
-def _asked(body: object, under: str = "") -> Iterator[tuple[str, object]]:
-    """Give the fields of a request that are settings of thinking, wherever they stand."""
+def _thinking_settings(body: object, under: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the fields of a request that are settings of thinking, wherever they stand."""
     if not isinstance(body, dict):
         return
     for name, value in body.items():
@@ -86,18 +86,18 @@ def _asked(body: object, under: str = "") -> Iterator[tuple[str, object]]:
         if isinstance(value, dict):
             switched = name in _OBJECTS and not _AMOUNTS & value.keys()
             yield from [(name, None)] if switched else []
-            yield from _asked(value, name)
+            yield from _thinking_settings(value, name)
         elif name in _AMOUNTS - {"max_tokens"} or name in _OBJECTS or (under, name) == ("reasoning", "max_tokens"):
             yield name, value
 
 
 def _thinking(turn: Turn, tokens: int) -> Turn:
-    """Give the turn with a text of so many tokens, so that one who counts characters finds them too."""
+    """Return the turn with a text of so many tokens, so that one who counts characters finds them too."""
     length = tokens * 4
     begin = turn.reasoning or _FILLING
     return replace(turn, reasoning=(begin + _FILLING * (length // len(_FILLING) + 1))[:length])
 
 
-def _refused(name: str) -> Refusal:
+def _refusal(name: str) -> Refusal:
     message = f"Unsupported parameter: '{name}' is not supported with this model."
     return Refusal("bad_value", message, parameter=name)

@@ -99,8 +99,8 @@ class Turn:
         """Why the reply ended."""
         return self.finish or ("tool_calls" if self.tool_calls else "stop")
 
-    def counted(self, prompt: int) -> Usage:
-        """Give the scripted usage, or an estimate; `prompt` is the characters the request held."""
+    def count_usage(self, prompt: int) -> Usage:
+        """Return the scripted usage, or an estimate; `prompt` is the characters the request held."""
         if self.usage is not None:
             return self.usage
         answer = self.text + "".join(call.name + call.arguments_text for call in self.tool_calls)
@@ -108,13 +108,13 @@ class Turn:
         fallback = 16 if self.reasons else 0
         return Usage(max(1, tokens_of(prompt)), tokens_of(len(answer)), tokens_of(len(thought)) or fallback)
 
-    def unreasoned(self) -> Turn:
-        """Give the same reply from a model whose reasoning was switched off."""
+    def without_reasoning(self) -> Turn:
+        """Return the same reply from a model whose reasoning was switched off."""
         usage = replace(self.usage, reasoning_tokens=0) if self.usage else None
         return replace(self, reasoning="", reasoning_summary=(), redacted=False, hidden=False, usage=usage)
 
-    def concealed(self) -> Turn:
-        """Give the same reply with its reasoning kept from the caller."""
+    def with_hidden_reasoning(self) -> Turn:
+        """Return the same reply with its reasoning kept from the caller."""
         return replace(self, reasoning="", reasoning_summary=(), redacted=False, hidden=self.reasons)
 
 

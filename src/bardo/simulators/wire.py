@@ -1,4 +1,4 @@
-"""HTTP/1.1 on loopback by hand: what is sent, and how a connection dies, is exactly as asked.
+"""An HTTP/1.1 server on loopback with exact control over what is sent and how a connection ends.
 
 Built on asyncio's streams and h11, so that a fault may cut an event in two, stop for ever or reset the connection.
 A client that leaves ends its handler; closing the server ends all handlers and sockets.
@@ -60,7 +60,7 @@ async def listening(handler: Handler, host: str, port: int) -> AsyncIterator[str
 
 
 async def _stop_accepting(server: asyncio.Server) -> None:
-    """Take no more connections, and let those just taken be handed over: asyncio forgets them where the server closes first."""
+    """Stop accepting, and let accepted connections reach their handler: asyncio drops them where the server closes first."""
     loop = asyncio.get_running_loop()
     for listener in server.sockets:
         with suppress(NotImplementedError):  # Where a loop has no readers.
@@ -71,7 +71,7 @@ async def _stop_accepting(server: asyncio.Server) -> None:
 
 @asynccontextmanager
 async def refusing(host: str, port: int) -> AsyncIterator[str]:
-    """Hold a port on which nobody listens, so that connecting to it is refused."""
+    """Reserve a port without listening on it, so that connections are refused."""
     with socket.socket() as held:
         held.bind((host, port))
         yield _address(held)
@@ -110,7 +110,7 @@ class _Connection:
             raise
 
     async def _exchange(self) -> bool:
-        """Serve one request; whether another may follow."""
+        """Serve one request, and return whether another may follow."""
         incoming = await self._read()
         if incoming is None:
             return False
@@ -172,7 +172,7 @@ class _Connection:
             await self._writer.drain()
 
     async def _pause(self, seconds: float | None) -> None:
-        """Wait, noticing at once when the client leaves."""
+        """Wait. Raises _Disconnected as soon as the client disconnects."""
         try:
             async with asyncio.timeout(seconds):
                 while data := await self._reader.read(_READ):
@@ -182,7 +182,7 @@ class _Connection:
         raise _Disconnected
 
     async def _stand_at(self, gate: Gate) -> None:
-        """Wait for the gate, noticing at once when the client leaves."""
+        """Wait for the gate. Raises _Disconnected as soon as the client disconnects."""
         opened = asyncio.ensure_future(gate.passed())
         left = asyncio.ensure_future(self._pause(None))
         try:

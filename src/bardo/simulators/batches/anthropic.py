@@ -30,15 +30,15 @@ class AnthropicBatches(BatchServer):
         if below == "results":
             return self._results(job)
         if below == "cancel":
-            return _json(self._told(self.cancel(job), incoming))
+            return _json(self._encode_job(self.cancel(job), incoming))
         if incoming.method == "DELETE":
             return self._delete(job)
-        return _json(self._told(self.ask(job), incoming))
+        return _json(self._encode_job(self.ask(job), incoming))
 
     def _create(self, incoming: Incoming) -> Reply:
         body = incoming.fields
-        listed = body.get("requests")
-        if not isinstance(listed, list) or not listed or len(listed) > _MOST_ITEMS:
+        entries = body.get("requests")
+        if not isinstance(entries, list) or not entries or len(entries) > _MOST_ITEMS:
             raise Refusal("bad_value", "requests: List should have at least 1 item", parameter="requests")
         extra = [name for name in body if name != "requests"]
         if extra:
@@ -46,12 +46,12 @@ class AnthropicBatches(BatchServer):
         if self.refused:
             raise Refusal("bad_value", self.refused)
         seen: set[str] = set()
-        items = [self._item(place, fields(one), seen) for place, one in enumerate(listed)]
-        return _json(self._told(self.add("msgbatch_", items, {}, incoming), incoming))
+        items = [self._item(index, fields(one), seen) for index, one in enumerate(entries)]
+        return _json(self._encode_job(self.add("msgbatch_", items, {}, incoming), incoming))
 
-    def _item(self, place: int, one: Fields, seen: set[str]) -> Item:
+    def _item(self, index: int, one: Fields, seen: set[str]) -> Item:
         key, params = one.get("custom_id"), one.get("params")
-        where = f"requests.{place}"
+        where = f"requests.{index}"
         if not isinstance(key, str) or not _ID.fullmatch(key):
             raise Refusal("bad_value", f"{where}.custom_id: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'")
         if key in seen:
@@ -73,7 +73,7 @@ class AnthropicBatches(BatchServer):
         del self.jobs[job.id]
         return _json({"id": job.id, "type": "message_batch_deleted"})
 
-    def _told(self, job: Job, incoming: Incoming) -> Fields:
+    def _encode_job(self, job: Job, incoming: Incoming) -> Fields:
         ended = job.state == "ended"
         outcomes = [item.outcome for item in job.items]
         kinds = ("succeeded", "errored", "canceled", "expired")
@@ -84,11 +84,11 @@ class AnthropicBatches(BatchServer):
             "type": "message_batch",
             "processing_status": "ended" if ended else "canceling" if job.canceled else "in_progress",
             "request_counts": {"processing": 0 if ended else len(job.items), **counts},
-            "ended_at": None if job.ended is None else _moment(job.ended),
-            "created_at": _moment(job.created),
-            "expires_at": _moment(job.created + _DAY),
+            "ended_at": None if job.ended is None else _timestamp(job.ended),
+            "created_at": _timestamp(job.created),
+            "expires_at": _timestamp(job.created + _DAY),
             "archived_at": None,
-            "cancel_initiated_at": _moment(job.created) if job.canceled else None,
+            "cancel_initiated_at": _timestamp(job.created) if job.canceled else None,
             "results_url": address if ended else None,
         }
 
@@ -99,9 +99,9 @@ class AnthropicBatches(BatchServer):
         begin = ids.index(after) + 1 if after in ids else 0
         page = newest[begin : begin + limit]
         # Jobs go on by themselves, whether they are asked for one by one or not.
-        shown = [self._told(self.ask(job), incoming) for job in page]
+        page_items = [self._encode_job(self.ask(job), incoming) for job in page]
         ends = {"first_id": page[0].id, "last_id": page[-1].id} if page else {"first_id": None, "last_id": None}
-        return _json({"data": shown, "has_more": begin + limit < len(newest), **ends})
+        return _json({"data": page_items, "has_more": begin + limit < len(newest), **ends})
 
 
 def _result(item: Item) -> Fields:
@@ -112,7 +112,7 @@ def _result(item: Item) -> Fields:
     return {"type": item.outcome}
 
 
-def _moment(seconds: int) -> str:
+def _timestamp(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 

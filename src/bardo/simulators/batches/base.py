@@ -1,4 +1,4 @@
-"""What all simulated batch APIs have in common: jobs that come to their end after they were asked for a few times."""
+"""The base of all simulated batch APIs: jobs that end after they were polled a few times."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Item:
 
 @dataclass
 class Job:
-    """One job. `asked` counts how often its client asked how far it is. `about` are the fields that only its API has."""
+    """One job. `poll_count` counts how often its client asked how far it is. `about` are the fields that only its API has."""
 
     id: str
     created: int
     items: list[Item]
     about: Fields
     incoming: Incoming
-    asked: int = 0
+    poll_count: int = 0
     state: str = "new"
     canceled: bool = False
     ended: int | None = None
@@ -69,7 +69,7 @@ class BatchServer(ABC):
         """Answer a request at a path below the base path; None where it is not about files or jobs."""
 
     def new_id(self, prefix: str) -> str:
-        """Give an id that no other thing has."""
+        """Return a unique id."""
         self._made += 1
         return f"{prefix}{marks.token(f'batch/{self._made}/{time.time_ns()}', 24)}"
 
@@ -80,23 +80,23 @@ class BatchServer(ABC):
         return job
 
     def find(self, job_id: str) -> Job:
-        """Give a job. Raises Refusal."""
+        """Return a job. Raises Refusal."""
         if job_id not in self.jobs:
             raise Refusal("bad_value", f"No batch found with id '{job_id}'.", status=404)
         return self.jobs[job_id]
 
     def ask(self, job: Job) -> Job:
-        """Take a job on by one step, as its client asks how far it is."""
-        job.asked += 1
+        """Advance a job by one step, as its client polls it."""
+        job.poll_count += 1
         if job.state in ("failed", "ended") or (self.holds and not job.canceled):
             return job
         job.state = "running"
-        if job.canceled or job.asked >= self.polls:
+        if job.canceled or job.poll_count >= self.polls:
             self._end(job)
         return job
 
     def cancel(self, job: Job) -> Job:
-        """End a job early: what was not sent by then never is."""
+        """Cancel a job: requests that were not sent yet are never sent."""
         if job.state in ("failed", "ended"):
             raise Refusal("bad_value", f"Cannot cancel a batch with status '{job.state}'.", status=409)
         job.canceled = True
@@ -104,16 +104,16 @@ class BatchServer(ABC):
 
     def _end(self, job: Job) -> None:
         job.state, job.ended = "ended", int(time.time())
-        for place, item in enumerate(job.items):
-            if job.canceled and place >= len(job.items) // 2:
+        for index, item in enumerate(job.items):
+            if job.canceled and index >= len(job.items) // 2:
                 item.outcome = "canceled"
-            elif place in self.expired:
+            elif index in self.expired:
                 item.outcome = "expired"
             else:
                 item.status, item.reply = self._play(job.incoming, item.path, item.body)
                 item.outcome = "succeeded" if item.status < 300 else "errored"
 
     def results(self, job: Job) -> list[Item]:
-        """Give the items with their results, in the order in which they are told."""
-        kept = [item for place, item in enumerate(job.items) if place not in self.lost]
+        """Return the items with their results, in the order in which the API returns them."""
+        kept = [item for index, item in enumerate(job.items) if index not in self.lost]
         return kept if self.in_order else kept[::-1]

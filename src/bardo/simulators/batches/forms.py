@@ -10,7 +10,7 @@ from bardo.simulators.refusal import Refusal
 
 
 def read_form(incoming: Incoming) -> tuple[dict[str, str], str, bytes]:
-    """Give the fields of a form, and the name and the content of its file. Raises Refusal."""
+    """Return the fields of a form, and the name and the content of its file. Raises Refusal."""
     kind = incoming.headers.get("content-type", "")
     if not kind.startswith("multipart/form-data"):
         raise Refusal("bad_value", f"Invalid Content-Type header ({kind}), expected multipart/form-data.")

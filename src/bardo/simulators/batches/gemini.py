@@ -36,15 +36,15 @@ class GeminiBatches(BatchServer):
         if verb == "cancel":
             self.cancel(job)
             return _json({})
-        return _json(self._told(self.ask(job)))
+        return _json(self._encode_job(self.ask(job)))
 
     def _create(self, incoming: Incoming, model: str) -> Reply:
         if len(incoming.raw) > _MOST_BYTES:
             raise Refusal("too_long", "Request payload size exceeds the limit: 20971520 bytes.")
         batch = fields(incoming.fields.get("batch"))
         name = text(batch.get("displayName")) or text(batch.get("display_name"))
-        listed = at(batch, "inputConfig.requests.requests")
-        if not name or not isinstance(listed, list) or not listed:
+        entries = at(batch, "inputConfig.requests.requests")
+        if not name or not isinstance(entries, list) or not entries:
             raise Refusal(
                 "bad_value", "Invalid JSON payload received: batch.displayName and batch.inputConfig are required."
             )
@@ -55,17 +55,17 @@ class GeminiBatches(BatchServer):
             raise Refusal("bad_value", self.refused)
         items = [
             Item(text(at(one, "metadata.key")), f"/v1beta/{model}:generateContent", fields(fields(one).get("request")))
-            for one in listed
+            for one in entries
         ]
         if any(not item.body.get("contents") for item in items):
             raise Refusal("bad_value", "* GenerateContentRequest.contents: contents is not specified")
-        return _json(self._told(self.add("batches/", items, {"displayName": name, "model": model}, incoming)))
+        return _json(self._encode_job(self.add("batches/", items, {"displayName": name, "model": model}, incoming)))
 
     def results(self, job: Job) -> list[Item]:
         return job.items
 
-    def _told(self, job: Job) -> Fields:
-        state = f"BATCH_STATE_{_word(job)}"
+    def _encode_job(self, job: Job) -> Fields:
+        state = f"BATCH_STATE_{_state_of(job)}"
         about: Fields = {
             "@type": f"{_TYPE}GenerateContentBatch",
             "model": job.about["model"],
@@ -75,15 +75,15 @@ class GeminiBatches(BatchServer):
             "state": state,
             "name": job.id,
         }
-        told: Fields = {"name": job.id, "metadata": about}
+        encoded: Fields = {"name": job.id, "metadata": about}
         if job.state == "ended":
-            listed = [self._result(item) for item in self.results(job)]
+            entries = [self._result(item) for item in self.results(job)]
             output: Fields = {
                 "@type": f"{_TYPE}GenerateContentBatchOutput",
-                "inlinedResponses": {"inlinedResponses": listed},
+                "inlinedResponses": {"inlinedResponses": entries},
             }
-            told |= {"done": True, "response": output}
-        return told
+            encoded |= {"done": True, "response": output}
+        return encoded
 
     def _result(self, item: Item) -> Fields:
         about: Fields = {"metadata": {"key": item.key}} if self.keeps_metadata else {}
@@ -96,15 +96,15 @@ class GeminiBatches(BatchServer):
         newest = list(self.jobs.values())[::-1]
         size, token = int(incoming.query.get("pageSize", "50")), incoming.query.get("pageToken", "")
         begin = int(token) if token.isdigit() else 0
-        shown = [self._told(job) for job in newest[begin : begin + size]]
+        page_items = [self._encode_job(job) for job in newest[begin : begin + size]]
         more: Fields = {"nextPageToken": str(begin + size)} if begin + size < len(newest) else {}
-        return _json({"operations": shown, **more})
+        return _json({"operations": page_items, **more})
 
 
-def _word(job: Job) -> str:
+def _state_of(job: Job) -> str:
     if job.state == "ended":
         return "CANCELLED" if job.canceled else "SUCCEEDED"
-    return "RUNNING" if job.asked else "PENDING"
+    return "RUNNING" if job.poll_count else "PENDING"
 
 
 def _json(value: Fields) -> Reply:

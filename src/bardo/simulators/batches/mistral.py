@@ -38,7 +38,7 @@ class MistralBatches(FileServer):
         if not name:
             return self._create(incoming) if incoming.method == "POST" else self._list(incoming)
         job = self.find(name)
-        return _json(self._told(self.cancel(job) if below == "cancel" else self.ask(job)))
+        return _json(self._encode_job(self.cancel(job) if below == "cancel" else self.ask(job)))
 
     def _create(self, incoming: Incoming) -> Reply:
         body = incoming.fields
@@ -47,8 +47,8 @@ class MistralBatches(FileServer):
             raise Refusal(
                 "unknown_field", f"Extra inputs are not permitted: {unknown[0]}", parameter=unknown[0], status=422
             )
-        listed, hours = body.get("input_files"), body.get("timeout_hours", 24)
-        if not isinstance(listed, list) or not listed or any(name not in self.files for name in listed):
+        entries, hours = body.get("input_files"), body.get("timeout_hours", 24)
+        if not isinstance(entries, list) or not entries or any(name not in self.files for name in entries):
             raise Refusal("bad_value", "input_files: a file was not found", parameter="input_files", status=422)
         if body.get("endpoint") not in _ENDPOINTS or not text(body.get("model")):
             raise Refusal("bad_value", "endpoint or model is not valid", parameter="endpoint", status=422)
@@ -57,9 +57,9 @@ class MistralBatches(FileServer):
         if self.refused:
             raise Refusal("bad_value", self.refused, status=422)
         job = self.add("", [], dict(body), incoming)
-        for name in listed:
+        for name in entries:
             self._read(job, self.files[name][1], text(body["endpoint"]), text(body["model"]))
-        return _json(self._told(job))
+        return _json(self._encode_job(job))
 
     def _read(self, job: Job, content: bytes, endpoint: str, model: str) -> None:
         for line in content.split(b"\n"):
@@ -86,10 +86,10 @@ class MistralBatches(FileServer):
                 job.about[name] = self.put_file(f"{name}.jsonl", b"".join(lines), "batch")["id"]
 
     def _line(self, item: Item) -> Fields:
-        told: Fields = {"status_code": item.status, "body": item.reply}
-        return {"id": self.new_id("batch-"), "custom_id": item.key, "response": told, "error": None}
+        encoded: Fields = {"status_code": item.status, "body": item.reply}
+        return {"id": self.new_id("batch-"), "custom_id": item.key, "response": encoded, "error": None}
 
-    def _told(self, job: Job) -> Fields:
+    def _encode_job(self, job: Job) -> Fields:
         outcomes = [item.outcome for item in job.items]
         done, failed = outcomes.count("succeeded"), outcomes.count("errored")
         about = job.about
@@ -101,11 +101,11 @@ class MistralBatches(FileServer):
             "model": about["model"],
             "metadata": about.get("metadata"),
             "errors": job.errors,
-            "status": _word(job),
+            "status": _status_of(job),
             "output_file": about.get("output_file"),
             "error_file": about.get("error_file"),
             "created_at": job.created,
-            "started_at": job.created if job.asked else None,
+            "started_at": job.created if job.poll_count else None,
             "completed_at": job.ended,
             "total_requests": len(job.items),
             "completed_requests": done + failed,
@@ -115,12 +115,12 @@ class MistralBatches(FileServer):
 
     def _list(self, incoming: Incoming) -> Reply:
         page, size = int(incoming.query.get("page", "0")), int(incoming.query.get("page_size", "100"))
-        newest = [self._told(job) for job in list(self.jobs.values())[::-1]]
-        shown = newest[page * size : (page + 1) * size]
-        return _json({"object": "list", "data": shown, "total": len(newest), "page": page})
+        newest = [self._encode_job(job) for job in list(self.jobs.values())[::-1]]
+        page_items = newest[page * size : (page + 1) * size]
+        return _json({"object": "list", "data": page_items, "total": len(newest), "page": page})
 
 
-def _word(job: Job) -> str:
+def _status_of(job: Job) -> str:
     if job.state == "failed":
         return "FAILED"
     if job.state == "ended":
@@ -128,7 +128,7 @@ def _word(job: Job) -> str:
         return "CANCELLED" if job.canceled else "TIMEOUT_EXCEEDED" if expired else "SUCCESS"
     if job.canceled:
         return "CANCELLATION_REQUESTED"
-    return "RUNNING" if job.asked else "QUEUED"
+    return "RUNNING" if job.poll_count else "QUEUED"
 
 
 def _json(value: Fields) -> Reply:

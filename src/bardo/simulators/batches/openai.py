@@ -44,7 +44,7 @@ class FileServer(BatchServer):
         return whole(content, content_type="application/octet-stream") if below == "content" else _json(about)
 
     def put_file(self, name: str, content: bytes, purpose: str) -> Fields:
-        """Keep a file, and give what is told of it."""
+        """Store a file, and return its object."""
         file_id = self.new_id("file-")
         about: Fields = {
             "id": file_id,
@@ -98,8 +98,8 @@ class OpenAIBatches(FileServer):
             return self._create(incoming) if incoming.method == "POST" else self._list(incoming)
         job = self.find(name)
         if below == "cancel":
-            return _json(self._told(self.cancel(job)))
-        return _json(self._told(self.ask(job)))
+            return _json(self._encode_job(self.cancel(job)))
+        return _json(self._encode_job(self.ask(job)))
 
     def _create(self, incoming: Incoming) -> Reply:
         body = incoming.fields
@@ -117,7 +117,7 @@ class OpenAIBatches(FileServer):
             raise Refusal("bad_value", f"File not found: {body['input_file_id']}", parameter="input_file_id")
         if self.refused:
             raise Refusal("bad_value", self.refused)
-        return _json(self._told(self.add("batch_", [], dict(body), incoming)))
+        return _json(self._encode_job(self.add("batch_", [], dict(body), incoming)))
 
     def ask(self, job: Job) -> Job:
         if job.state == "new":
@@ -128,7 +128,7 @@ class OpenAIBatches(FileServer):
         return super().ask(job)
 
     def _read(self, content: bytes, endpoint: str) -> tuple[list[Item], list[Fields]]:
-        """Give the items of a file, and what is wrong with it."""
+        """Return the items of a file, and what is wrong with it."""
         items: list[Item] = []
         errors: list[Fields] = []
         lines = [line for line in content.split(b"\n") if line.strip()]
@@ -178,10 +178,10 @@ class OpenAIBatches(FileServer):
             return {**line, "error": {"code": "batch_expired", "message": message}}
         if item.outcome == "canceled":
             return {**line, "error": {"code": "batch_cancelled", "message": "The batch was cancelled."}}
-        told: Fields = {"status_code": item.status, "request_id": self.new_id("req_"), "body": item.reply}
-        return {**line, "response": told}
+        encoded: Fields = {"status_code": item.status, "request_id": self.new_id("req_"), "body": item.reply}
+        return {**line, "response": encoded}
 
-    def _told(self, job: Job) -> Fields:
+    def _encode_job(self, job: Job) -> Fields:
         outcomes = [item.outcome for item in job.items]
         about = job.about
         return {
@@ -191,11 +191,11 @@ class OpenAIBatches(FileServer):
             "errors": {"object": "list", "data": job.errors} if job.errors else None,
             "input_file_id": about["input_file_id"],
             "completion_window": about["completion_window"],
-            "status": _word(job),
+            "status": _status_of(job),
             "output_file_id": about.get("output_file_id"),
             "error_file_id": about.get("error_file_id"),
             "created_at": job.created,
-            "in_progress_at": job.created if job.asked else None,
+            "in_progress_at": job.created if job.poll_count else None,
             "expires_at": job.created + _DAY,
             "completed_at": job.ended,
             "request_counts": {
@@ -211,12 +211,14 @@ class OpenAIBatches(FileServer):
         after, limit = incoming.query.get("after", ""), int(incoming.query.get("limit", "20"))
         if not 1 <= limit <= 100:
             raise Refusal("bad_value", "limit must be from 1 to 100", parameter="limit")
-        page = list(_behind(newest, after))
-        shown = [self._told(job) for job in page[:limit]]
+        page = list(_jobs_after(newest, after))
+        page_items = [self._encode_job(job) for job in page[:limit]]
         ends = (
-            {"first_id": shown[0]["id"], "last_id": shown[-1]["id"]} if shown else {"first_id": None, "last_id": None}
+            {"first_id": page_items[0]["id"], "last_id": page_items[-1]["id"]}
+            if page_items
+            else {"first_id": None, "last_id": None}
         )
-        return _json({"object": "list", "data": shown, **ends, "has_more": len(page) > limit})
+        return _json({"object": "list", "data": page_items, **ends, "has_more": len(page) > limit})
 
 
 class GroqBatches(OpenAIBatches):
@@ -227,8 +229,8 @@ class GroqBatches(OpenAIBatches):
     one_model = False
 
 
-def _behind(jobs: list[Job], after: str) -> Iterator[Job]:
-    """Give the jobs behind the one that is named, all where none is."""
+def _jobs_after(jobs: list[Job], after: str) -> Iterator[Job]:
+    """Yield the jobs behind the one that is named, all where none is."""
     found = not after
     for job in jobs:
         if found:
@@ -236,7 +238,7 @@ def _behind(jobs: list[Job], after: str) -> Iterator[Job]:
         found = found or job.id == after
 
 
-def _word(job: Job) -> str:
+def _status_of(job: Job) -> str:
     if job.state == "failed":
         return "failed"
     if job.state == "ended":
@@ -245,7 +247,7 @@ def _word(job: Job) -> str:
         return "expired" if any(item.outcome == "expired" for item in job.items) else "completed"
     if job.canceled:
         return "cancelling"
-    return "in_progress" if job.asked else "validating"
+    return "in_progress" if job.poll_count else "validating"
 
 
 def _problem(code: str, message: str, line: int | None) -> Fields:

@@ -27,7 +27,7 @@ class BlockRun(Chat):
 
     name = "blockrun"
     catalog_name = "blockrun"
-    beside_it = (MessagesEndpoint,)
+    other_dialects = (MessagesEndpoint,)
     models = ("deepseek/deepseek-chat", "anthropic/claude-haiku-4.5")
     owner = "blockrun"
 
@@ -48,17 +48,17 @@ class Bankr(Chat):
 
     name = "bankr"
     catalog_name = "bankr"
-    beside_it = (MessagesEndpoint,)
+    other_dialects = (MessagesEndpoint,)
     models = ("gemini-3-flash", "claude-haiku-4.5")
     owner = "bankr"
 
-    def given_key(self, incoming: Incoming) -> str:
+    def key_of(self, incoming: Incoming) -> str:
         return incoming.bearer or incoming.headers.get("x-api-key", "")
 
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "API key required")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "Invalid or inactive API key")
 
 
@@ -67,7 +67,7 @@ class OMLX(Chat):
 
     name = "omlx"
     catalog_name = "omlx"
-    beside_it = (MessagesEndpoint,)
+    other_dialects = (MessagesEndpoint,)
     embeds = "any"
     needs_key = False
     models = ("Qwen3.5-122B-A10B-4bit",)
@@ -80,13 +80,13 @@ class Lucebox(Chat):
 
     name = "lucebox"
     catalog_name = "lucebox"
-    beside_it = (MessagesEndpoint,)
+    other_dialects = (MessagesEndpoint,)
     needs_key = False
     models = ("dflash",)
     owner = "luce"
     off_switches = (("chat_template_kwargs.enable_thinking", False),)
 
-    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+    def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         if incoming.path != "/props":
             return None
         efforts = ["low", "medium", "high", "x-high", "max"]

@@ -44,12 +44,12 @@ class Anthropic(Provider):
     prefix = ""
     models = ("claude-haiku-4-5-20251001", "claude-sonnet-5")
     off_switches = (("thinking.type", "disabled"),)
-    sign_of_life = _PING
+    keep_alive = _PING
 
     def __init__(self) -> None:
         self._cache = PromptCache(least=_LEAST_CACHED)
 
-    def counted(self, exchange: Exchange) -> Usage:
+    def estimate_usage(self, exchange: Exchange) -> Usage:
         counts = self._cache.take(exchange.model, anthropic_cache.marked_prefixes(exchange.body))
         usage = exchange.usage
         return replace(
@@ -59,36 +59,36 @@ class Anthropic(Provider):
             cache_write_tokens=counts.written,
         )
 
-    def given_key(self, incoming: Incoming) -> str:
+    def key_of(self, incoming: Incoming) -> str:
         return incoming.headers.get("x-api-key", "") or incoming.bearer
 
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "x-api-key header is required")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "invalid x-api-key")
 
-    def admit(self, incoming: Incoming, key: str | None) -> None:
-        super().admit(incoming, key)
+    def check_key(self, incoming: Incoming, key: str | None) -> None:
+        super().check_key(incoming, key)
         if not incoming.headers.get("anthropic-version"):
             raise Refusal("missing_field", "anthropic-version: header is required")
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return path == "/v1/messages"
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         if path != "/v1/messages/count_tokens" or incoming.method != "POST":
             return None
         extra = [name for name in incoming.fields if name not in anthropic_request.COUNTED]
         if extra:
             raise Refusal("unknown_field", f"{extra[0]}: Extra inputs are not permitted", parameter=extra[0])
         asked = anthropic_request.read(incoming, counting=True)
-        return whole(compact({"input_tokens": asked.counted}))
+        return whole(compact({"input_tokens": asked.token_count}))
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return anthropic_request.read(incoming)
 
-    def whole(self, exchange: Exchange) -> Reply:
+    def encode_reply(self, exchange: Exchange) -> Reply:
         usage = exchange.usage
         message = self._message(exchange, list(_blocks(exchange)), finish=_FINISH[exchange.turn.ending])
         message["usage"] = {
@@ -100,8 +100,8 @@ class Anthropic(Provider):
         }
         return whole(compact(message))
 
-    def stream(self, exchange: Exchange) -> Reply:
-        return streamed(_padded(place, event) for place, event in enumerate(self._events(exchange)))
+    def encode_stream(self, exchange: Exchange) -> Reply:
+        return streamed(_padded(index, event) for index, event in enumerate(self._events(exchange)))
 
     def _message(self, exchange: Exchange, content: list[Fields], *, finish: str | None) -> Fields:
         return {
@@ -127,7 +127,7 @@ class Anthropic(Provider):
         }
         yield {"type": "message_start", "message": message}
         for index, block in enumerate(_blocks(exchange)):
-            yield {"type": "content_block_start", "index": index, "content_block": _opened(block)}
+            yield {"type": "content_block_start", "index": index, "content_block": _start_block(block)}
             if index == 0:
                 yield {"type": "ping"}
             for delta in _deltas(exchange, block):
@@ -144,7 +144,7 @@ class Anthropic(Provider):
         yield {"type": "message_delta", "delta": finish, "usage": usage}
         yield {"type": "message_stop"}
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         kind = _ERROR_TYPES.get(refusal.status, "api_error" if refusal.status >= 500 else "invalid_request_error")
         error: Fields = {"type": kind, "message": refusal.message}
         return whole(compact({"type": "error", "error": error, "request_id": _REQUEST_ID}), status=refusal.status)
@@ -159,7 +159,7 @@ class Anthropic(Provider):
         error: Fields = {"type": "overloaded_error", "message": "Overloaded"}
         return [named_event("error", {"type": "error", "error": error, "request_id": _REQUEST_ID})]
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if path == "/v1/models":
             listed = [_model_row(model) for model in models]
             ends: Fields = {"first_id": models[0], "last_id": models[-1]}
@@ -169,15 +169,15 @@ class Anthropic(Provider):
 
 
 def _blocks(exchange: Exchange) -> Iterator[Fields]:
-    """Give the content blocks of the reply, whole."""
+    """Yield the content blocks of the reply, whole."""
     yield from _thinking(exchange)
     turn = exchange.turn
     if turn.text:
         yield {"type": "text", "text": turn.text}
-    for place, call in exchange.calls():
+    for index, call in exchange.calls():
         yield {
             "type": "tool_use",
-            "id": call.id or f"toolu_01{exchange.token(f'call{place}', 22)}",
+            "id": call.id or f"toolu_01{exchange.token(f'call{index}', 22)}",
             "name": call.name,
             "input": call.arguments_value,
             "caller": {"type": "direct"},
@@ -196,8 +196,8 @@ def _thinking(exchange: Exchange) -> Iterator[Fields]:
     yield anthropic_thinking.block(exchange.body, exchange.model, "thinking", shown, turn.reasoning)
 
 
-def _opened(block: Fields) -> Fields:
-    """Give a block as it starts, before its deltas; a redacted one starts whole."""
+def _start_block(block: Fields) -> Fields:
+    """Return a block as it starts, before its deltas; a redacted one starts whole."""
     empty: Fields = {"text": "", "thinking": "", "signature": "", "input": {}}
     return {name: empty.get(name, value) for name, value in block.items()}
 
@@ -240,12 +240,12 @@ def _thinking_tokens(exchange: Exchange) -> Fields:
     return {"output_tokens_details": {"thinking_tokens": exchange.usage.reasoning_tokens}}
 
 
-def _padded(place: int, event: Fields) -> bytes:
+def _padded(index: int, event: Fields) -> bytes:
     """Write an event with the spaces Anthropic puts before the last brace."""
     if event["type"] == "ping":
         return _PING
     written = compact(event)
-    spaces = b" " * (place * 7 % 15)
+    spaces = b" " * (index * 7 % 15)
     return f"event: {event['type']}\n".encode() + b"data: " + written[:-1] + spaces + b"}\n\n"
 
 

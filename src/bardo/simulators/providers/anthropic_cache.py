@@ -36,7 +36,7 @@ def check(body: Fields) -> None:
 
 
 def marked_prefixes(body: Fields) -> list[MarkedPrefix]:
-    """Give the prefixes that end at a marker, the shortest first; a marker of the whole request marks all of it."""
+    """Return the prefixes that end at a marker, the shortest first; a marker of the whole request marks all of it."""
     found, before = [], ""
     for _, block in _parts(body):
         before += json.dumps({name: value for name, value in block.items() if name != _NAME}, sort_keys=True)
@@ -48,16 +48,16 @@ def marked_prefixes(body: Fields) -> list[MarkedPrefix]:
 
 
 def _parts(body: Fields) -> Iterator[tuple[str, Fields]]:
-    """Give tools, system prompt and turns in the order of the prompt, each block with its path."""
-    for place, tool in enumerate(rows(body.get("tools"))):
-        yield f"tools.{place}", tool
+    """Yield tools, system prompt and turns in the order of the prompt, each block with its path."""
+    for index, tool in enumerate(rows(body.get("tools"))):
+        yield f"tools.{index}", tool
     yield from _blocks("system", body.get("system"))
-    for place, message in enumerate(rows(body.get("messages"))):
-        yield from _blocks(f"messages.{place}.content", message.get("content"))
+    for index, message in enumerate(rows(body.get("messages"))):
+        yield from _blocks(f"messages.{index}.content", message.get("content"))
 
 
 def _blocks(path: str, content: object) -> Iterator[tuple[str, Fields]]:
     if isinstance(content, str):
         yield path, {"type": "text", "text": content}
-    for place, block in enumerate(rows(content)):
-        yield f"{path}.{place}", block
+    for index, block in enumerate(rows(content)):
+        yield f"{path}.{index}", block

@@ -23,8 +23,8 @@ _LEAST_TRIGGER: Final = 50_000
 def check(incoming: Incoming) -> None:
     """Refuse edits that nobody knows, that lack their beta, or that would begin too early, and blocks of compaction without a beta."""
     betas = {one.strip() for one in incoming.headers.get("anthropic-beta", "").split(",")}
-    for place, edit in enumerate(rows(at(incoming.fields, "context_management.edits"))):
-        where, kind = f"context_management.edits.{place}", text(edit.get("type"))
+    for index, edit in enumerate(rows(at(incoming.fields, "context_management.edits"))):
+        where, kind = f"context_management.edits.{index}", text(edit.get("type"))
         if kind not in _BETAS:
             known = ", ".join(repr(one) for one in sorted(_BETAS))
             raise Refusal("bad_value", f"{where}: Input tag '{kind}' does not match any of the expected tags: {known}")

@@ -77,8 +77,8 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
     if budgets:
         _check_budget(body)
     messages = rows(body.get("messages"))
-    for place, message in enumerate(messages):
-        _check_message(place, message, messages[place - 1] if place else {}, text(body.get("model")))
+    for index, message in enumerate(messages):
+        _check_message(index, message, messages[index - 1] if index else {}, text(body.get("model")))
     _check_calls_answered(messages)
     _check_end(messages[-1], text(body.get("model")))
     _check_forced(body)
@@ -87,7 +87,7 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
     anthropic_context.check(incoming)
     return Conversation(
         model=text(body.get("model")),
-        question=next((said for m in reversed(messages) if (said := _said(m))), ""),
+        question=next((said for m in reversed(messages) if (said := _message_text(m))), ""),
         rounds=sum(message.get("role") == "assistant" for message in messages),
         tools=() if at(body, "tool_choice.type") == "none" else _tools(body),
         forced_tool=text(at(body, "tool_choice.name")) or None,
@@ -125,7 +125,7 @@ def _check_budget(body: Fields) -> None:
         raise Refusal("bad_value", "`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
-def _check_message(place: int, message: Fields, before: Fields, model: str) -> None:
+def _check_message(index: int, message: Fields, before: Fields, model: str) -> None:
     role = message.get("role")
     if role == "system" and _TAKES_SYSTEM.search(model):
         return
@@ -133,14 +133,14 @@ def _check_message(place: int, message: Fields, before: Fields, model: str) -> N
         words = 'Unexpected role "system". The Messages API accepts a top-level `system` parameter, not "system" as an'
         if role == "system":
             raise Refusal("bad_value", f"messages: {words} input message role.", parameter="messages")
-        raise Refusal("bad_value", f"messages.{place}.role: Input should be 'user' or 'assistant'")
+        raise Refusal("bad_value", f"messages.{index}.role: Input should be 'user' or 'assistant'")
     called = {text(block.get("id")) for block in _blocks(before, "tool_use")}
     for position, block in enumerate(_blocks(message, "tool_result")):
         identifier = text(block.get("tool_use_id"))
         if identifier not in called:
             raise Refusal(
                 "bad_value",
-                f"messages.{place}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: "
+                f"messages.{index}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: "
                 f"{identifier}. Each `tool_result` block must have a corresponding `tool_use` block in the previous "
                 "message.",
             )
@@ -161,14 +161,14 @@ def _check_forced(body: Fields) -> None:
 
 
 def _check_calls_answered(messages: Sequence[Fields]) -> None:
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         called = {text(block.get("id")) for block in _blocks(message, "tool_use")}
-        following = messages[place + 1] if place + 1 < len(messages) else {}
+        following = messages[index + 1] if index + 1 < len(messages) else {}
         answered = {text(block.get("tool_use_id")) for block in _blocks(following, "tool_result")}
         if missing := sorted(called - answered):
             raise Refusal(
                 "bad_value",
-                f"messages.{place}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: "
                 f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
                 "next message.",
             )
@@ -178,7 +178,7 @@ def _blocks(message: Fields, kind: str) -> list[Fields]:
     return [block for block in rows(message.get("content")) if block.get("type") == kind]
 
 
-def _said(message: Fields) -> str:
+def _message_text(message: Fields) -> str:
     return joined_text(message.get("content")) if message.get("role") == "user" else ""
 
 

@@ -45,13 +45,13 @@ _DISABLED = (
 
 
 def block(body: Fields, model: str, kind: str, shown: str, reasoning: str) -> Fields:
-    """Give a block that the model thinks in answer to `body`, with its signature."""
+    """Return a block that the model thinks in answer to `body`, with its signature."""
     bound: dict[str, object] = {"model": model, "kind": kind, "said": marks.fingerprint([shown, reasoning])}
     bound["shown"] = marks.fingerprint(shown)
     if _BINDS.search(model):
         messages = rows(body.get("messages"))
         bound |= {"prefix": _prefix(body, messages), "before": _last_sealed(messages)}
-    sealed = marks.written(marks.sign(_SIGNER, bound, size=300, head=_HEADS[kind]))
+    sealed = marks.encode_base64(marks.sign(_SIGNER, bound, size=300, head=_HEADS[kind]))
     if kind == "redacted_thinking":
         return {"type": kind, "data": sealed}
     return {"type": kind, "thinking": shown, "signature": sealed}
@@ -67,32 +67,32 @@ def check(incoming: Incoming) -> None:
         )
     drops = at(body, "thinking.block_binding.prefix_mismatch_behavior") == "drop_block"
     messages = rows(body.get("messages"))
-    latest = max((place for place, one in enumerate(messages) if one.get("role") == "assistant"), default=-1)
+    latest = max((index for index, one in enumerate(messages) if one.get("role") == "assistant"), default=-1)
     before = ""
-    for place, message in enumerate(messages):
-        _check_order(place, message, latest=place == latest)
+    for index, message in enumerate(messages):
+        _check_order(index, message, latest=index == latest)
         for position, one in _thinking(message):
-            where = f"messages.{place}.content.{position}"
-            bound = _opened(where, one)
+            where = f"messages.{index}.content.{position}"
+            bound = _verify(where, one)
             if not drops:
-                _check_prefix(where, bound, body, messages[:place], before)
+                _check_prefix(where, bound, body, messages[:index], before)
             before = text(one.get(_SEALED[text(one.get("type"))]))
     _check_start(body, messages)
     _check_end(body, messages)
 
 
-def _check_order(place: int, message: Fields, *, latest: bool) -> None:
+def _check_order(index: int, message: Fields, *, latest: bool) -> None:
     """Refuse thinking that does not stand where the model put it: before all else of its message, each block once."""
     found = list(_thinking(message))
     moved = next((position for number, (position, _) in enumerate(found) if position != number), None)
     sealed = [text(one.get(_SEALED[text(one.get("type"))])) for _, one in found]
     if moved is None and len(set(sealed)) == len(sealed):
         return
-    where = f"messages.{place}.content.{found[-1][0] if moved is None else moved}"
+    where = f"messages.{index}.content.{found[-1][0] if moved is None else moved}"
     first = text(rows(message.get("content"))[0].get("type"))
     if latest or first in _SEALED:
         raise Refusal("bad_value", f"{where}: {_MODIFIED}")
-    raise Refusal("bad_value", f"messages.{place}.content.0: {_FIRST.format(found=first)}")
+    raise Refusal("bad_value", f"messages.{index}.content.0: {_FIRST.format(found=first)}")
 
 
 def _check_end(body: Fields, messages: Sequence[Fields]) -> None:
@@ -115,12 +115,12 @@ def _thinking(message: Fields) -> Iterator[tuple[int, Fields]]:
                 yield position, one
 
 
-def _opened(where: str, one: Fields) -> dict[str, object]:
+def _verify(where: str, one: Fields) -> dict[str, object]:
     kind = text(one.get("type"))
     field = _SEALED[kind]
     if not isinstance(one.get(field), str):
         raise Refusal("missing_field", f"{where}.{kind}.{field}: Field required")
-    bound = marks.opened(_SIGNER, marks.read(text(one[field])), head=_HEADS[kind])
+    bound = marks.verify(_SIGNER, marks.decode_base64(text(one[field])), head=_HEADS[kind])
     altered = bound is None or bound.get("kind") != kind
     if altered or (kind == "thinking" and bound and bound["shown"] != marks.fingerprint(text(one.get("thinking")))):
         raise Refusal("bad_value", f"{where}: Invalid `{field}` in `{kind}` block")
@@ -136,9 +136,9 @@ def _check_prefix(where: str, bound: dict[str, object], body: Fields, messages: 
     for part, words in (("system", "`system` prompt differs"), ("tools", "`tools` list differs")):
         if prefix[part] != now[part]:
             raise Refusal("bad_value", f"{where}: {_BOUND} The {words} from the one this block was created with.")
-    for place, (made, held) in enumerate(zip(_listed(prefix), _listed(now), strict=False)):
+    for index, (made, held) in enumerate(zip(_listed(prefix), _listed(now), strict=False)):
         if made != held:
-            words = f"The message at `messages.{place}` differs from the one this block was created with."
+            words = f"The message at `messages.{index}` differs from the one this block was created with."
             raise Refusal("bad_value", f"{where}: {_BOUND} {words}")
     if len(_listed(prefix)) != len(_listed(now)):
         raise Refusal("bad_value", f"{where}: {_BOUND} The number of `messages` before it differs.")
@@ -172,7 +172,7 @@ def _listed(prefix: dict[str, object]) -> list[object]:
 
 
 def _blocks(content: object) -> list[Fields]:
-    """Give content as blocks, without thinking and without cache marks: moving those changes nothing."""
+    """Return content as blocks, without thinking and without cache marks: moving those changes nothing."""
     blocks: list[Fields] = [{"type": "text", "text": content}] if isinstance(content, str) else rows(content)
     return [without(one, ["cache_control", "caller"]) for one in blocks if one.get("type") not in _SEALED]
 

@@ -41,7 +41,7 @@ class Bedrock(Provider):
     name = "bedrock"
     dialect = "bedrock_converse"
     catalog_name = "bedrock"
-    sign_of_life = b""
+    keep_alive = b""
     base_path = ""
     models = ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "openai.gpt-oss-120b-1:0", "us.amazon.nova-2-lite-v1:0")
     off_switches = (
@@ -51,7 +51,7 @@ class Bedrock(Provider):
         ("additionalModelRequestFields.reasoning_effort", "none"),
     )
 
-    def given_key(self, incoming: Incoming) -> str:
+    def key_of(self, incoming: Incoming) -> str:
         claim = incoming.headers.get("authorization", "")
         if claim.startswith("AWS4-HMAC-SHA256 Credential="):
             return claim.partition("=")[2].partition("/")[0]
@@ -60,13 +60,13 @@ class Bedrock(Provider):
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "Missing Authentication Token", status=403)
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "The security token included in the request is invalid.", status=403)
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return bedrock_request.called(path)[1] != ""
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         """Count the tokens of a Converse request, or invoke a model that makes vectors."""
         found = bedrock_embeddings.called(path) if incoming.method == "POST" else None
         if found is None:
@@ -74,10 +74,10 @@ class Bedrock(Provider):
         headers, body = bedrock_embeddings.answer(incoming, *found)
         return Reply(headers=headers, frames=(compact(body),))
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return bedrock_request.read(incoming, path)
 
-    def whole(self, exchange: Exchange) -> Reply:
+    def encode_reply(self, exchange: Exchange) -> Reply:
         message: Fields = {"content": list(_blocks(exchange)), "role": "assistant"}
         body: Fields = {
             "metrics": {"latencyMs": 421},
@@ -87,11 +87,11 @@ class Bedrock(Provider):
         }
         return Reply(headers=_headers(exchange.uuid("request")), frames=(compact(body),))
 
-    def stream(self, exchange: Exchange) -> Reply:
-        frames = (event(name, payload, place=place) for place, (name, payload) in enumerate(_events(exchange)))
+    def encode_stream(self, exchange: Exchange) -> Reply:
+        frames = (event(name, payload, index=index) for index, (name, payload) in enumerate(_events(exchange)))
         return streamed(frames, content_type=CONTENT_TYPE)
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         kind = _TYPES.get(refusal.status, "InternalServerException")
         if refusal.reason in ("missing_key", "wrong_key"):
             kind = "UnrecognizedClientException"
@@ -109,7 +109,7 @@ class Bedrock(Provider):
         words = "The system encountered an unexpected error during processing. Try your request again."
         return [exception("modelStreamErrorException", words)]
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         """List nothing: Bedrock lists its models at another address."""
         return None
 
@@ -133,7 +133,7 @@ def _events(exchange: Exchange) -> Iterator[tuple[str, Fields]]:
 
 
 def _blocks(exchange: Exchange) -> Iterator[Fields]:
-    """Give the content blocks of the reply, whole."""
+    """Yield the content blocks of the reply, whole."""
     turn = exchange.turn
     inline = _thinks_inline(exchange)
     if not inline:
@@ -141,8 +141,8 @@ def _blocks(exchange: Exchange) -> Iterator[Fields]:
     said = f"<thinking>{turn.reasoning}</thinking>\n" if inline and turn.reasoning else ""
     if said or turn.text:
         yield {"text": said + turn.text}
-    for place, call in exchange.calls():
-        token = exchange.token(f"call{place}", 22, ALPHANUMERIC)
+    for index, call in exchange.calls():
+        token = exchange.token(f"call{index}", 22, ALPHANUMERIC)
         use: Fields = {"input": call.arguments_value, "name": call.name, "toolUseId": call.id or f"tooluse_{token}"}
         yield {"toolUse": use}
 
@@ -198,16 +198,16 @@ def _thinks_inline(exchange: Exchange) -> bool:
 def _usage(exchange: Exchange) -> Fields:
     """Tokens of the cache stand beside the input tokens; reasoning is not counted apart."""
     usage = exchange.usage
-    read, written = usage.cached_input_tokens, usage.cache_write_tokens
+    cache_read, written = usage.cached_input_tokens, usage.cache_write_tokens
     cache: Fields = {
-        "cacheReadInputTokenCount": read,
-        "cacheReadInputTokens": read,
+        "cacheReadInputTokenCount": cache_read,
+        "cacheReadInputTokens": cache_read,
         "cacheWriteInputTokenCount": written,
         "cacheWriteInputTokens": written,
     }
     return {
-        **(cache if read or written else {}),
-        "inputTokens": usage.input_tokens - read - written,
+        **(cache if cache_read or written else {}),
+        "inputTokens": usage.input_tokens - cache_read - written,
         "outputTokens": usage.output_tokens,
         "serverToolUsage": {},
         "totalTokens": usage.total_tokens,
@@ -223,9 +223,9 @@ _PADDING = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _STRING = 7
 
 
-def event(name: str, payload: Fields, *, place: int = 0) -> bytes:
-    """Write one event with the letters Bedrock pads it with; `place` varies their number."""
-    padded = dict(sorted({**payload, "p": _PADDING[: 2 + place * 7 % 60]}.items()))
+def event(name: str, payload: Fields, *, index: int = 0) -> bytes:
+    """Write one event with the letters Bedrock pads it with; `index` varies their number."""
+    padded = dict(sorted({**payload, "p": _PADDING[: 2 + index * 7 % 60]}.items()))
     return _message(
         compact(padded), {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
     )

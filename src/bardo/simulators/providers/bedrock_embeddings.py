@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from bardo.simulators.embeddings import counted, dimensions_of, vector
+from bardo.simulators.embeddings import count_tokens, dimensions_of, vector
 from bardo.simulators.fields import Fields, at, text
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.providers import bedrock_request, cohere_embeddings
@@ -34,9 +34,9 @@ def answer(incoming: Incoming, model: str, method: str) -> tuple[Headers, Fields
         return (), _count(incoming, model)
     if "titan" in model:
         return _titan(incoming.fields, model)
-    texts, made = cohere_embeddings.vectors(incoming.fields, model)
-    held: Fields = {"embeddings": {"float": made}, "texts": texts, "response_type": "embeddings_by_type"}
-    return (("x-amzn-bedrock-input-token-count", str(counted(texts))),), held
+    inputs, made = cohere_embeddings.vectors(incoming.fields, model)
+    held: Fields = {"embeddings": {"float": made}, "texts": inputs, "response_type": "embeddings_by_type"}
+    return (("x-amzn-bedrock-input-token-count", str(count_tokens(inputs))),), held
 
 
 def _count(incoming: Incoming, model: str) -> Fields:
@@ -44,7 +44,7 @@ def _count(incoming: Incoming, model: str) -> Fields:
     if not isinstance(held, dict) or any(name not in _COUNTED for name in held):
         raise Refusal("bad_value", "1 validation error detected: Value at 'input' failed to satisfy constraint")
     asked = bedrock_request.read(replace(incoming, body=held), f"/model/{model}/converse")
-    return {"inputTokens": asked.counted}
+    return {"inputTokens": asked.token_count}
 
 
 def _titan(body: Fields, model: str) -> tuple[Headers, Fields]:
@@ -56,4 +56,4 @@ def _titan(body: Fields, model: str) -> tuple[Headers, Fields]:
     if not said:
         raise Refusal("missing_field", "Malformed input request: #: required key [inputText] not found")
     made = vector(said, dimensions_of(body, "dimensions"))
-    return (), {"embedding": made, "embeddingsByType": {"float": made}, "inputTextTokenCount": counted([said])}
+    return (), {"embedding": made, "embeddingsByType": {"float": made}, "inputTextTokenCount": count_tokens([said])}

@@ -22,7 +22,7 @@ def called(path: str) -> tuple[str, str]:
 
 
 def read(incoming: Incoming, path: str) -> Conversation:
-    """Read what the request says. Raises Refusal."""
+    """Decode the request. Raises Refusal."""
     body = incoming.fields
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", "Unexpected end of stream while parsing JSON")
@@ -31,12 +31,12 @@ def read(incoming: Incoming, path: str) -> Conversation:
     if not messages:
         words = "1 validation error detected: Value at 'messages' failed to satisfy constraint: Member must not be null"
         raise Refusal("missing_field", words, parameter="messages")
-    for place, message in enumerate(messages):
-        _check_message(place, message, messages[place - 1] if place else {}, signs="claude" in model)
+    for index, message in enumerate(messages):
+        _check_message(index, message, messages[index - 1] if index else {}, signs="claude" in model)
     _check_tools(body, messages)
     return Conversation(
         model=model,
-        question=next((said for m in reversed(messages) if (said := _said(m))), ""),
+        question=next((said for m in reversed(messages) if (said := _message_text(m))), ""),
         rounds=sum(message.get("role") == "assistant" for message in messages),
         tools=_tools(body),
         forced_tool=text(at(body, "toolConfig.toolChoice.tool.name")) or None,
@@ -48,17 +48,17 @@ def read(incoming: Incoming, path: str) -> Conversation:
     )
 
 
-def _check_message(place: int, message: Fields, before: Fields, *, signs: bool) -> None:
+def _check_message(index: int, message: Fields, before: Fields, *, signs: bool) -> None:
     role = message.get("role")
     if role not in ("user", "assistant"):
         words = "failed to satisfy constraint: Member must satisfy enum value set: [user, assistant]"
-        raise Refusal("bad_value", f"1 validation error detected: Value at 'messages.{place + 1}.member.role' {words}")
-    if place == 0 and role != "user":
+        raise Refusal("bad_value", f"1 validation error detected: Value at 'messages.{index + 1}.member.role' {words}")
+    if index == 0 and role != "user":
         words = "A conversation must start with a user message. Try again with a conversation that starts with one."
         raise Refusal("bad_value", words)
     content = rows(message.get("content"))
     for position, block in enumerate(content):
-        where = f"messages.{place}.content.{position}"
+        where = f"messages.{index}.content.{position}"
         if isinstance(block.get("text"), str) and not text(block["text"]).strip():
             words = f"The text field in the ContentBlock object at {where} is blank. Add text to the text field, and try again."
             raise Refusal("bad_value", words)
@@ -67,7 +67,7 @@ def _check_message(place: int, message: Fields, before: Fields, *, signs: bool) 
     answered = [text(result.get("toolUseId")) for result in _blocks(message, "toolResult")]
     if sorted(called) != sorted(answered) and (answered or called):
         words = "Expected toolResult blocks at messages.{0}.content for the following Ids: {1}, but found: {2}"
-        raise Refusal("bad_value", words.format(place, ", ".join(called), ", ".join(answered)))
+        raise Refusal("bad_value", words.format(index, ", ".join(called), ", ".join(answered)))
 
 
 def _check_thought(where: str, thought: Fields, *, signs: bool) -> None:
@@ -111,7 +111,7 @@ def _blocks(message: Fields, kind: str) -> Iterator[Fields]:
             yield fields(block[kind])
 
 
-def _said(message: Fields) -> str:
+def _message_text(message: Fields) -> str:
     return joined_text(message.get("content")) if message.get("role") == "user" else ""
 
 

@@ -30,10 +30,10 @@ class Cerebras(Chat):
     off_switches = (("reasoning_effort", "none"), ("disable_reasoning", True))
     hiding_switches = (("reasoning_format", "hidden"),)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        asked = super().read(incoming, path)
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        conversation = super().decode_request(incoming, path)
         _check_properties(incoming.fields)
-        return asked
+        return conversation
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.uuid('reply')}"
@@ -58,21 +58,21 @@ class Cerebras(Chat):
         message = super().message(exchange)
         return message if exchange.turn.text else without(message, ["content"])
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or exchange.token(f"call{place}", 9, HEXADECIMAL)
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or exchange.token(f"call{index}", 9, HEXADECIMAL)
 
     def usage(self, exchange: Exchange) -> Fields:
         """The recorded replies do not count reasoning."""
         return without(super().usage(exchange), ["completion_tokens_details"])
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         yield {"role": "assistant"}
 
-    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+    def call_deltas(self, exchange: Exchange, index: int, call: ToolCall) -> Iterator[Fields]:
         """Calls come whole."""
         function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        call_id = self.call_id(exchange, place, call)
-        yield {"tool_calls": [{"function": function, "type": "function", "id": call_id, "index": place}]}
+        call_id = self.call_id(exchange, index, call)
+        yield {"tool_calls": [{"function": function, "type": "function", "id": call_id, "index": index}]}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
         said: Fields = {"delta": delta, "index": 0}
@@ -89,7 +89,7 @@ class Cerebras(Chat):
         }
         return {**chunk, "usage": usage, "time_info": _time_info(exchange)} if usage is not None else chunk
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "Wrong API Key", parameter="api_key")
 
     def unknown_model(self, model: str) -> Refusal:
@@ -124,12 +124,12 @@ def _time_info(exchange: Exchange) -> Fields:
 def _check_properties(body: Fields) -> None:
     """Refuse fields that Cerebras does not have, in its words (QwenLM/qwen-code#11045 and proxysoul/Empryo#209, 2026-09)."""
     wrong: list[str] = [name for name in ("reasoning", "enable_thinking", "thinking") if name in body]
-    for place, message in enumerate(rows(body.get("messages"))):
+    for index, message in enumerate(rows(body.get("messages"))):
         if message.get("role") == "developer":
             expected = "'system', 'user', 'assistant', 'tool'"
             words = f"Input tag 'developer' found using 'role' does not match any of the expected tags: {expected}"
-            raise Refusal("bad_value", f"body.messages.{place}: {words}", status=422)
+            raise Refusal("bad_value", f"body.messages.{index}: {words}", status=422)
         if "reasoning_content" in message:
-            wrong.append(f"messages.{place}.assistant.reasoning_content")
+            wrong.append(f"messages.{index}.assistant.reasoning_content")
     if wrong:
         raise Refusal("unknown_field", "\n".join(f"{name}: property '{name}' is unsupported" for name in wrong))

@@ -27,7 +27,7 @@ class DS4(Chat):
     owner = "ds4"
     off_switches = (("think", False), ("reasoning_effort", "none"), ("thinking.type", "disabled"))
 
-    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+    def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         if incoming.path != "/props":
             return None
         reasoning: Fields = {
@@ -51,7 +51,7 @@ class LMStudio(Chat):
     owner = "organization_owner"
     off_switches = (("reasoning_effort", "none"), ("reasoning", "off"))
 
-    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+    def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         if incoming.path != "/api/v1/models":
             return None
         return whole(compact({"models": [_lmstudio_row(model) for model in models]}))
@@ -77,16 +77,16 @@ class Moonshot(Chat):
 
     name = "moonshot"
     catalog_name = "moonshot"
-    beside_it = (MessagesHost,)
+    other_dialects = (MessagesHost,)
     models = ("kimi-k3", "moonshot-v1-8k")
     owner = "moonshot"
     usage_place = "finish"
     off_switches = (("thinking.type", "disabled"),)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        asked = super().read(incoming, path)
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        conversation = super().decode_request(incoming, path)
         check_moonshot(incoming)
-        return asked
+        return conversation
 
     def model_row(self, model: str) -> Fields:
         thinks = not model.startswith("moonshot-v1")
@@ -110,19 +110,19 @@ class Fireworks(Chat):
     usage_place = "always"
     off_switches = (("reasoning_effort", "none"), ("reasoning_effort", False), ("thinking.type", "disabled"))
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        asked = super().read(incoming, path)
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        conversation = super().decode_request(incoming, path)
         _check_thinking(incoming.fields)
-        return asked
+        return conversation
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.token('reply', 32, HEXADECIMAL)}"
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"functions.{call.name}:{place}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"functions.{call.name}:{index}"
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
-        return {"index": place, **super().tool_call(exchange, place, call), "name": None}
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
+        return {"index": index, **super().tool_call(exchange, index, call), "name": None}
 
     def usage(self, exchange: Exchange) -> Fields:
         """Fireworks does not count reasoning."""
@@ -134,7 +134,7 @@ class Fireworks(Chat):
             "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
         }
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         yield {"role": "assistant"}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
@@ -146,7 +146,7 @@ class Fireworks(Chat):
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "The API key you provided is invalid.")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "The API key you provided is invalid.")
 
     def unknown_model(self, model: str) -> Refusal:

@@ -30,7 +30,7 @@ class AzureChat(OpenAIChat):
 
     base_path = "/openai/v1"
 
-    def given_key(self, incoming: Incoming) -> str:
+    def key_of(self, incoming: Incoming) -> str:
         return incoming.headers.get("api-key", "") or incoming.bearer
 
 
@@ -40,9 +40,9 @@ class Azure(OpenAIResponses):
     name = "azure"
     catalog_name = "azure"
     base_path = "/openai/v1"
-    beside_it = (AzureChat,)
+    other_dialects = (AzureChat,)
 
-    def given_key(self, incoming: Incoming) -> str:
+    def key_of(self, incoming: Incoming) -> str:
         return incoming.headers.get("api-key", "") or incoming.bearer
 
 
@@ -54,25 +54,25 @@ class Vertex(Gemini):
     base_path = f"/v1beta1{_PROJECT}/google"
     prefix = base_path
 
-    def given_key(self, incoming: Incoming) -> str:
+    def key_of(self, incoming: Incoming) -> str:
         return incoming.bearer
 
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", _UNAUTHENTICATED)
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", _UNAUTHENTICATED)
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
-        return super().answers(incoming, f"/v1beta{path}")
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
+        return super().is_generation_path(incoming, f"/v1beta{path}")
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        return super().read(incoming, f"/v1beta{path}")
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        return super().decode_request(incoming, f"/v1beta{path}")
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         return None
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         return None
 
 
@@ -85,25 +85,25 @@ class VertexAnthropic(Anthropic):
     prefix = base_path
     models = ("claude-sonnet-4-5@20250929", "claude-opus-4-8")
 
-    def given_key(self, incoming: Incoming) -> str:
+    def key_of(self, incoming: Incoming) -> str:
         return incoming.bearer
 
-    def admit(self, incoming: Incoming, key: str | None) -> None:
-        super(Anthropic, self).admit(incoming, key)
+    def check_key(self, incoming: Incoming, key: str | None) -> None:
+        super(Anthropic, self).check_key(incoming, key)
 
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", _UNAUTHENTICATED)
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", _UNAUTHENTICATED)
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return _CALLED.fullmatch(path) is not None
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         return None
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         """Read the body as Claude's own API would, after what only Vertex AI asks for."""
         found = _CALLED.fullmatch(path)
         body = dict(incoming.fields)
@@ -116,7 +116,7 @@ class VertexAnthropic(Anthropic):
             raise Refusal("bad_value", f"{method} does not fit stream", parameter="stream")
         return anthropic_request.read(replace(incoming, body={**body, "model": model}))
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         return None
 
 

@@ -31,18 +31,18 @@ class Cohere(Provider):
     models = ("command-a-reasoning-08-2025", "command-a-03-2025")
     off_switches = (("thinking.type", "disabled"), ("reasoning_effort", "none"))
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return path == "/v2/chat"
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         if path != "/v2/embed" or incoming.method != "POST":
             return None
         return whole(compact(cohere_embeddings.embeddings(incoming)))
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return cohere_request.read(incoming)
 
-    def whole(self, exchange: Exchange) -> Reply:
+    def encode_reply(self, exchange: Exchange) -> Reply:
         message: Fields = {"role": "assistant"}
         if content := [{"type": kind, kind: said} for kind, said in _content(exchange)]:
             message["content"] = content
@@ -55,18 +55,18 @@ class Cohere(Provider):
         ended: Fields = {"finish_reason": _FINISH[exchange.turn.ending], "usage": _usage(exchange)}
         return whole(compact({"id": exchange.uuid("reply"), "message": message, **ended}))
 
-    def stream(self, exchange: Exchange) -> Reply:
+    def encode_stream(self, exchange: Exchange) -> Reply:
         frames = [named_event(str(event["type"]), event) for event in _events(exchange)]
         return streamed([*frames, _DONE], content_type="text/event-stream")
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         body: Fields = {"id": uuid(refusal.message), "message": refusal.message}
         return whole(compact(body), status=refusal.status)
 
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "no api key supplied")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         advice = "You can find your API key at https://dashboard.cohere.com/api-keys."
         return Refusal("wrong_key", f"Incorrect API key provided: {'*' * 11}. {advice}")
 
@@ -79,7 +79,7 @@ class Cohere(Provider):
         delta: Fields = {"finish_reason": "ERROR", "usage": {}, "error": words, "error_type": "INVALID_TOOL_GENERATION"}
         return [named_event("message-end", {"type": "message-end", "delta": delta}), _DONE]
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if path != "/v1/models":
             return None
         return whole(compact({"models": [_model_row(model) for model in models], "next_page_token": ""}))
@@ -120,16 +120,16 @@ def _plan(exchange: Exchange) -> str:
 
 
 def _content(exchange: Exchange) -> list[tuple[str, str]]:
-    """Give the kinds and texts of the content."""
+    """Return the kinds and texts of the content."""
     turn = exchange.turn
     thought = [("thinking", turn.reasoning)] if turn.reasoning and not _plans(exchange) else []
     return [*thought, *([("text", turn.text)] if turn.text or not turn.tool_calls else ())]
 
 
 def _calls(exchange: Exchange) -> Iterator[Fields]:
-    for place, call in exchange.calls():
+    for index, call in exchange.calls():
         yield {
-            "id": call.id or f"{call.name}_{exchange.token(f'call{place}', 12, LOWER)}",
+            "id": call.id or f"{call.name}_{exchange.token(f'call{index}', 12, LOWER)}",
             "type": "function",
             "function": {"name": call.name, "arguments": call.arguments_text},
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.simulators.embeddings import counted, dimensions_of, vector
+from bardo.simulators.embeddings import count_tokens, dimensions_of, vector
 from bardo.simulators.fields import Fields, text
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import uuid
@@ -19,15 +19,15 @@ def embeddings(incoming: Incoming) -> Fields:
     body = incoming.fields
     if not text(body.get("model")):
         raise Refusal("missing_field", "invalid request: model is required")
-    texts, made = vectors(body, text(body.get("model")))
-    billed: Fields = {"input_tokens": counted(texts)}
+    inputs, made = vectors(body, text(body.get("model")))
+    billed: Fields = {"input_tokens": count_tokens(inputs)}
     meta: Fields = {"api_version": {"version": "2"}, "billed_units": billed}
     kind: Fields = {"response_type": "embeddings_by_type"}
-    return {"id": uuid(repr(texts)), "embeddings": {"float": made}, "texts": texts, "meta": meta, **kind}
+    return {"id": uuid(repr(inputs)), "embeddings": {"float": made}, "texts": inputs, "meta": meta, **kind}
 
 
 def vectors(body: Fields, model: str) -> tuple[list[str], list[list[float]]]:
-    """Give the texts of a request and their vectors. Raises Refusal."""
+    """Return the texts of a request and their vectors. Raises Refusal."""
     unknown = [name for name in body if name not in _FIELDS]
     if unknown:
         raise Refusal("unknown_field", f"unknown field: parameter '{unknown[0]}' is not a valid field")

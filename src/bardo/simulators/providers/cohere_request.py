@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.conversation import Conversation, closing_tool_results, function_tools
 from bardo.simulators.fields import Fields, at, fields, joined_text, number, rows, text
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.refusal import Refusal
@@ -13,7 +11,7 @@ _ROLES = ("user", "assistant", "system", "tool")
 
 
 def read(incoming: Incoming) -> Conversation:
-    """Read what the request says. Raises Refusal."""
+    """Decode the request. Raises Refusal."""
     body = incoming.fields
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", "invalid json syntax")
@@ -23,8 +21,8 @@ def read(incoming: Incoming) -> Conversation:
         model=text(body.get("model")),
         question=next((joined_text(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), ""),
         rounds=sum(message.get("role") == "assistant" for message in messages),
-        tools=() if body.get("tool_choice") == "NONE" else _tools(body),
-        tool_results=_tool_results(messages),
+        tools=() if body.get("tool_choice") == "NONE" else function_tools(body),
+        tool_results=closing_tool_results(messages),
         schema=fields(at(body, "response_format.json_schema")) or None,
         streamed=body.get("stream") is True,
         characters=sum(len(joined_text(message.get("content"))) for message in messages),
@@ -39,14 +37,14 @@ def _messages(body: Fields) -> list[Fields]:
         words = "invalid request: message must be at least 1 token long or tool results must be specified."
         raise Refusal("missing_field", words, parameter="messages")
     called: set[str] = set()
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.get("role") not in _ROLES:
-            words = f"invalid request: role of message {place} must be one of {', '.join(_ROLES)}"
-            raise Refusal("bad_value", words, parameter=f"messages[{place}].role")
+            words = f"invalid request: role of message {index} must be one of {', '.join(_ROLES)}"
+            raise Refusal("bad_value", words, parameter=f"messages[{index}].role")
         called |= {text(call.get("id")) for call in rows(message.get("tool_calls"))}
         if message.get("role") == "tool" and text(message.get("tool_call_id")) not in called:
             words = "invalid request: the tool_call_id of a tool message must be of a call before it"
-            raise Refusal("bad_value", words, parameter=f"messages[{place}].tool_call_id")
+            raise Refusal("bad_value", words, parameter=f"messages[{index}].tool_call_id")
     return messages
 
 
@@ -64,22 +62,3 @@ def _check(body: Fields) -> None:
         value = body.get(name)
         if isinstance(value, int | float) and not 0 <= value <= most:
             raise Refusal("bad_value", f"invalid request: {name} must be between 0 and {most}", parameter=name)
-
-
-def _tools(body: Fields) -> tuple[Tool, ...]:
-    functions = [fields(tool.get("function")) for tool in rows(body.get("tools"))]
-    return tuple(
-        Tool(text(function.get("name")), text(function.get("description")), fields(function.get("parameters")))
-        for function in functions
-        if function
-    )
-
-
-def _tool_results(messages: Sequence[Fields]) -> tuple[str, ...]:
-    """Give the results that end the conversation."""
-    results: list[str] = []
-    for message in reversed(messages):
-        if message.get("role") != "tool":
-            break
-        results.append(joined_text(message.get("content")))
-    return tuple(reversed(results))

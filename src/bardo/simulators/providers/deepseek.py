@@ -29,7 +29,7 @@ class DeepSeek(Chat):
 
     name = "deepseek"
     catalog_name = "deepseek"
-    beside_it = (MessagesHost,)
+    other_dialects = (MessagesHost,)
     base_path = ""
     models = ("deepseek-v4-flash", "deepseek-v4-pro")
     owner = "deepseek"
@@ -37,18 +37,18 @@ class DeepSeek(Chat):
     checks_tool_messages = True
     off_switches = (("thinking.type", "disabled"), ("reasoning_effort", "none"))
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
-        return super().answers(incoming, path.removeprefix("/v1"))  # Both paths exist.
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
+        return super().is_generation_path(incoming, path.removeprefix("/v1"))  # Both paths exist.
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        asked = super().read(incoming, path)
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        conversation = super().decode_request(incoming, path)
         check_deepseek(incoming)
-        if (place := chat_request.developer_message(incoming.fields)) is not None:
-            raise Refusal("bad_value", _NO_DEVELOPER.format(place=place, column=len(incoming.raw)))
-        return asked
+        if (index := chat_request.developer_message(incoming.fields)) is not None:
+            raise Refusal("bad_value", _NO_DEVELOPER.format(place=index, column=len(incoming.raw)))
+        return conversation
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
-        return super().catalog(path.removeprefix("/v1"), models)
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
+        return super().list_models(path.removeprefix("/v1"), models)
 
     def reply_id(self, exchange: Exchange) -> str:
         return exchange.uuid("reply")
@@ -64,11 +64,11 @@ class DeepSeek(Chat):
             "finish_reason": self.finish(exchange),
         }
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
-        return {"index": place, **super().tool_call(exchange, place, call)}
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
+        return {"index": index, **super().tool_call(exchange, index, call)}
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"call_{place:02}_{exchange.token(f'call{place}', 20)}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"call_{index:02}_{exchange.token(f'call{index}', 20)}"
 
     def usage(self, exchange: Exchange) -> Fields:
         cached = exchange.usage.cached_input_tokens
@@ -78,7 +78,7 @@ class DeepSeek(Chat):
             "prompt_cache_miss_tokens": exchange.usage.input_tokens - cached,
         }
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         if exchange.turn.reasoning:
             yield {"role": "assistant", "content": None, "reasoning_content": ""}
         else:
@@ -110,8 +110,8 @@ class DeepSeek(Chat):
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "Authentication Fails (auth header is missing)")
 
-    def wrong_key(self, given: str) -> Refusal:
-        return Refusal("wrong_key", f"Authentication Fails, Your api key: {masked(given)} is invalid")
+    def wrong_key(self, key: str) -> Refusal:
+        return Refusal("wrong_key", f"Authentication Fails, Your api key: {masked(key)} is invalid")
 
     def unknown_model(self, model: str) -> Refusal:
         return Refusal("unknown_model", "Model Not Exist", status=400)

@@ -40,7 +40,7 @@ class Gemini(Provider):
     prefix = ""
     models = ("gemini-2.5-flash", "gemini-3-flash-preview")
 
-    def given_key(self, incoming: Incoming) -> str:
+    def key_of(self, incoming: Incoming) -> str:
         return incoming.headers.get("x-goog-api-key", "") or incoming.query.get("key", "") or incoming.bearer
 
     def missing_key(self) -> Refusal:
@@ -49,49 +49,49 @@ class Gemini(Provider):
         advice = "Please use API Key or other form of API consumer identity to call this API."
         return Refusal("missing_key", f"{words} {advice}", status=403)
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         """Google answers a wrong key with 400."""
         return Refusal("wrong_key", "API key not valid. Please pass a valid API key.", status=400)
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return gemini_request.called(path)[1] in gemini_request.METHODS
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         method = gemini_request.called(path)[1]
         if incoming.method != "POST" or method not in ("countTokens", *gemini_embeddings.METHODS):
             return None
         if method != "countTokens":
             return whole(_written(gemini_embeddings.embeddings(incoming, path)), content_type=_JSON)
         asked = gemini_request.read(gemini_request.unwrapped(incoming), path)
-        return whole(_written({"totalTokens": asked.counted}), content_type=_JSON)
+        return whole(_written({"totalTokens": asked.token_count}), content_type=_JSON)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return gemini_request.read(incoming, path)
 
     def reasoning_is_off(self, exchange: Exchange) -> bool:
         return number(setting(exchange.body, "thinkingConfig.thinkingBudget")) == 0
 
-    def whole(self, exchange: Exchange) -> Reply:
+    def encode_reply(self, exchange: Exchange) -> Reply:
         thoughts = [_thought(part) for part in _thoughts(exchange)]
-        parts = [*thoughts, *_spoken(exchange, signed=True), *_calls(exchange)]
+        parts = [*thoughts, *_answer_part(exchange, signed=True), *_calls(exchange)]
         body = _chunk(exchange, parts, usage=_usage(exchange), finish=_FINISH[exchange.turn.ending])
         return whole(_written(body), content_type=_JSON)
 
-    def stream(self, exchange: Exchange) -> Reply:
+    def encode_stream(self, exchange: Exchange) -> Reply:
         """With `alt=sse` each chunk is an event; without, all of them are one JSON array."""
         chunks = list(self._chunks(exchange))
-        if exchange.asked.sse:
+        if exchange.conversation.sse:
             return streamed((_event(chunk) for chunk in chunks), content_type="text/event-stream")
         return streamed(_array(chunks), content_type=_JSON)
 
     def _chunks(self, exchange: Exchange) -> Iterator[Fields]:
         thoughts = [piece for part in _thoughts(exchange) for piece in exchange.pieces(part)]
-        for place, piece in enumerate(thoughts, start=1):
-            thinking = exchange.usage.reasoning_tokens * place // len(thoughts)
+        for index, piece in enumerate(thoughts, start=1):
+            thinking = exchange.usage.reasoning_tokens * index // len(thoughts)
             yield _chunk(exchange, [_thought(piece)], usage=_usage(exchange, answer=None, thinking=thinking))
         spoken = [*exchange.pieces(exchange.turn.text)]
-        for place, piece in enumerate(spoken, start=1):
-            answer = exchange.usage.answer_tokens * place // len(spoken)
+        for index, piece in enumerate(spoken, start=1):
+            answer = exchange.usage.answer_tokens * index // len(spoken)
             yield _chunk(exchange, [{"text": piece}], usage=_usage(exchange, answer=answer))
         if exchange.turn.tool_calls:
             yield _chunk(exchange, list(_calls(exchange)), usage=_usage(exchange))
@@ -99,7 +99,7 @@ class Gemini(Provider):
         last: Fields = {"text": "", **({} if exchange.turn.tool_calls else _signature(exchange))}
         yield _chunk(exchange, [last], usage=_usage(exchange), finish=_FINISH[exchange.turn.ending])
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         error: Fields = {
             "code": refusal.status,
             "message": refusal.message,
@@ -122,7 +122,7 @@ class Gemini(Provider):
         words = "The model is overloaded. Please try again later."
         return [_event({"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}})]
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if gemini_request.is_list(path):
             return whole(_written({"models": [_model_row(model) for model in models]}), content_type=_JSON)
         model = gemini_request.named(path)
@@ -130,7 +130,7 @@ class Gemini(Provider):
 
 
 def _thoughts(exchange: Exchange) -> tuple[str, ...]:
-    """Give the thoughts shown: none unless the request asks for them."""
+    """Return the thoughts shown: none unless the request asks for them."""
     turn = exchange.turn
     asked = setting(exchange.body, "thinkingConfig.includeThoughts") is True
     return turn.summary if asked and not turn.redacted and not turn.hidden else ()
@@ -140,7 +140,7 @@ def _thought(text: str) -> Fields:
     return {"text": text, "thought": True}
 
 
-def _spoken(exchange: Exchange, *, signed: bool) -> Iterator[Fields]:
+def _answer_part(exchange: Exchange, *, signed: bool) -> Iterator[Fields]:
     turn = exchange.turn
     if turn.text or not turn.tool_calls:
         yield {"text": turn.text, **(_signature(exchange) if signed and not turn.tool_calls else {})}
@@ -148,13 +148,13 @@ def _spoken(exchange: Exchange, *, signed: bool) -> Iterator[Fields]:
 
 def _calls(exchange: Exchange) -> Iterator[Fields]:
     """Only the first of several calls is signed."""
-    for place, call in exchange.calls():
+    for index, call in exchange.calls():
         function: Fields = {
             "name": call.name,
             "args": call.arguments_value,
-            "id": call.id or exchange.token(f"call{place}", 8, LOWER),
+            "id": call.id or exchange.token(f"call{index}", 8, LOWER),
         }
-        yield {"functionCall": function, **(_signature(exchange, called=call.name) if place == 0 else {})}
+        yield {"functionCall": function, **(_signature(exchange, called=call.name) if index == 0 else {})}
 
 
 def _signature(exchange: Exchange, *, called: str = "") -> Fields:
@@ -205,8 +205,8 @@ def _event(chunk: Fields) -> bytes:
 
 
 def _array(chunks: Sequence[Fields]) -> Iterator[bytes]:
-    for place, chunk in enumerate(chunks):
-        yield (b",\n" if place else b"[") + _written(chunk)
+    for index, chunk in enumerate(chunks):
+        yield (b",\n" if index else b"[") + _written(chunk)
     yield b"]"
 
 

@@ -32,10 +32,10 @@ def embeddings(incoming: Incoming, path: str) -> Fields:
         raise Refusal(
             "bad_value", f"* BatchEmbedContentsRequest.requests: at most {_MOST} requests can be in one batch\n"
         )
-    for place, one in enumerate(asked):
+    for index, one in enumerate(asked):
         if one.get("model") != f"models/{model}":
             words = "model must match the model in the parent BatchEmbedContentsRequest"
-            raise Refusal("bad_value", f"* BatchEmbedContentsRequest.requests[{place}].model: {words}\n")
+            raise Refusal("bad_value", f"* BatchEmbedContentsRequest.requests[{index}].model: {words}\n")
     return {"embeddings": [_embedded(one, model, "BatchEmbedContentsRequest.requests") for one in asked]}
 
 

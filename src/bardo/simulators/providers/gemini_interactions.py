@@ -44,36 +44,36 @@ class GeminiInteractions(Gemini):
     def __init__(self) -> None:
         self._memory: dict[str, RememberedInteraction] = {}
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return path in ("/v1beta/interactions", "/v1/interactions")
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         return None
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return interactions_request.read(incoming, self._memory)
 
     def reasoning_is_off(self, exchange: Exchange) -> bool:
         """There are levels, and none of them is off."""
         return False
 
-    def whole(self, exchange: Exchange) -> Reply:
+    def encode_reply(self, exchange: Exchange) -> Reply:
         self._remember(exchange)
         steps = [*_thoughts(exchange), *_output(exchange), *_calls(exchange)]
-        head: Fields = {"id": _interaction_id(exchange), **_ended(exchange)}
+        head: Fields = {"id": _interaction_id(exchange), **_final_fields(exchange)}
         return whole(compact({**head, "steps": steps, "object": "interaction", "model": exchange.model}))
 
-    def stream(self, exchange: Exchange) -> Reply:
+    def encode_stream(self, exchange: Exchange) -> Reply:
         self._remember(exchange)
         frames = [named_event(text(event["event_type"]), event) for event in _events(exchange)]
         return streamed([*frames, _DONE], content_type="text/event-stream")
 
     def _remember(self, exchange: Exchange) -> None:
         if exchange.body.get("store") is not False:
-            calls = frozenset(_call_id(exchange, place, call) for place, call in exchange.calls())
-            self._memory[_interaction_id(exchange)] = RememberedInteraction(exchange.asked.rounds + 1, calls)
+            calls = frozenset(_call_id(exchange, index, call) for index, call in exchange.calls())
+            self._memory[_interaction_id(exchange)] = RememberedInteraction(exchange.conversation.rounds + 1, calls)
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         return whole(compact({"error": _error(refusal)}), status=refusal.status, content_type=JSON)
 
     def unknown_model(self, model: str) -> Refusal:
@@ -92,12 +92,12 @@ def _interaction_id(exchange: Exchange) -> str:
     return f"v1_{exchange.token('interaction', 67)}"
 
 
-def _call_id(exchange: Exchange, place: int, call: ToolCall) -> str:
-    return call.id or exchange.token(f"call{place}", 8, LOWER)
+def _call_id(exchange: Exchange, index: int, call: ToolCall) -> str:
+    return call.id or exchange.token(f"call{index}", 8, LOWER)
 
 
-def _ended(exchange: Exchange) -> Fields:
-    """Give what is known once the interaction is over."""
+def _final_fields(exchange: Exchange) -> Fields:
+    """Return what is known once the interaction is over."""
     moment = datetime.fromtimestamp(exchange.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "status": _STATUS[exchange.turn.ending],
@@ -123,7 +123,7 @@ def _usage(exchange: Exchange) -> Fields:
 
 
 def _summary(exchange: Exchange) -> list[Fields]:
-    """Give the summaries shown: none unless the request asks for them."""
+    """Return the summaries shown: none unless the request asks for them."""
     turn = exchange.turn
     asked = at(exchange.body, "generation_config.thinking_summaries") == "auto"
     shown = turn.summary if asked and not turn.redacted and not turn.hidden else ()
@@ -151,8 +151,8 @@ def _output(exchange: Exchange) -> Iterator[Fields]:
 
 
 def _calls(exchange: Exchange) -> Iterator[Fields]:
-    for place, call in exchange.calls():
-        head: Fields = {"id": _call_id(exchange, place, call), "type": "function_call", "name": call.name}
+    for index, call in exchange.calls():
+        head: Fields = {"id": _call_id(exchange, index, call), "type": "function_call", "name": call.name}
         yield {**head, "arguments": call.arguments_value}
 
 
@@ -162,16 +162,16 @@ def _events(exchange: Exchange) -> Iterator[Fields]:
     begun: Fields = {**identity, "status": "in_progress", **kind}
     yield {"interaction": begun, "event_type": "interaction.created"}
     yield {"interaction_id": identity["id"], "status": "in_progress", "event_type": "interaction.status_update"}
-    for index, (opened, deltas) in enumerate(_told(exchange)):
-        yield {"index": index, "step": opened, "event_type": "step.start"}
+    for index, (verify, deltas) in enumerate(_step_deltas(exchange)):
+        yield {"index": index, "step": verify, "event_type": "step.start"}
         for delta in deltas:
             yield {"index": index, "delta": delta, "event_type": "step.delta"}
         yield {"index": index, "event_type": "step.stop"}
-    yield {"interaction": {**identity, **_ended(exchange), **kind}, "event_type": "interaction.completed"}
+    yield {"interaction": {**identity, **_final_fields(exchange), **kind}, "event_type": "interaction.completed"}
 
 
-def _told(exchange: Exchange) -> Iterator[tuple[Fields, list[Fields]]]:
-    """Give each step as it begins, and what is added to it."""
+def _step_deltas(exchange: Exchange) -> Iterator[tuple[Fields, list[Fields]]]:
+    """Yield each step as it begins, and what is added to it."""
     if exchange.turn.reasons:
         # A part of a summary is never cut: each delta is a part.
         shown: list[Fields] = [{"content": part, "type": "thought_summary"} for part in _summary(exchange)]
@@ -179,8 +179,8 @@ def _told(exchange: Exchange) -> Iterator[tuple[Fields, list[Fields]]]:
     for _ in _output(exchange):
         pieces = [*exchange.pieces(exchange.turn.text)] or [""]
         yield {"type": "model_output"}, [{"text": piece, "type": "text"} for piece in pieces]
-    for place, call in exchange.calls():
-        head: Fields = {"id": _call_id(exchange, place, call), "signature": "", "type": "function_call"}
+    for index, call in exchange.calls():
+        head: Fields = {"id": _call_id(exchange, index, call), "signature": "", "type": "function_call"}
         arguments: list[Fields] = [
             {"arguments": piece, "type": "arguments_delta"} for piece in exchange.pieces(call.arguments_text)
         ]

@@ -27,7 +27,7 @@ def called(path: str) -> tuple[str, str]:
 
 
 def named(path: str) -> str:
-    """Give what a path names below the models of either version; empty for all other paths."""
+    """Return what a path names below the models of either version; empty for all other paths."""
     found = _VERSION.match(path)
     return path[found.end() :].removeprefix("/") if found else ""
 
@@ -48,7 +48,7 @@ def either(value: object, path: str) -> object:
 
 
 def unwrapped(incoming: Incoming) -> Incoming:
-    """Give the whole request that a request to count may hold; Google refuses contents beside it."""
+    """Return the whole request that a request to count may hold; Google refuses contents beside it."""
     body = incoming.fields
     held = either(body, "generateContentRequest")
     if held is None:
@@ -66,7 +66,7 @@ def setting(body: Fields, path: str) -> object:
 
 
 def read(incoming: Incoming, path: str) -> Conversation:
-    """Read what the request says. Raises Refusal."""
+    """Decode the request. Raises Refusal."""
     body = incoming.fields
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", "Invalid JSON payload received. Unexpected token.\n")
@@ -79,7 +79,7 @@ def read(incoming: Incoming, path: str) -> Conversation:
     schema = setting(body, "responseJsonSchema") or setting(body, "responseSchema")
     return Conversation(
         model=model,
-        question=next((said for content in reversed(contents) if (said := _said(content))), ""),
+        question=next((said for content in reversed(contents) if (said := _content_text(content))), ""),
         rounds=sum(content.get("role") == "model" for content in contents),
         tools=_tools(body),
         forced_tool=_forced(body),
@@ -128,7 +128,7 @@ def _check_references(contents: Sequence[Fields]) -> None:
 
 
 def _references(value: object) -> Iterator[str]:
-    """Give the names of all `$ref` in a JSON value."""
+    """Yield the names of all `$ref` in a JSON value."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -140,7 +140,7 @@ def _references(value: object) -> Iterator[str]:
             waiting.extend(one)
 
 
-def _said(content: Fields) -> str:
+def _content_text(content: Fields) -> str:
     return joined_text(content.get("parts")) if content.get("role", "user") == "user" else ""
 
 

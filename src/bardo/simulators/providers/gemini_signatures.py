@@ -31,9 +31,9 @@ def signs_always(model: str) -> bool:
 
 
 def signature(model: str, reasoning: str, *, called: str = "") -> str:
-    """Give the signature of a part: of a call by the function's name, or of a text."""
+    """Return the signature of a part: of a call by the function's name, or of a text."""
     bound = {"model": model, "said": marks.fingerprint(reasoning), "called": called}
-    return marks.written(marks.sign(_SIGNER, bound, size=260, head=_HEAD))
+    return marks.encode_base64(marks.sign(_SIGNER, bound, size=260, head=_HEAD))
 
 
 def check(contents: Sequence[Fields], model: str) -> None:
@@ -48,18 +48,18 @@ def check(contents: Sequence[Fields], model: str) -> None:
 
 def check_one(held: str, called: str) -> None:
     """Refuse a signature that is not Gemini's, or of another call."""
-    bound = marks.opened(_SIGNER, marks.read(held), head=_HEAD)
+    bound = marks.verify(_SIGNER, marks.decode_base64(held), head=_HEAD)
     if held not in WAIVERS and (bound is None or bound.get("called") != called):
         raise Refusal("bad_value", "Corrupted thought signature.")
 
 
 def missing(name: str, position: int) -> Refusal:
-    """Word the refusal of a call without a signature; positions count from 1."""
+    """Build the error for a call without a signature; positions count from 1."""
     return Refusal("bad_value", _MISSING.format(name=name, position=position))
 
 
 def held_by(part: Fields) -> str:
-    """Give the signature of a part, in either spelling."""
+    """Return the signature of a part, in either spelling."""
     return text(part.get("thoughtSignature", part.get("thought_signature")))
 
 
@@ -68,18 +68,18 @@ def _called(part: Fields) -> str:
 
 
 def _check_turn(contents: Sequence[Fields]) -> None:
-    for place in range(_turn_start(contents), len(contents)):
-        parts = rows(contents[place].get("parts"))
-        calls = [part for part in parts if _called(part)] if contents[place].get("role") == "model" else []
+    for index in range(_turn_start(contents), len(contents)):
+        parts = rows(contents[index].get("parts"))
+        calls = [part for part in parts if _called(part)] if contents[index].get("role") == "model" else []
         if calls and not held_by(calls[0]):
-            raise missing(_called(calls[0]), place + 1)
+            raise missing(_called(calls[0]), index + 1)
 
 
 def _turn_start(contents: Sequence[Fields]) -> int:
     """The current turn begins with the last thing a person said."""
-    for place in range(len(contents) - 1, -1, -1):
-        parts = rows(contents[place].get("parts"))
+    for index in range(len(contents) - 1, -1, -1):
+        parts = rows(contents[index].get("parts"))
         results = any("functionResponse" in part or "function_response" in part for part in parts)
-        if contents[place].get("role", "user") == "user" and not results:
-            return place
+        if contents[index].get("role", "user") == "user" and not results:
+            return index
     return 0

@@ -28,10 +28,10 @@ class Groq(Chat):
     off_switches = (("reasoning_effort", "none"),)
     hiding_switches = (("include_reasoning", False), ("reasoning_format", "hidden"))
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        asked = super().read(incoming, path)
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        conversation = super().decode_request(incoming, path)
         _check_reasoning_format(incoming.fields)
-        return asked
+        return conversation
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.uuid('reply')}"
@@ -58,8 +58,8 @@ class Groq(Chat):
         message = super().message(exchange)
         return message if exchange.turn.text else without(message, ["content"])
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"fc_{exchange.uuid(f'call{place}')}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"fc_{exchange.uuid(f'call{index}')}"
 
     def usage(self, exchange: Exchange) -> Fields:
         usage = exchange.usage
@@ -86,9 +86,9 @@ class Groq(Chat):
     def reasoning_delta(self, piece: str) -> Fields:
         return {"reasoning": piece, "channel": "analysis"}
 
-    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+    def call_deltas(self, exchange: Exchange, index: int, call: ToolCall) -> Iterator[Fields]:
         """Calls come whole."""
-        yield {"tool_calls": [{**self.tool_call(exchange, place, call), "index": place}]}
+        yield {"tool_calls": [{**self.tool_call(exchange, index, call), "index": index}]}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
         return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
@@ -101,14 +101,14 @@ class Groq(Chat):
         }
         return {**chunk, "usage": usage, "service_tier": "on_demand"} if usage is not None else chunk
 
-    def closing(self, exchange: Exchange) -> Iterator[Fields]:
+    def closing_chunks(self, exchange: Exchange) -> Iterator[Fields]:
         usage = self.usage(exchange)
         finished = self.chunk(exchange, [self.choice({}, self.finish(exchange))])
         yield {**finished, "x_groq": {"id": _request_id(exchange), "usage": usage}, "usage": usage}
         if asks_for_usage(exchange):
             yield self.chunk(exchange, [], usage)
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "Invalid API Key")
 
     def missing_key(self) -> Refusal:

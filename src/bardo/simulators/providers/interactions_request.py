@@ -45,7 +45,7 @@ class RememberedInteraction:
 
 
 def read(incoming: Incoming, memory: Mapping[str, RememberedInteraction]) -> Conversation:
-    """Read what the request says; `memory` holds earlier interactions by their id. Raises Refusal."""
+    """Decode the request; `memory` holds earlier interactions by id. Raises Refusal."""
     body = incoming.fields
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", "Invalid JSON payload received.")
@@ -55,7 +55,7 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedInteraction]) -> Con
     _check_steps(steps, before)
     return Conversation(
         model=text(body.get("model")).removeprefix("models/"),
-        question=next((said for step in reversed(steps) if (said := _said(step))), ""),
+        question=next((said for step in reversed(steps) if (said := _step_text(step))), ""),
         rounds=before.rounds + _rounds(steps),
         tools=_tools(body),
         forced_tool=_forced(body),
@@ -68,10 +68,10 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedInteraction]) -> Con
 
 def _check_fields(body: Fields) -> None:
     config = fields(body.get("generation_config"))
-    for known, given, place in ((_BODY, body, ""), (_CONFIG, config, "generation_config.")):
+    for known, given, index in ((_BODY, body, ""), (_CONFIG, config, "generation_config.")):
         for name in given:
             if name not in known:
-                raise Refusal("unknown_field", f"Unknown parameter '{place}{name}'.", parameter=f"{place}{name}")
+                raise Refusal("unknown_field", f"Unknown parameter '{index}{name}'.", parameter=f"{index}{name}")
     if not text(body.get("model")) and not text(body.get("agent")):
         raise Refusal("missing_field", "One of 'model' or 'agent' is required.", parameter="model")
     for name, words in (("thinking_level", _LEVELS), ("thinking_summaries", _SUMMARIES)):
@@ -97,7 +97,7 @@ def _before(body: Fields, memory: Mapping[str, RememberedInteraction]) -> Rememb
 
 
 def _steps(body: Fields) -> list[Fields]:
-    """Give the input as steps: a text and contents without a step around them are the user's."""
+    """Return the input as steps: a text and contents without a step around them are the user's."""
     given = body.get("input")
     if isinstance(given, str) and given:
         return [{"type": "user_input", "content": given}]
@@ -111,28 +111,28 @@ def _steps(body: Fields) -> list[Fields]:
 
 def _check_steps(steps: Sequence[Fields], before: RememberedInteraction) -> None:
     called = set(before.calls)
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         kind = text(step.get("type"))
         if kind not in (*_MODEL_STEPS, "user_input") and not kind.endswith(("_call", "_result")):
-            raise Refusal("bad_value", f"Unknown step type '{kind}' at 'input[{place}]'.", parameter=f"input[{place}]")
+            raise Refusal("bad_value", f"Unknown step type '{kind}' at 'input[{index}]'.", parameter=f"input[{index}]")
         if kind == "function_call":
             called.add(text(step.get("id")))
         for result in _results(step):
             if result.get("result") is None:
-                raise Refusal("missing_field", f"'result' is required at 'input[{place}]'.", parameter="input")
+                raise Refusal("missing_field", f"'result' is required at 'input[{index}]'.", parameter="input")
             if text(result.get("call_id")) not in called:
                 words = f"No function call has the id '{result.get('call_id')}' of the function result at"
-                raise Refusal("bad_value", f"{words} 'input[{place}]'.", parameter=f"input[{place}].call_id")
+                raise Refusal("bad_value", f"{words} 'input[{index}]'.", parameter=f"input[{index}].call_id")
 
 
 def _results(step: Fields) -> list[Fields]:
-    """Give the results in a step: it is one itself, or holds some among the user's contents."""
+    """Return the results in a step: it is one itself, or holds some among the user's contents."""
     if step.get("type") == "function_result":
         return [step]
     return [item for item in rows(step.get("content")) if item.get("type") == "function_result"]
 
 
-def _said(step: Fields) -> str:
+def _step_text(step: Fields) -> str:
     return joined_text(step.get("content")) if step.get("type") == "user_input" else ""
 
 
@@ -147,7 +147,7 @@ def _rounds(steps: Sequence[Fields]) -> int:
 
 
 def _tool_results(steps: Sequence[Fields]) -> tuple[str, ...]:
-    """Give the results that end the conversation."""
+    """Return the results that end the conversation."""
     results: list[str] = []
     for step in reversed(steps):
         found = _results(step)

@@ -26,7 +26,7 @@ class LlamaServer(Chat):
     owner = "llamacpp"
     off_switches = (("chat_template_kwargs.enable_thinking", False), ("reasoning_effort", "none"))
 
-    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+    def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         if incoming.path == "/props":
             return whole(compact(props(models[0])))
         if incoming.path == "/apply-template" and incoming.method == "POST":
@@ -57,9 +57,9 @@ class LlamaServer(Chat):
         order = ("role", "reasoning_content", "content", "tool_calls")
         return {name: message[name] for name in order if name in message}
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
         function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"type": "function", "function": function, "id": call.id or exchange.token(f"call{place}", 32)}
+        return {"type": "function", "function": function, "id": call.id or exchange.token(f"call{index}", 32)}
 
     def usage(self, exchange: Exchange) -> Fields:
         """llama-server does not count reasoning."""
@@ -71,7 +71,7 @@ class LlamaServer(Chat):
             "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
         }
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         yield {"role": "assistant", "content": None}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
@@ -88,16 +88,16 @@ class LlamaServer(Chat):
         }
         return {**chunk, "usage": usage} if usage is not None else chunk
 
-    def closing(self, exchange: Exchange) -> Iterator[Fields]:
+    def closing_chunks(self, exchange: Exchange) -> Iterator[Fields]:
         """The timings come with the last chunk, whichever that is."""
-        *others, last = super().closing(exchange)
+        *others, last = super().closing_chunks(exchange)
         yield from others
         yield {**last, "timings": _timings(exchange)}
 
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "Invalid API Key")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "Invalid API Key")
 
     def error_body(self, refusal: Refusal) -> Fields:
@@ -105,7 +105,7 @@ class LlamaServer(Chat):
         kind = kinds.get(refusal.status, "server_error" if refusal.status >= 500 else "invalid_request_error")
         return {"error": {"code": refusal.status, "message": refusal.message, "type": kind}}
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if path != "/models":
             return None
         named: list[Fields] = [{"name": model, "model": model, "type": "model"} for model in models]
@@ -136,7 +136,7 @@ _TEMPLATE = (
 
 
 def props(model: str) -> Fields:
-    """Give `/props`."""
+    """Return `/props`."""
     settings: Fields = {"params": {"temperature": 0.8, "reasoning_format": "auto"}, "n_ctx": 40960}
     caps: Fields = {"supports_preserve_reasoning": False, "supports_reasoning_effort": False, "supports_tools": True}
     return {
@@ -151,7 +151,7 @@ def props(model: str) -> Fields:
 
 
 def rendered(body: Fields) -> str:
-    """Give the prompt that the template makes of a request."""
+    """Return the prompt that the template makes of a request."""
     said = "".join(
         f"[{message.get('role')}]{joined_text(message.get('content'))}" for message in rows(body.get("messages"))
     )

@@ -17,13 +17,13 @@ class MessagesHost(Anthropic):
     name = "messages"
     prefix = "/anthropic"
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return anthropic_request.read(incoming, budgets=False)
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         return None
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         return None
 
 

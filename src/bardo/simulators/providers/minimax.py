@@ -27,7 +27,7 @@ class MiniMax(Chat):
 
     name = "minimax"
     catalog_name = "minimax"
-    beside_it = (MessagesHost,)
+    other_dialects = (MessagesHost,)
     models = ("MiniMax-M2.7", "MiniMax-M2.7-highspeed")
     owner = "minimax"
     usage_place = "always"
@@ -58,11 +58,11 @@ class MiniMax(Chat):
             {**message, "reasoning_details": [_detail(exchange.turn.reasoning)]} if exchange.turn.reasoning else message
         )
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"call_function_{exchange.token('calls', 12, LOWER)}_{place + 1}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"call_function_{exchange.token('calls', 12, LOWER)}_{index + 1}"
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
-        return {**super().tool_call(exchange, place, call), "index": place}
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
+        return {**super().tool_call(exchange, index, call), "index": index}
 
     def usage(self, exchange: Exchange) -> Fields:
         usage = exchange.usage
@@ -84,7 +84,7 @@ class MiniMax(Chat):
         closing = self.chunk(exchange, [], self.usage(exchange))
         yield {**closing, "base_resp": {"status_code": 0, "status_msg": ""}}
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         yield from ()
 
     def reasoning_delta(self, piece: str) -> Fields:
@@ -93,9 +93,9 @@ class MiniMax(Chat):
     def content_delta(self, piece: str) -> Fields:
         return {"content": piece, **_SPEAKER}
 
-    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+    def call_deltas(self, exchange: Exchange, index: int, call: ToolCall) -> Iterator[Fields]:
         """Calls come whole."""
-        yield {**_SPEAKER, "tool_calls": [self.tool_call(exchange, place, call)]}
+        yield {**_SPEAKER, "tool_calls": [self.tool_call(exchange, index, call)]}
 
     def chunk(self, exchange: Exchange, choices: Sequence[Fields], usage: Fields | None = None) -> Fields:
         return {
@@ -112,7 +112,7 @@ class MiniMax(Chat):
         where = "in the 'Authorization' field of the request header"
         return Refusal("missing_key", f"login fail: Please carry the API secret key {where} (1004)")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "invalid api key (2049)")
 
     def error_body(self, refusal: Refusal) -> Fields:

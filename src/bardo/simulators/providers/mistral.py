@@ -29,9 +29,9 @@ class Mistral(Chat):
     usage_place = "finish"
     off_switches = (("reasoning_effort", "none"),)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         _check_messages(rows(incoming.fields.get("messages")) if isinstance(incoming.body, dict) else [])
-        return super().read(incoming, path)
+        return super().decode_request(incoming, path)
 
     def reply_id(self, exchange: Exchange) -> str:
         return exchange.token("reply", 32, HEXADECIMAL)
@@ -53,22 +53,22 @@ class Mistral(Chat):
         return {"content_filter": "error"}.get(exchange.turn.ending, exchange.turn.ending)
 
     def message(self, exchange: Exchange) -> Fields:
-        calls = [self.tool_call(exchange, place, call) for place, call in exchange.calls()] or None
+        calls = [self.tool_call(exchange, index, call) for index, call in exchange.calls()] or None
         return {"role": "assistant", "tool_calls": calls, "content": self.whole_content(exchange)}
 
     def whole_content(self, exchange: Exchange) -> object:
         turn = exchange.turn
         if not turn.reasoning:
             return turn.text
-        spoken = [_spoken(turn.text)] if turn.text else []
+        spoken = [_text_chunk(turn.text)] if turn.text else []
         return [_thought(turn.reasoning, closed=True), *spoken]
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or exchange.token(f"call{place}", 9)
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or exchange.token(f"call{index}", 9)
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
         function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"id": self.call_id(exchange, place, call), "type": "function", "function": function, "index": place}
+        return {"id": self.call_id(exchange, index, call), "type": "function", "function": function, "index": index}
 
     def usage(self, exchange: Exchange) -> Fields:
         """Mistral does not count reasoning."""
@@ -90,23 +90,23 @@ class Mistral(Chat):
         choice = self.choice(last, self.finish(exchange))
         yield self._padded(exchange, self.chunk(exchange, [choice], self.usage(exchange)))
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         yield {"role": "assistant", "content": ""}
         if exchange.turn.reasoning:
             yield {"content": ""}
 
     def deltas(self, exchange: Exchange) -> Iterator[Fields]:
-        yield from self.opening(exchange)
+        yield from self.opening_deltas(exchange)
         thoughts, said = list(exchange.pieces(exchange.turn.reasoning)), list(exchange.pieces(exchange.turn.text))
-        for place, piece in enumerate(thoughts):
-            content = [_thought(piece, closed=place > 0)]
-            if place == len(thoughts) - 1 and said:
-                content.append(_spoken(said.pop(0)))
+        for index, piece in enumerate(thoughts):
+            content = [_thought(piece, closed=index > 0)]
+            if index == len(thoughts) - 1 and said:
+                content.append(_text_chunk(said.pop(0)))
             yield {"content": content}
         for piece in said:
             yield {"content": piece}
         if exchange.turn.tool_calls:
-            yield {"tool_calls": [self.tool_call(exchange, place, call) for place, call in exchange.calls()]}
+            yield {"tool_calls": [self.tool_call(exchange, index, call) for index, call in exchange.calls()]}
 
     def _padded(self, exchange: Exchange, chunk: Fields) -> Fields:
         return {**chunk, "p": _PADDING[: 1 + len(exchange.token("p", 1) + repr(chunk)) % 36]}
@@ -114,7 +114,7 @@ class Mistral(Chat):
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "Unauthorized")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "Unauthorized")
 
     def unknown_model(self, model: str) -> Refusal:
@@ -150,17 +150,17 @@ def _thought(text: str, *, closed: bool) -> Fields:
     return {**thought, "closed": True} if closed else thought
 
 
-def _spoken(text: str) -> Fields:
+def _text_chunk(text: str) -> Fields:
     return {"type": "text", "text": text}
 
 
 def _check_messages(messages: Sequence[Fields]) -> None:
     """Refuse ids of calls that are not nine letters or digits, and roles that Mistral does not have."""
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.get("role") == "developer":
             expected = "'system', 'user', 'assistant', 'tool'"
             words = f"Input tag 'developer' found using 'role' does not match any of the expected tags: {expected}"
-            raise Refusal("bad_value", words, parameter=f"messages.{place}", status=422)
+            raise Refusal("bad_value", words, parameter=f"messages.{index}", status=422)
         ids = [text(call.get("id")) for call in rows(message.get("tool_calls"))]
         for given in (*ids, text(message.get("tool_call_id"))):
             if given and not _CALL_ID.fullmatch(given):

@@ -27,7 +27,7 @@ class Ollama(Chat):
     reasoning_field = "reasoning"
     off_switches = (("reasoning_effort", "none"), ("reasoning.effort", "none"))
 
-    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+    def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         return shown(incoming, models)
 
     def reply_id(self, exchange: Exchange) -> str:
@@ -36,15 +36,15 @@ class Ollama(Chat):
     def envelope(self, exchange: Exchange, kind: str) -> Fields:
         return {**super().envelope(exchange, kind), "system_fingerprint": "fp_ollama"}
 
-    def written(self, value: Fields) -> bytes:
+    def encode_json(self, value: Fields) -> bytes:
         return compact(value) + b"\n"
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"call_{exchange.token(f'call{place}', 8, LOWER)}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"call_{exchange.token(f'call{index}', 8, LOWER)}"
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
         function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"id": self.call_id(exchange, place, call), "index": place, "type": "function", "function": function}
+        return {"id": self.call_id(exchange, index, call), "index": index, "type": "function", "function": function}
 
     def usage(self, exchange: Exchange) -> Fields:
         """Ollama does not count reasoning."""
@@ -64,8 +64,8 @@ class Ollama(Chat):
     def reasoning_delta(self, piece: str) -> Fields:
         return {"content": "", "reasoning": piece}
 
-    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
-        yield {"content": "", "tool_calls": [self.tool_call(exchange, place, call)]}
+    def call_deltas(self, exchange: Exchange, index: int, call: ToolCall) -> Iterator[Fields]:
+        yield {"content": "", "tool_calls": [self.tool_call(exchange, index, call)]}
 
     def unknown_model(self, model: str) -> Refusal:
         return Refusal("unknown_model", f'model "{model}" not found, try pulling it first')

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields, compact, fields, rows, text
+from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import LOWER
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import ollama_embeddings
+from bardo.simulators.providers import ollama_embeddings, ollama_request
 from bardo.simulators.providers.ollama_show import shown
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, streamed, whole
@@ -29,19 +29,19 @@ class OllamaNative(Provider):
     name = "ollama_native"
     dialect = "ollama"
     catalog_name = "ollama"
-    sign_of_life = b""
+    keep_alive = b""
     base_path = "/api"
     needs_key = False
     models = ("gpt-oss:120b", "qwen3:latest")
     off_switches = (("think", False),)
 
-    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+    def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         return shown(incoming, models)
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return path == "/chat"
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         """A request without messages loads the model, or lets go of it; others make vectors."""
         if path in ollama_embeddings.PATHS and incoming.method == "POST":
             return whole(compact(ollama_embeddings.embeddings(incoming, path)), content_type=_JSON)
@@ -53,29 +53,29 @@ class OllamaNative(Provider):
         ended: Fields = {"created_at": _time(0), "message": message, "done": True, "done_reason": word}
         return whole(compact({"model": model, **ended}), content_type=_JSON)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        return read_request(incoming)
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        return ollama_request.read(incoming)
 
-    def whole(self, exchange: Exchange) -> Reply:
+    def encode_reply(self, exchange: Exchange) -> Reply:
         turn = exchange.turn
         said: Fields = {"content": turn.text}
         if turn.reasoning:
             said["thinking"] = turn.reasoning
         if turn.tool_calls:
-            said["tool_calls"] = [_call(exchange, place, call) for place, call in exchange.calls()]
+            said["tool_calls"] = [_call(exchange, index, call) for index, call in exchange.calls()]
         return whole(compact(_last(exchange, said)), content_type=_JSON)
 
-    def stream(self, exchange: Exchange) -> Reply:
+    def encode_stream(self, exchange: Exchange) -> Reply:
         lines = [*(_line(exchange, said) for said in _pieces(exchange)), _last(exchange, {"content": ""})]
         return streamed((compact(line) + b"\n" for line in lines), content_type=_LINES)
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         return whole(compact({"error": refusal.message}), status=refusal.status, content_type=_JSON)
 
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "unauthorized")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "unauthorized")
 
     def unknown_path(self, incoming: Incoming) -> Refusal:
@@ -90,25 +90,25 @@ class OllamaNative(Provider):
     def error_events(self) -> Sequence[bytes]:
         return [compact({"error": "an error was encountered while running the model: unexpected EOF"}) + b"\n"]
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if path != "/tags":
             return None
         return whole(compact({"models": [_model_row(model) for model in models]}), content_type=_JSON)
 
 
 def _pieces(exchange: Exchange) -> Iterator[Fields]:
-    """Give what each line adds to the message. A call comes whole."""
+    """Yield what each line adds to the message. A call comes whole."""
     for piece in exchange.pieces(exchange.turn.reasoning):
         yield {"content": "", "thinking": piece}
     for piece in exchange.pieces(exchange.turn.text):
         yield {"content": piece}
-    for place, call in exchange.calls():
-        yield {"content": "", "tool_calls": [_call(exchange, place, call)]}
+    for index, call in exchange.calls():
+        yield {"content": "", "tool_calls": [_call(exchange, index, call)]}
 
 
-def _call(exchange: Exchange, place: int, call: ToolCall) -> Fields:
-    identifier = call.id or f"call_{exchange.token(f'call{place}', 8, LOWER)}"
-    return {"id": identifier, "function": {"index": place, "name": call.name, "arguments": call.arguments_value}}
+def _call(exchange: Exchange, index: int, call: ToolCall) -> Fields:
+    identifier = call.id or f"call_{exchange.token(f'call{index}', 8, LOWER)}"
+    return {"id": identifier, "function": {"index": index, "name": call.name, "arguments": call.arguments_value}}
 
 
 def _line(exchange: Exchange, said: Fields, *, done: bool = False) -> Fields:
@@ -117,7 +117,7 @@ def _line(exchange: Exchange, said: Fields, *, done: bool = False) -> Fields:
 
 
 def _last(exchange: Exchange, said: Fields) -> Fields:
-    """Give the line with the totals. A prompt that was cached whole is not counted."""
+    """Return the line with the totals. A prompt that was cached whole is not counted."""
     usage = exchange.usage
     fresh = usage.input_tokens - usage.cached_input_tokens
     ended: Fields = {"done_reason": _FINISH.get(exchange.turn.ending, "stop")}
@@ -143,61 +143,3 @@ def _model_row(model: str) -> Fields:
         "digest": "500a1f067a9f782620b40bee6f7b0c89e17ae61f686b92c24933e4ca4b2b8b41",
         "details": {**details, **sizes},
     }
-
-
-_THINK = (True, False, "high", "medium", "low", "max")
-_THINK_WORDS = '"high", "medium", "low", "max", true, or false'
-
-
-def read_request(incoming: Incoming) -> Conversation:
-    """Read what the request says. Raises Refusal."""
-    body = incoming.fields
-    if not isinstance(incoming.body, dict):
-        words = "invalid character in JSON" if incoming.raw else "missing request body"
-        raise Refusal("bad_json", words)
-    if not text(body.get("model")):
-        raise Refusal("missing_field", "model is required", parameter="model")
-    _check(body)
-    messages = rows(body.get("messages"))
-    return Conversation(
-        model=text(body.get("model")),
-        question=next((text(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), ""),
-        rounds=sum(message.get("role") == "assistant" for message in messages),
-        tools=_tools(body),
-        tool_results=_tool_results(messages),
-        schema=fields(body.get("format")) or None,
-        streamed=body.get("stream") is not False,
-        characters=sum(len(text(message.get("content"))) for message in messages),
-    )
-
-
-def _check(body: Fields) -> None:
-    think = body.get("think")
-    if think is not None and not any(type(think) is type(known) and think == known for known in _THINK):
-        raise Refusal("bad_value", f"invalid think value: {think!r} (must be {_THINK_WORDS})", parameter="think")
-    for place, message in enumerate(rows(body.get("messages"))):
-        if not isinstance(message.get("content", ""), str | None):
-            words = "json: cannot unmarshal array into Go struct field ChatRequest.messages.content of type string"
-            raise Refusal("bad_value", words, parameter=f"messages[{place}].content")
-        for call in rows(message.get("tool_calls")):
-            if not isinstance(fields(call.get("function")).get("arguments", {}), dict):
-                raise Refusal("bad_value", "Value looks like object, but can't find closing '}' symbol")
-
-
-def _tools(body: Fields) -> tuple[Tool, ...]:
-    functions = [fields(tool.get("function")) for tool in rows(body.get("tools"))]
-    return tuple(
-        Tool(text(function.get("name")), text(function.get("description")), fields(function.get("parameters")))
-        for function in functions
-        if function
-    )
-
-
-def _tool_results(messages: Sequence[Fields]) -> tuple[str, ...]:
-    """Give the results that end the conversation."""
-    results: list[str] = []
-    for message in reversed(messages):
-        if message.get("role") != "tool":
-            break
-        results.append(text(message.get("content")))
-    return tuple(reversed(results))

@@ -29,8 +29,8 @@ class OpenAIChat(Chat):
     checks_tool_messages = True
     off_switches = (("reasoning_effort", "none"),)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        found = super().read(incoming, path)
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        found = super().decode_request(incoming, path)
         chat_request.check_call_ids(incoming.fields, _LONGEST_CALL_ID)
         if "max_tokens" in incoming.fields and found.model in self.models:
             words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
@@ -47,17 +47,17 @@ class OpenAIChat(Chat):
     def whole_content(self, exchange: Exchange) -> object:
         return exchange.turn.text or None
 
-    def written(self, value: Fields) -> bytes:
+    def encode_json(self, value: Fields) -> bytes:
         return pretty(value)
 
     def deltas(self, exchange: Exchange) -> Iterator[Fields]:
-        yield from self.opening(exchange)
+        yield from self.opening_deltas(exchange)
         for piece in exchange.pieces(exchange.turn.text):
             yield self.content_delta(piece)
-        for place, call in exchange.calls():
-            yield from self.call_deltas(exchange, place, call)
+        for index, call in exchange.calls():
+            yield from self.call_deltas(exchange, index, call)
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         content = "" if exchange.turn.text or not exchange.turn.tool_calls else None
         yield {"role": "assistant", "content": content, "refusal": None}
 
@@ -91,15 +91,15 @@ class OpenAIChat(Chat):
     def missing_key(self) -> Refusal:
         return missing_key()
 
-    def wrong_key(self, given: str) -> Refusal:
-        return wrong_key(given)
+    def wrong_key(self, key: str) -> Refusal:
+        return wrong_key(key)
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         return whole(pretty(self.error_body(refusal)), status=refusal.status)
 
 
 def missing_key() -> Refusal:
-    """Word OpenAI's refusal of a request without a key."""
+    """Encode OpenAI's refusal of a request without a key."""
     return Refusal(
         "missing_key",
         "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer "
@@ -107,8 +107,6 @@ def missing_key() -> Refusal:
     )
 
 
-def wrong_key(given: str) -> Refusal:
-    """Word OpenAI's refusal of a wrong key."""
-    return Refusal(
-        "wrong_key", f"Incorrect API key provided: {masked(given)}. You can find your API key at {KEYS_PAGE}."
-    )
+def wrong_key(key: str) -> Refusal:
+    """Encode OpenAI's refusal of a wrong key."""
+    return Refusal("wrong_key", f"Incorrect API key provided: {masked(key)}. You can find your API key at {KEYS_PAGE}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bardo.simulators import chat_request
-from bardo.simulators.embeddings import counted, dimensions_of, in_base64, texts, vector
+from bardo.simulators.embeddings import count_tokens, dimensions_of, encode_base64, read_texts, vector
 from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.refusal import Refusal
@@ -20,7 +20,7 @@ def embeddings(incoming: Incoming, *, strict: bool) -> Reply:
     unknown = [name for name in body if name not in _FIELDS] if strict else []
     if unknown:
         raise Refusal("unknown_field", f"Unrecognized request argument supplied: {unknown[0]}", parameter=unknown[0])
-    inputs = texts(body.get("input"), "input")
+    inputs = read_texts(body.get("input"), "input")
     if len(inputs) > _MOST_INPUTS:
         raise Refusal("bad_value", f"'$.input' is too long - must have at most {_MOST_INPUTS} items.")
     encoding = body.get("encoding_format", "float")
@@ -29,9 +29,9 @@ def embeddings(incoming: Incoming, *, strict: bool) -> Reply:
     size = dimensions_of(body, "dimensions")
     vectors = [vector(one, size) for one in inputs]
     rows: list[Fields] = [
-        {"object": "embedding", "index": place, "embedding": in_base64(one) if encoding == "base64" else one}
-        for place, one in enumerate(vectors)
+        {"object": "embedding", "index": index, "embedding": encode_base64(one) if encoding == "base64" else one}
+        for index, one in enumerate(vectors)
     ]
-    tokens = counted(inputs)
+    tokens = count_tokens(inputs)
     usage: Fields = {"prompt_tokens": tokens, "total_tokens": tokens}
     return whole(compact({"object": "list", "data": rows, "model": model, "usage": usage}))

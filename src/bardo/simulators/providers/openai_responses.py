@@ -34,17 +34,17 @@ class OpenAIResponses(Provider):
     name = "openai_responses"
     dialect = "openai_responses"
     catalog_name = "openai"
-    beside_it = (openai_chat.OpenAIChat,)
+    other_dialects = (openai_chat.OpenAIChat,)
     models = openai_chat.OpenAIChat.models
     off_switches = (("reasoning.effort", "none"),)
 
     def __init__(self) -> None:
         self._memory: dict[str, RememberedReply] = {}
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return path == "/responses"
 
-    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+    def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         """Count the tokens of a request, or make vectors: the host has both."""
         if incoming.method != "POST":
             return None
@@ -52,33 +52,33 @@ class OpenAIResponses(Provider):
             return openai_embeddings.embeddings(incoming, strict=True)
         return responses_request.counted(incoming, self._memory) if path == "/responses/input_tokens" else None
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return responses_request.read(incoming, self._memory)
 
-    def whole(self, exchange: Exchange) -> Reply:
+    def encode_reply(self, exchange: Exchange) -> Reply:
         return whole(pretty(self._finished(exchange)))
 
-    def stream(self, exchange: Exchange) -> Reply:
+    def encode_stream(self, exchange: Exchange) -> Reply:
         return streamed(
-            named_event(str(event["type"]), {**event, "sequence_number": place})
-            for place, event in enumerate(self._events(exchange))
+            named_event(str(event["type"]), {**event, "sequence_number": index})
+            for index, event in enumerate(self._events(exchange))
         )
 
     def _events(self, exchange: Exchange) -> Iterator[Fields]:
         started = _snapshot(exchange, status="in_progress", output=[])
         yield {"type": "response.created", "response": started}
         yield {"type": "response.in_progress", "response": started}
-        for place, item in enumerate(_items(exchange)):
-            yield from item_events(exchange, place, item)
+        for index, item in enumerate(_items(exchange)):
+            yield from item_events(exchange, index, item)
         finished = self._finished(exchange)
         yield {"type": f"response.{finished['status']}", "response": finished}
 
     def _finished(self, exchange: Exchange) -> Fields:
-        """Give the response at its end, and remember it."""
+        """Return the response at its end, and remember it."""
         response_id = _response_id(exchange)
-        calls = frozenset(_call_id(exchange, place) for place, _ in exchange.calls())
+        calls = frozenset(_call_id(exchange, index) for index, _ in exchange.calls())
         if exchange.body.get("store") is not False:
-            self._memory[response_id] = RememberedReply(exchange.asked.rounds + 1, calls)
+            self._memory[response_id] = RememberedReply(exchange.conversation.rounds + 1, calls)
         cut_short = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(exchange.turn.ending)
         finished = _snapshot(exchange, status="incomplete" if cut_short else "completed", output=_items(exchange))
         finished["incomplete_details"] = {"reason": cut_short} if cut_short else None
@@ -90,14 +90,14 @@ class OpenAIResponses(Provider):
     def missing_key(self) -> Refusal:
         return openai_chat.missing_key()
 
-    def wrong_key(self, given: str) -> Refusal:
-        return openai_chat.wrong_key(given)
+    def wrong_key(self, key: str) -> Refusal:
+        return openai_chat.wrong_key(key)
 
     def unknown_model(self, model: str) -> Refusal:
         words = f"The requested model '{model}' does not exist."
         return Refusal("unknown_model", words, parameter="model", status=400)
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         return whole(pretty({"error": _error(refusal)}), status=refusal.status)
 
     def error_events(self) -> Sequence[bytes]:
@@ -121,8 +121,8 @@ class OpenAIResponses(Provider):
             named_event("response.failed", {"type": "response.failed", "sequence_number": 3, "response": failed}),
         ]
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
-        return openai_chat.OpenAIChat().catalog(path, models)
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
+        return openai_chat.OpenAIChat().list_models(path, models)
 
 
 def _error(refusal: Refusal) -> Fields:
@@ -138,12 +138,12 @@ def _response_id(exchange: Exchange) -> str:
     return f"resp_0{exchange.token('response', 49, '0123456789abcdef')}"
 
 
-def _call_id(exchange: Exchange, place: int) -> str:
-    return exchange.turn.tool_calls[place].id or f"call_{exchange.token(f'call{place}', 24)}"
+def _call_id(exchange: Exchange, index: int) -> str:
+    return exchange.turn.tool_calls[index].id or f"call_{exchange.token(f'call{index}', 24)}"
 
 
 def _items(exchange: Exchange) -> list[Fields]:
-    """Give the output items of the finished response."""
+    """Return the output items of the finished response."""
     turn = exchange.turn
     items: list[Fields] = []
     if turn.reasons:
@@ -159,14 +159,14 @@ def _items(exchange: Exchange) -> list[Fields]:
                 "role": "assistant",
             }
         )
-    for place, call in exchange.calls():
+    for index, call in exchange.calls():
         items.append(
             {
-                "id": _item_id(exchange, "fc", place),
+                "id": _item_id(exchange, "fc", index),
                 "type": "function_call",
                 "status": "completed",
                 "arguments": call.arguments_text,
-                "call_id": _call_id(exchange, place),
+                "call_id": _call_id(exchange, index),
                 "name": call.name,
             }
         )
@@ -188,12 +188,12 @@ def _reasoning(exchange: Exchange) -> Fields:
     }
 
 
-def _item_id(exchange: Exchange, kind: str, place: int = 0) -> str:
-    return f"{kind}_0{exchange.token(f'{kind}{place}', 49, '0123456789abcdef')}"
+def _item_id(exchange: Exchange, kind: str, index: int = 0) -> str:
+    return f"{kind}_0{exchange.token(f'{kind}{index}', 49, '0123456789abcdef')}"
 
 
 def _snapshot(exchange: Exchange, *, status: str, output: list[Fields]) -> Fields:
-    """Give the response with the request's settings and every default."""
+    """Return the response with the request's settings and every default."""
     body = exchange.body
     reasoning = {"context": "current_turn", "effort": "medium", "mode": "standard", "summary": None}
     return {

@@ -11,7 +11,7 @@ from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.providers import openrouter_reasoning
 from bardo.simulators.providers.messages_hosts import OpenRouterMessages
-from bardo.simulators.providers.openrouter_reasoning import sealed
+from bardo.simulators.providers.openrouter_reasoning import seal_detail
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, data_event, whole
 from bardo.simulators.turns import ToolCall
@@ -37,20 +37,20 @@ class OpenRouter(Chat):
 
     name = "openrouter"
     catalog_name = "openrouter"
-    sign_of_life = COMMENT
-    beside_it = (OpenRouterMessages,)
+    keep_alive = COMMENT
+    other_dialects = (OpenRouterMessages,)
     embeds = "any"
-    lists_to_all = True
+    lists_without_key = True
     base_path = "/api/v1"
     models = ("anthropic/claude-haiku-4.5", "google/gemini-3-flash-preview", "openai/gpt-5", "x-ai/grok-4.1-fast")
     reasoning_field = "reasoning"
     off_switches = (("reasoning.enabled", False), ("reasoning.effort", "none"))
     hiding_switches = (("reasoning.exclude", True),)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        asked = super().read(incoming, path)
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        conversation = super().decode_request(incoming, path)
         openrouter_reasoning.check(incoming)
-        return asked
+        return conversation
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"gen-{exchange.created}-{exchange.token('reply', 20)}"
@@ -77,18 +77,18 @@ class OpenRouter(Chat):
         }
 
     def message(self, exchange: Exchange) -> Fields:
-        turn, shown = exchange.turn, _shown(exchange)
+        turn, shown = exchange.turn, _shown_reasoning(exchange)
         message: Fields = {"role": "assistant", "content": turn.text or None, "refusal": None}
         message["reasoning"] = shown or None
         if turn.tool_calls:
-            message["tool_calls"] = [self.tool_call(exchange, place, call) for place, call in exchange.calls()]
+            message["tool_calls"] = [self.tool_call(exchange, index, call) for index, call in exchange.calls()]
         if details := _details(exchange):
             message["reasoning_details"] = details
         return message
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
         function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"type": "function", "index": place, "id": self.call_id(exchange, place, call), "function": function}
+        return {"type": "function", "index": index, "id": self.call_id(exchange, index, call), "function": function}
 
     def frames(self, exchange: Exchange) -> Iterator[bytes]:
         yield from (COMMENT, COMMENT)
@@ -115,8 +115,8 @@ class OpenRouter(Chat):
         yield from self._reasoning_deltas(exchange)
         for piece in exchange.pieces(exchange.turn.text):
             yield {"content": piece, "role": "assistant"}
-        for place, call in exchange.calls():
-            yield from self._call_deltas(exchange, place, call)
+        for index, call in exchange.calls():
+            yield from self._call_deltas(exchange, index, call)
 
     def _reasoning_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         """Stream the text in fragments of one detail; what is opaque comes whole, after it."""
@@ -129,16 +129,16 @@ class OpenRouter(Chat):
             if "signature" in opaque or "data" in opaque:
                 yield {"content": "", "role": "assistant", "reasoning": None, "reasoning_details": [opaque]}
 
-    def _call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+    def _call_deltas(self, exchange: Exchange, index: int, call: ToolCall) -> Iterator[Fields]:
         opened: Fields = {
-            "index": place,
-            "id": self.call_id(exchange, place, call),
+            "index": index,
+            "id": self.call_id(exchange, index, call),
             "type": "function",
             "function": {"name": call.name, "arguments": ""},
         }
         yield {"content": None, "role": "assistant", "tool_calls": [opened]}
         for piece in exchange.pieces(call.arguments_text):
-            fragment: Fields = {"index": place, "function": {"arguments": piece}}
+            fragment: Fields = {"index": index, "function": {"arguments": piece}}
             yield {"content": None, "role": "assistant", "tool_calls": [fragment]}
 
     def usage(self, exchange: Exchange) -> Fields:
@@ -171,7 +171,7 @@ class OpenRouter(Chat):
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "No auth credentials found")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "User not found.")
 
     def unknown_model(self, model: str) -> Refusal:
@@ -195,8 +195,8 @@ class OpenRouter(Chat):
         }
         return [data_event(chunk), DONE]
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
-        return whole(compact({"data": [_listed(model) for model in models]})) if path == "/models" else None
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
+        return whole(compact({"data": [_model_entry(model) for model in models]})) if path == "/models" else None
 
 
 def _maker(exchange: Exchange) -> str:
@@ -208,7 +208,7 @@ def _native_finish(exchange: Exchange) -> str:
     return _NATIVE_FINISH.get(_maker(exchange), {}).get(ending, ending)
 
 
-def _shown(exchange: Exchange) -> str:
+def _shown_reasoning(exchange: Exchange) -> str:
     turn = exchange.turn
     if turn.redacted:
         return ""
@@ -216,25 +216,25 @@ def _shown(exchange: Exchange) -> str:
 
 
 def _details(exchange: Exchange) -> list[Fields]:
-    """Give the reasoning as its maker's own API would have it."""
+    """Return the reasoning as its maker's own API would have it."""
     turn, maker = exchange.turn, _maker(exchange)
     if not turn.reasons or turn.hidden:
         return []
     shape = _FORMATS.get(maker, "unknown")
-    shown = _shown(exchange)
+    shown = _shown_reasoning(exchange)
     details: list[Fields] = []
     if shown:
         field = "summary" if maker in ("openai", "x-ai") else "text"
         details.append({"type": f"reasoning.{field}", field: shown, "format": shape, "index": 0})
     if maker == "anthropic" and shown:
-        details[0]["signature"] = sealed(shape, exchange.model, turn.reasoning, shown, size=300)
+        details[0]["signature"] = seal_detail(shape, exchange.model, turn.reasoning, shown, size=300)
     elif maker in _FORMATS or turn.redacted:
-        data = sealed(shape, exchange.model, turn.reasoning, "", size=400)
+        data = seal_detail(shape, exchange.model, turn.reasoning, "", size=400)
         details.append({"type": "reasoning.encrypted", "data": data, "format": shape, "index": len(details)})
     return details
 
 
-def _listed(model: str) -> Fields:
+def _model_entry(model: str) -> Fields:
     return {
         "id": model,
         "canonical_slug": model,

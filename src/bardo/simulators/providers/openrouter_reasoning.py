@@ -31,58 +31,58 @@ class UpstreamRefusal(Refusal):
         self.host = host
 
 
-def sealed(shape: str, model: str, reasoning: str, shown: str, *, size: int) -> str:
-    """Give the state of a detail; a signature is bound to the words beside it."""
+def seal_detail(shape: str, model: str, reasoning: str, shown: str, *, size: int) -> str:
+    """Return the state of a detail; a signature is bound to the words beside it."""
     bound = {"model": model, "said": marks.fingerprint(reasoning), "shown": marks.fingerprint(shown)}
-    return marks.written(marks.sign(f"openrouter/{shape}", bound, size=size, head=b"\x12"))
+    return marks.encode_base64(marks.sign(f"openrouter/{shape}", bound, size=size, head=b"\x12"))
 
 
 def check(incoming: Incoming) -> None:
     """Refuse details that the vendor of the model cannot read, and tool calls whose details it misses."""
     body = incoming.fields
     maker = text(body.get("model")).partition("/")[0]
-    for place, message in enumerate(rows(body.get("messages"))):
+    for index, message in enumerate(rows(body.get("messages"))):
         details = rows(message.get("reasoning_details"))
         for detail in details:
-            _check_detail(maker, place, detail)
+            _check_detail(maker, index, detail)
         if rows(message.get("tool_calls")) and not any("data" in one or "signature" in one for one in details):
-            _check_call(body, maker, place, message)
+            _check_call(body, maker, index, message)
 
 
-def _check_detail(maker: str, place: int, detail: Fields) -> None:
+def _check_detail(maker: str, index: int, detail: Fields) -> None:
     held = text(detail.get("signature")) or text(detail.get("data"))
     shape = _FORMATS.get(maker)
     if maker == "google" and held in gemini_signatures.WAIVERS:
         return
     if shape is None or (not held and maker != "anthropic"):
         return
-    bound = marks.opened(f"openrouter/{shape}", marks.read(held), head=b"\x12")
+    bound = marks.verify(f"openrouter/{shape}", marks.decode_base64(held), head=b"\x12")
     shown = marks.fingerprint(text(detail.get("text")))
     if bound is None or (maker == "anthropic" and "text" in detail and bound["shown"] != shown):
-        raise _refused(maker, place)
+        raise _refusal(maker, index)
 
 
-def _refused(maker: str, place: int) -> UpstreamRefusal:
+def _refusal(maker: str, index: int) -> UpstreamRefusal:
     return {
         "anthropic": UpstreamRefusal(
-            "Anthropic", f"messages.{place}.content.0: Invalid `signature` in `thinking` block"
+            "Anthropic", f"messages.{index}.content.0: Invalid `signature` in `thinking` block"
         ),
         "google": UpstreamRefusal("Google AI Studio", "Corrupted thought signature."),
     }.get(maker, UpstreamRefusal(maker, "The encrypted content could not be verified."))
 
 
-def _check_call(body: Fields, maker: str, place: int, message: Fields) -> None:
+def _check_call(body: Fields, maker: str, index: int, message: Fields) -> None:
     reasoning = at(body, "reasoning")
     thinks = isinstance(reasoning, dict) and reasoning.get("enabled") is not False and reasoning.get("effort") != "none"
-    if maker == "anthropic" and thinks and place >= _last_call(body) and _answers_a_tool(body):
-        raise UpstreamRefusal("Anthropic", f"messages.{place}.content.0.type: {_EXPECTED}")
-    if maker == "google" and gemini_signatures.signs_always(text(body.get("model"))) and place > _last_question(body):
+    if maker == "anthropic" and thinks and index >= _last_call(body) and _answers_a_tool(body):
+        raise UpstreamRefusal("Anthropic", f"messages.{index}.content.0.type: {_EXPECTED}")
+    if maker == "google" and gemini_signatures.signs_always(text(body.get("model"))) and index > _last_question(body):
         name = text(at(rows(message.get("tool_calls"))[0], "function.name"))
-        raise UpstreamRefusal("Google AI Studio", gemini_signatures.missing(name, place + 1).message)
+        raise UpstreamRefusal("Google AI Studio", gemini_signatures.missing(name, index + 1).message)
 
 
 def _last_call(body: Fields) -> int:
-    return max(place for place, one in _messages(body) if rows(one.get("tool_calls")))
+    return max(index for index, one in _messages(body) if rows(one.get("tool_calls")))
 
 
 def _answers_a_tool(body: Fields) -> bool:
@@ -90,7 +90,7 @@ def _answers_a_tool(body: Fields) -> bool:
 
 
 def _last_question(body: Fields) -> int:
-    return max((place for place, one in _messages(body) if one.get("role") == "user"), default=-1)
+    return max((index for index, one in _messages(body) if one.get("role") == "user"), default=-1)
 
 
 def _messages(body: Fields) -> Iterator[tuple[int, Fields]]:
@@ -98,7 +98,7 @@ def _messages(body: Fields) -> Iterator[tuple[int, Fields]]:
 
 
 def error_body(refusal: Refusal) -> Fields:
-    """Word a refusal: the vendor's own stands inside, as text."""
+    """Encode a refusal: the vendor's own stands inside, as text."""
     if not isinstance(refusal, UpstreamRefusal):
         return {"error": {"message": refusal.message, "code": refusal.status}}
     raw = json.dumps({"error": {"message": refusal.message, "type": "invalid_request_error"}})

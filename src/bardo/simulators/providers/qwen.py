@@ -25,20 +25,20 @@ class Qwen(Chat):
     models = ("qwen3-max", "qwen3.5-plus")
     off_switches = (("enable_thinking", False),)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         """Refuse the role `developer`, and a forced tool while the model thinks: proma-ai/Proma#1496 and cloudwego/eino#994, 2026."""
-        asked = super().read(incoming, path)
+        conversation = super().decode_request(incoming, path)
         body = incoming.fields
-        if (place := chat_request.developer_message(body)) is not None:
+        if (index := chat_request.developer_message(body)) is not None:
             roles = "['system', 'assistant', 'user', 'tool', 'function']"
-            raise Refusal("bad_value", f"developer is not one of {roles} - 'messages.['{place}].role'")
+            raise Refusal("bad_value", f"developer is not one of {roles} - 'messages.['{index}].role'")
         forced = body.get("tool_choice")
-        if body.get("enable_thinking", asked.model.startswith("qwen3.5")) is True and (
+        if body.get("enable_thinking", conversation.model.startswith("qwen3.5")) is True and (
             forced == "required" or isinstance(forced, dict)
         ):
             words = "The tool_choice parameter does not support being set to required or object in thinking mode"
             raise Refusal("bad_value", f"<400> InternalError.Algo.InvalidParameter: {words}")
-        return asked
+        return conversation
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.uuid('reply')}"
@@ -58,11 +58,11 @@ class Qwen(Chat):
         finish = self.finish(exchange)
         return {"message": self.message(exchange), "finish_reason": finish, "index": 0, "logprobs": None}
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"call_{exchange.token(f'call{place}', 24, HEXADECIMAL)}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"call_{exchange.token(f'call{index}', 24, HEXADECIMAL)}"
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
-        return {**super().tool_call(exchange, place, call), "index": place}
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
+        return {**super().tool_call(exchange, index, call), "index": index}
 
     def usage(self, exchange: Exchange) -> Fields:
         usage = exchange.usage
@@ -75,7 +75,7 @@ class Qwen(Chat):
             counted["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
         return {**counted, "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens}}
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         if exchange.turn.reasoning:
             yield {"content": None, "role": "assistant", "reasoning_content": ""}
         else:
@@ -87,13 +87,13 @@ class Qwen(Chat):
     def content_delta(self, piece: str) -> Fields:
         return {"content": piece, "reasoning_content": None}
 
-    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+    def call_deltas(self, exchange: Exchange, index: int, call: ToolCall) -> Iterator[Fields]:
         """Every fragment after the first has an empty id."""
-        opened, *_ = super().call_deltas(exchange, place, call)
+        opened, *_ = super().call_deltas(exchange, index, call)
         yield {"content": None, **opened}
         for piece in exchange.pieces(call.arguments_text):
             function: Fields = {"arguments": piece}
-            fragment: Fields = {"index": place, "id": "", "type": "function", "function": function}
+            fragment: Fields = {"index": index, "id": "", "type": "function", "function": function}
             yield {"content": None, "tool_calls": [fragment]}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
@@ -113,5 +113,5 @@ class Qwen(Chat):
     def last_delta(self) -> Fields:
         return {"content": "", "reasoning_content": None}
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "Incorrect API key provided. ")

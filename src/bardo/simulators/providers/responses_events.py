@@ -9,21 +9,21 @@ from bardo.simulators.fields import Fields, rows
 from bardo.simulators.marks import ciphertext
 
 
-def item_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fields]:
-    """Give the events of one item, from its addition to its end; their numbers are put in later."""
-    yield {"type": "response.output_item.added", "item": _as_added(item), "output_index": place}
+def item_events(exchange: Exchange, index: int, item: Fields) -> Iterator[Fields]:
+    """Yield the events of one item, from its addition to its end; their numbers are put in later."""
+    yield {"type": "response.output_item.added", "item": _added_item(item), "output_index": index}
     match item["type"]:
         case "reasoning":
-            yield from _summary_events(exchange, place, item)
+            yield from _summary_events(exchange, index, item)
         case "message":
-            yield from _text_events(exchange, place, item)
+            yield from _text_events(exchange, index, item)
         case "function_call":
-            yield from _arguments_events(exchange, place, item)
-    yield {"type": "response.output_item.done", "item": item, "output_index": place}
+            yield from _arguments_events(exchange, index, item)
+    yield {"type": "response.output_item.done", "item": item, "output_index": index}
 
 
-def _as_added(item: Fields) -> Fields:
-    """Give an item before anything is in it. Its ciphertext is another, shorter one than at the end."""
+def _added_item(item: Fields) -> Fields:
+    """Return an item before anything is in it. Its ciphertext is another, shorter one than at the end."""
     match item["type"]:
         case "reasoning":
             early = ciphertext(f"early/{item['id']}", size=300)
@@ -45,9 +45,9 @@ def _summary_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fi
         yield {"type": "response.reasoning_summary_part.done", **where, "part": part}
 
 
-def _text_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fields]:
+def _text_events(exchange: Exchange, index: int, item: Fields) -> Iterator[Fields]:
     part = rows(item["content"])[0]
-    where: Fields = {"content_index": 0, "item_id": item["id"], "output_index": place}
+    where: Fields = {"content_index": 0, "item_id": item["id"], "output_index": index}
     yield {"type": "response.content_part.added", **where, "part": {**part, "text": ""}}
     for piece in exchange.pieces(str(part["text"])):
         delta: Fields = {"delta": piece, "logprobs": [], "obfuscation": _obfuscation(exchange, piece)}
@@ -56,8 +56,8 @@ def _text_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Field
     yield {"type": "response.content_part.done", **where, "part": part}
 
 
-def _arguments_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fields]:
-    where: Fields = {"item_id": item["id"], "output_index": place}
+def _arguments_events(exchange: Exchange, index: int, item: Fields) -> Iterator[Fields]:
+    where: Fields = {"item_id": item["id"], "output_index": index}
     for piece in exchange.pieces(str(item["arguments"])):
         delta: Fields = {"delta": piece, "obfuscation": _obfuscation(exchange, piece)}
         yield {"type": "response.function_call_arguments.delta", **where, **delta}
@@ -65,5 +65,5 @@ def _arguments_events(exchange: Exchange, place: int, item: Fields) -> Iterator[
 
 
 def _obfuscation(exchange: Exchange, piece: str) -> str:
-    """Give letters that hide the length of a delta from whoever watches the line."""
+    """Return letters that hide the length of a delta from whoever watches the line."""
     return exchange.token(piece, max(1, 16 - len(piece) % 16))

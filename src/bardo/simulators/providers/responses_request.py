@@ -37,15 +37,15 @@ class RememberedReply:
 
 
 def read(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Conversation:
-    """Read what the request says; `memory` holds earlier replies by their id. Raises Refusal."""
+    """Decode the request; `memory` holds earlier replies by id. Raises Refusal."""
     body = chat_request.json_body(incoming)
     model = chat_request.required_text(body, "model", "Missing required parameter: 'model'.")
     before = _before(body, memory)
     _check_names(body)
     items = _items(body)
     _check_roles(items)
-    for place, item in enumerate(items):
-        chat_request.check_length(f"input[{place}].call_id", text(item.get("call_id")), _LONGEST_CALL_ID)
+    for index, item in enumerate(items):
+        chat_request.check_length(f"input[{index}].call_id", text(item.get("call_id")), _LONGEST_CALL_ID)
     _check_outputs(items, before)
     check_reasoning(items, model)
     _check_include(body, model)
@@ -91,7 +91,7 @@ def counted(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Reply:
     unknown = [name for name in incoming.fields if name not in _COUNTED]
     if unknown:
         raise Refusal("unknown_field", f"Unknown parameter: '{unknown[0]}'.", parameter=unknown[0])
-    tokens = read(incoming, memory).counted
+    tokens = read(incoming, memory).token_count
     return whole(pretty({"object": "response.input_tokens", "input_tokens": tokens}))
 
 
@@ -115,13 +115,13 @@ def _items(body: Fields) -> list[Fields]:
 
 
 def _check_roles(items: Sequence[Fields]) -> None:
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if item.get("type", "message") == "message" and item.get("role") not in _ROLES:
             supported = ", ".join(f"'{role}'" for role in _ROLES[:-1])
             raise Refusal(
                 "bad_value",
                 f"Invalid value: '{item.get('role')}'. Supported values are: {supported}, and '{_ROLES[-1]}'.",
-                parameter=f"input[{place}].role",
+                parameter=f"input[{index}].role",
             )
 
 
@@ -153,7 +153,7 @@ def _rounds(items: Sequence[Fields]) -> int:
 
 
 def _tool_results(items: Sequence[Fields]) -> tuple[str, ...]:
-    """Give the results that end the conversation."""
+    """Return the results that end the conversation."""
     results: list[str] = []
     for item in reversed(items):
         if item.get("type") not in _OUTPUTS:
@@ -175,19 +175,19 @@ _OPENING = "gAAAAAB"
 
 
 def encrypted(model: str, reasoning: str, *, size: int) -> str:
-    """Give the ciphertext of some reasoning."""
+    """Return the ciphertext of some reasoning."""
     bound = {"model": model, "said": marks.fingerprint(reasoning)}
     return _OPENING + base64.urlsafe_b64encode(marks.sign(_SIGNER, bound, size=size)).decode()
 
 
 def check_reasoning(items: Sequence[Fields], model: str) -> None:
     """Refuse ciphertexts that cannot be read, and reasoning that leads to nothing."""
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if item.get("type") != "reasoning":
             continue
         if held := text(item.get("encrypted_content")):
             check_one(held, model)
-        if not _is_led_to(items[place + 1] if place + 1 < len(items) else {}):
+        if not _is_led_to(items[index + 1] if index + 1 < len(items) else {}):
             words = f"Item '{item.get('id') or 'rs_unknown'}' of type 'reasoning' was provided without its required following item."
             raise Refusal("trouble", words, parameter="input", status=400)
 
@@ -195,7 +195,7 @@ def check_reasoning(items: Sequence[Fields], model: str) -> None:
 def check_one(held: str, model: str) -> None:
     """Refuse a ciphertext that another model wrote, or nobody."""
     opens = held.startswith(_OPENING)
-    bound = marks.opened(_SIGNER, marks.read(held.removeprefix(_OPENING))) if opens else None
+    bound = marks.verify(_SIGNER, marks.decode_base64(held.removeprefix(_OPENING))) if opens else None
     if bound is None or bound.get("model") != model:
         words = f"The encrypted content {held[:4]}...{held[-4:]} could not be verified."
         reason = "Reason: Encrypted content could not be decrypted or parsed."

@@ -27,15 +27,15 @@ class SGLang(Chat):
     owner = "sglang"
     off_switches = (("chat_template_kwargs.enable_thinking", False), ("chat_template_kwargs.thinking", False))
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        chat_request.goes_on(incoming.fields)
-        return super().read(incoming, path)
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        chat_request.continues_answer(incoming.fields)
+        return super().decode_request(incoming, path)
 
     def reasoning_is_off(self, exchange: Exchange) -> bool:
         """Whether the thinking is turned off, or stands whole in the answer that the model goes on with."""
         return super().reasoning_is_off(exchange) or exchange.body.get("continue_final_message") is True
 
-    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+    def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         if incoming.path == "/get_model_info":
             return whole(compact({"model_path": models[0], "tokenizer_path": models[0], "is_generation": True}))
         if incoming.path not in ("/get_server_info", "/server_info"):
@@ -61,7 +61,7 @@ class SGLang(Chat):
         }
 
     def message(self, exchange: Exchange) -> Fields:
-        calls = [self.tool_call(exchange, place, call) for place, call in exchange.calls()]
+        calls = [self.tool_call(exchange, index, call) for index, call in exchange.calls()]
         return {
             "role": "assistant",
             "content": exchange.turn.text or None,
@@ -69,12 +69,12 @@ class SGLang(Chat):
             "tool_calls": calls or None,
         }
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"call_{exchange.token(f'call{place}', 24, HEXADECIMAL)}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"call_{exchange.token(f'call{index}', 24, HEXADECIMAL)}"
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
         function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"id": self.call_id(exchange, place, call), "index": place, "type": "function", "function": function}
+        return {"id": self.call_id(exchange, index, call), "index": index, "type": "function", "function": function}
 
     def usage(self, exchange: Exchange) -> Fields:
         usage = exchange.usage

@@ -36,7 +36,7 @@ class Venice(Chat):
     name = "venice"
     catalog_name = "venice"
     embeds = "any"
-    lists_to_all = True
+    lists_without_key = True
     base_path = "/api/v1"
     models = ("qwen3-5-9b", "zai-org-glm-4.7")
     owner = "venice.ai"
@@ -48,11 +48,11 @@ class Venice(Chat):
     )
     hiding_switches = (("venice_parameters.strip_thinking_response", True),)
 
-    def whole(self, exchange: Exchange) -> Reply:
-        return self._with_balances(super().whole(exchange))
+    def encode_reply(self, exchange: Exchange) -> Reply:
+        return self._with_balances(super().encode_reply(exchange))
 
-    def stream(self, exchange: Exchange) -> Reply:
-        return self._with_balances(super().stream(exchange))
+    def encode_stream(self, exchange: Exchange) -> Reply:
+        return self._with_balances(super().encode_stream(exchange))
 
     def _with_balances(self, reply: Reply) -> Reply:
         told = tuple((f"x-venice-balance-{name}", amount) for name, amount in self.balances.items())
@@ -82,7 +82,7 @@ class Venice(Chat):
         }
 
     def message(self, exchange: Exchange) -> Fields:
-        calls = [self.tool_call(exchange, place, call) for place, call in exchange.calls()]
+        calls = [self.tool_call(exchange, index, call) for index, call in exchange.calls()]
         message: Fields = {
             "role": "assistant",
             "content": exchange.turn.text,
@@ -94,8 +94,8 @@ class Venice(Chat):
         }
         return {**message, "tool_calls": calls} if calls else message
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"chatcmpl-tool-{exchange.token(f'call{place}', 32, HEXADECIMAL)}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"chatcmpl-tool-{exchange.token(f'call{index}', 32, HEXADECIMAL)}"
 
     def usage(self, exchange: Exchange) -> Fields:
         """Most models at Venice do not count reasoning."""
@@ -113,8 +113,8 @@ class Venice(Chat):
         yield {**first, "prompt_token_ids": None}
         yield from others
 
-    def closing(self, exchange: Exchange) -> Iterator[Fields]:
-        for chunk in super().closing(exchange):
+    def closing_chunks(self, exchange: Exchange) -> Iterator[Fields]:
+        for chunk in super().closing_chunks(exchange):
             yield {**chunk, "cost": _cost(exchange)} if "usage" in chunk else chunk
 
     def last_delta(self) -> Fields:
@@ -123,7 +123,7 @@ class Venice(Chat):
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "Authentication failed")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "Authentication failed")
 
     def unknown_model(self, model: str) -> Refusal:

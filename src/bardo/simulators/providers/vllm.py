@@ -32,11 +32,11 @@ class VLLM(Chat):
     )
     hiding_switches = (("include_reasoning", False),)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         """Refuse to begin another message where the last one is gone on with: `add_generation_prompt` is true unless it is turned off."""
         body = incoming.fields
-        chat_request.goes_on({"add_generation_prompt": True, **body})
-        return super().read(incoming, path)
+        chat_request.continues_answer({"add_generation_prompt": True, **body})
+        return super().decode_request(incoming, path)
 
     def reasoning_is_off(self, exchange: Exchange) -> bool:
         """Whether the thinking is turned off, or stands whole in the answer that the model goes on with."""
@@ -71,7 +71,7 @@ class VLLM(Chat):
         }
 
     def message(self, exchange: Exchange) -> Fields:
-        calls = [self.tool_call(exchange, place, call) for place, call in exchange.calls()]
+        calls = [self.tool_call(exchange, index, call) for index, call in exchange.calls()]
         return {
             "role": "assistant",
             "content": self.whole_content(exchange),
@@ -83,8 +83,8 @@ class VLLM(Chat):
             "reasoning": exchange.turn.reasoning or None,
         }
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"chatcmpl-tool-{exchange.token(f'call{place}', 16, HEXADECIMAL)}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"chatcmpl-tool-{exchange.token(f'call{index}', 16, HEXADECIMAL)}"
 
     def usage(self, exchange: Exchange) -> Fields:
         """vLLM does not count reasoning, and tells of cached tokens only where there are some (and `--enable-prompt-tokens-details`)."""
@@ -117,13 +117,13 @@ class InlineThink(VLLM):
     opener = "<think>\n"
     closer = "\n</think>\n\n"
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         """Refuse a budget for thinking: the server knows no delimiters (vllm-project/vllm#57830, 2026-09)."""
-        asked = super().read(incoming, path)
+        conversation = super().decode_request(incoming, path)
         if incoming.fields.get("thinking_token_budget") is not None:
             words = "thinking_token_budget is set but reasoning_config is not configured. Please set --reasoning-parser and/or"
             raise Refusal("bad_value", f"{words} --reasoning-config to use thinking_token_budget.")
-        return asked
+        return conversation
 
     def message(self, exchange: Exchange) -> Fields:
         return {**super().message(exchange), "reasoning": None}
@@ -133,13 +133,13 @@ class InlineThink(VLLM):
         return f"{self.opener}{thought}{self.closer}{said}" if thought else said
 
     def deltas(self, exchange: Exchange) -> Iterator[Fields]:
-        yield from self.opening(exchange)
-        for piece in self._spoken(exchange):
+        yield from self.opening_deltas(exchange)
+        for piece in self._tagged_text(exchange):
             yield self.content_delta(piece)
-        for place, call in exchange.calls():
-            yield from self.call_deltas(exchange, place, call)
+        for index, call in exchange.calls():
+            yield from self.call_deltas(exchange, index, call)
 
-    def _spoken(self, exchange: Exchange) -> Iterator[str]:
+    def _tagged_text(self, exchange: Exchange) -> Iterator[str]:
         if exchange.turn.reasoning:
             yield from _halves(self.opener)
             yield from exchange.pieces(exchange.turn.reasoning)

@@ -43,27 +43,29 @@ class Watsonx(Provider):
     models = ("deepseek-ai/deepseek-r1-distill-llama-70b", "ibm/granite-3-3-8b-instruct")
     has_tools = False
 
-    def answers(self, incoming: Incoming, path: str) -> bool:
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
         return path in ("/text/generation", "/text/generation_stream")
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return read_request(incoming, streamed=path.endswith("_stream"))
 
-    def whole(self, exchange: Exchange) -> Reply:
+    def encode_reply(self, exchange: Exchange) -> Reply:
         counts = (exchange.usage.output_tokens, exchange.usage.input_tokens)
-        return whole(compact(_chunk(exchange, _said(exchange), *counts, _FINISH[exchange.turn.ending], first=True)))
+        return whole(
+            compact(_chunk(exchange, _generated_text(exchange), *counts, _FINISH[exchange.turn.ending], first=True))
+        )
 
-    def stream(self, exchange: Exchange) -> Reply:
+    def encode_stream(self, exchange: Exchange) -> Reply:
         frames = (_frame(number, chunk) for number, chunk in enumerate(_chunks(exchange), start=1))
         return streamed(frames, content_type="text/event-stream")
 
-    def refuse(self, refusal: Refusal) -> Reply:
+    def encode_refusal(self, refusal: Refusal) -> Reply:
         return whole(compact(_error(refusal)), status=refusal.status)
 
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "Failed to authenticate the request due to missing token")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "Failed to authenticate the request due to invalid token")
 
     def unknown_model(self, model: str) -> Refusal:
@@ -73,14 +75,14 @@ class Watsonx(Provider):
         error = _error(Refusal("trouble", "An unexpected error occurred", status=500))
         return [b"event: error\ndata: " + compact(error) + b"\n\n"]
 
-    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+    def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if path != "/foundation_model_specs":
             return None
         return whole(compact({"total_count": len(models), "limit": 100, "resources": [_row(one) for one in models]}))
 
 
-def _said(exchange: Exchange) -> str:
-    """Give what the model writes: its thinking in tags, then the answer."""
+def _generated_text(exchange: Exchange) -> str:
+    """Return what the model writes: its thinking in tags, then the answer."""
     turn = exchange.turn
     shown = turn.reasoning and not turn.hidden and not turn.redacted
     return f"<think>\n{turn.reasoning}\n</think>\n\n{turn.text}" if shown else turn.text
@@ -90,9 +92,9 @@ def _chunks(exchange: Exchange) -> Iterator[Fields]:
     """The prompt is counted in the first chunk only, and what is generated grows up to the last."""
     usage = exchange.usage
     yield _chunk(exchange, "", 0, usage.input_tokens, _UNFINISHED, first=True)
-    pieces = [*exchange.pieces(_said(exchange))]
-    for place, piece in enumerate(pieces, start=1):
-        yield _chunk(exchange, piece, usage.output_tokens * place // (len(pieces) + 1), 0, _UNFINISHED)
+    pieces = [*exchange.pieces(_generated_text(exchange))]
+    for index, piece in enumerate(pieces, start=1):
+        yield _chunk(exchange, piece, usage.output_tokens * index // (len(pieces) + 1), 0, _UNFINISHED)
     yield _chunk(exchange, "", usage.output_tokens, 0, _FINISH[exchange.turn.ending])
 
 
@@ -148,7 +150,7 @@ _METHODS = ("greedy", "sample")
 
 
 def read_request(incoming: Incoming, *, streamed: bool) -> Conversation:
-    """Read what the request says. Raises Refusal."""
+    """Decode the request. Raises Refusal."""
     # IBM also wants a `project_id` or a `space_id`. A request without one is taken, as a deployment's own address does: who asks
     # through a gateway in another dialect has no place for it.
     if not incoming.query.get("version"):

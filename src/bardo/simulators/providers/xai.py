@@ -24,16 +24,16 @@ class XAI(Chat):
 
     name = "xai"
     catalog_name = "xai"
-    beside_it = (OpenAIResponses,)
+    other_dialects = (OpenAIResponses,)
     models = ("grok-4.3", "grok-code-fast-1")
     owner = "xai"
     usage_place = "always"
     off_switches = (("reasoning_effort", "none"),)
 
-    def read(self, incoming: Incoming, path: str) -> Conversation:
-        asked = super().read(incoming, path)
-        _check_arguments(incoming.fields, asked.model)
-        return asked
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        conversation = super().decode_request(incoming, path)
+        _check_arguments(incoming.fields, conversation.model)
+        return conversation
 
     def reply_id(self, exchange: Exchange) -> str:
         return exchange.uuid("reply")
@@ -44,12 +44,12 @@ class XAI(Chat):
     def message(self, exchange: Exchange) -> Fields:
         return {**super().message(exchange), "refusal": None}
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"call_{exchange.token(f'call{place}', 8, DIGITS)}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"call_{exchange.token(f'call{index}', 8, DIGITS)}"
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
         function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"id": self.call_id(exchange, place, call), "function": function, "type": "function"}
+        return {"id": self.call_id(exchange, index, call), "function": function, "type": "function"}
 
     def usage(self, exchange: Exchange) -> Fields:
         usage = exchange.usage
@@ -79,11 +79,11 @@ class XAI(Chat):
         yield {**first, "role": "assistant"}
         yield from others
 
-    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+    def call_deltas(self, exchange: Exchange, index: int, call: ToolCall) -> Iterator[Fields]:
         """Calls come whole."""
         function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        call_id = self.call_id(exchange, place, call)
-        yield {"tool_calls": [{"id": call_id, "function": function, "index": place, "type": "function"}]}
+        call_id = self.call_id(exchange, index, call)
+        yield {"tool_calls": [{"id": call_id, "function": function, "index": index, "type": "function"}]}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
         choice: Fields = {"index": 0, "delta": delta}
@@ -95,10 +95,10 @@ class XAI(Chat):
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "No API key provided. Specify it in the Authorization header.")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         """xAI answers a wrong key with 400."""
         where = "You can obtain an API key from https://console.x.ai."
-        return Refusal("wrong_key", f"Incorrect API key provided: {masked(given)}. {where}", status=400)
+        return Refusal("wrong_key", f"Incorrect API key provided: {masked(key)}. {where}", status=400)
 
     def error_body(self, refusal: Refusal) -> Fields:
         code = {

@@ -18,7 +18,7 @@ class ZAI(Chat):
 
     name = "zai"
     catalog_name = "zai"
-    beside_it = (ZAIMessages,)
+    other_dialects = (ZAIMessages,)
     base_path = "/api/paas/v4"
     embeds = "any"
     models = ("glm-4.5-air", "glm-4.7")
@@ -47,12 +47,12 @@ class ZAI(Chat):
     def finish(self, exchange: Exchange) -> str:
         return {"content_filter": "sensitive"}.get(exchange.turn.ending, exchange.turn.ending)
 
-    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
-        return call.id or f"call_{exchange.token(f'call{place}', 24, HEXADECIMAL)}"
+    def call_id(self, exchange: Exchange, index: int, call: ToolCall) -> str:
+        return call.id or f"call_{exchange.token(f'call{index}', 24, HEXADECIMAL)}"
 
-    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+    def tool_call(self, exchange: Exchange, index: int, call: ToolCall) -> Fields:
         function: Fields = {"name": call.name, "arguments": call.arguments_text}
-        return {"id": self.call_id(exchange, place, call), "index": place, "type": "function", "function": function}
+        return {"id": self.call_id(exchange, index, call), "index": index, "type": "function", "function": function}
 
     def envelope(self, exchange: Exchange, kind: str) -> Fields:
         return {
@@ -62,7 +62,7 @@ class ZAI(Chat):
             "model": exchange.model,
         }
 
-    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+    def opening_deltas(self, exchange: Exchange) -> Iterator[Fields]:
         if exchange.turn.reasoning:
             yield {"role": "assistant", "content": "\n"}
 
@@ -72,9 +72,9 @@ class ZAI(Chat):
     def content_delta(self, piece: str) -> Fields:
         return {"role": "assistant", "content": piece}
 
-    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+    def call_deltas(self, exchange: Exchange, index: int, call: ToolCall) -> Iterator[Fields]:
         """Calls come whole."""
-        yield {"tool_calls": [self.tool_call(exchange, place, call)]}
+        yield {"tool_calls": [self.tool_call(exchange, index, call)]}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
         said: Fields = {"index": 0, "delta": delta}
@@ -86,7 +86,7 @@ class ZAI(Chat):
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "Authentication parameter not received in Header, unable to authenticate")
 
-    def wrong_key(self, given: str) -> Refusal:
+    def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "token expired or incorrect")
 
     def unknown_model(self, model: str) -> Refusal:

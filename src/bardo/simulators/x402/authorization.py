@@ -46,7 +46,7 @@ class PaymentTerms:
         return int(self.network.rpartition(":")[2])
 
     def offer(self) -> Fields:
-        """Give the terms as one of the ways to pay that a challenge lists."""
+        """Return the terms as one of the ways to pay that a challenge lists."""
         extra: Fields = {"name": self.domain_name, "version": self.domain_version}
         offer: Fields = {
             "scheme": self.scheme,
@@ -63,7 +63,7 @@ class PaymentTerms:
         return {**offer, "amount": str(self.amount)}
 
     def challenge(self, why: str = "Payment required") -> Fields:
-        """Give the challenge that asks for a payment."""
+        """Return the challenge that asks for a payment."""
         if self.version == 1:
             return {"x402Version": 1, "error": why, "accepts": [self.offer()]}
         return {
@@ -122,7 +122,7 @@ class Authorization:
 
 
 def _packages() -> tuple[Any, Any] | None:
-    """Give what checks a signature; None where it is not installed. What it needs raises the process's recursion limit, which stays."""
+    """Return what checks a signature; None where it is not installed. What it needs raises the process's recursion limit, which stays."""
     limit = sys.getrecursionlimit()
     try:
         from eth_account import Account
@@ -135,7 +135,7 @@ def _packages() -> tuple[Any, Any] | None:
 
 
 def read_authorization(headers: dict[str, str]) -> Authorization | None:
-    """Give the payment that a request carries, in either version; None where it carries none that can be read."""
+    """Return the payment that a request carries, in either version; None where it carries none that can be read."""
     header = headers.get("payment-signature") or headers.get("x-payment")
     if not header:
         return None

@@ -56,33 +56,37 @@ class SimulatedNetwork:
         self._ahead += seconds
 
     def now(self) -> float:
-        """Give the network's time."""
+        """Return the network's time."""
         return time.time() + self._ahead
 
-    def objection(self, given: Authorization, terms: PaymentTerms) -> str:
-        """Give why an authorization does not pay `terms`, in x402's words; empty where it does. A facilitator verifies so."""
-        if given.recipient.lower() != terms.recipient.lower():
+    def objection(self, authorization: Authorization, terms: PaymentTerms) -> str:
+        """Return why an authorization does not pay `terms`, in x402's words; empty where it does. A facilitator verifies so."""
+        if authorization.recipient.lower() != terms.recipient.lower():
             return "invalid_exact_evm_payload_recipient_mismatch"
-        if given.value < terms.amount:
+        if authorization.value < terms.amount:
             return "invalid_exact_evm_payload_authorization_value"
-        if not given.valid_after <= self.now() < given.valid_before:
+        if not authorization.valid_after <= self.now() < authorization.valid_before:
             return "invalid_exact_evm_payload_authorization_valid_before"
-        if self.is_used(given.payer, given.nonce):
+        if self.is_used(authorization.payer, authorization.nonce):
             return "nonce_already_used"
-        if self._balance - self.paid < given.value:
+        if self._balance - self.paid < authorization.value:
             return "insufficient_funds"
-        return "" if given.is_signed(terms) else "invalid_exact_evm_payload_signature"
+        return "" if authorization.is_signed(terms) else "invalid_exact_evm_payload_signature"
 
-    def transfer(self, given: Authorization, terms: PaymentTerms) -> str:
+    def transfer(self, authorization: Authorization, terms: PaymentTerms) -> str:
         """Make the transfer, once, and give its hash; empty where it is refused. A facilitator settles so."""
         with self._lock:
-            why = self.objection(given, terms)
+            why = self.objection(authorization, terms)
             if why:
                 self.refused.append(why)
                 return ""
-            self._used.add((given.payer.lower(), given.nonce.lower()))
+            self._used.add((authorization.payer.lower(), authorization.nonce.lower()))
             transaction = f"0x{len(self.transfers) + 1:064x}"
-            self.transfers.append(Transfer(given.payer, given.recipient, given.value, given.nonce, transaction))
+            self.transfers.append(
+                Transfer(
+                    authorization.payer, authorization.recipient, authorization.value, authorization.nonce, transaction
+                )
+            )
             return transaction
 
     def is_used(self, payer: str, nonce: str) -> bool:
@@ -111,11 +115,11 @@ class SimulatedNetwork:
         if method == "eth_getBlockByNumber" and first in ("latest", "finalized"):
             return {"result": {"number": "0x10", "timestamp": hex(int(self.now()))}}
         if method == "eth_call":
-            return {"result": self._called(fields(first))}
+            return {"result": self._answer_call(fields(first))}
         return {"error": {"code": -32601, "message": f"the method {method} does not exist"}}
 
-    def _called(self, call: Fields) -> str:
-        """Give what the token answers; what is no token answers nothing."""
+    def _answer_call(self, call: Fields) -> str:
+        """Return what the token answers; what is no token answers nothing."""
         data = text(call.get("data"))
         if text(call.get("to")).lower() != self.terms.asset.lower() or not data.startswith(_AUTHORIZATION_STATE):
             return "0x"

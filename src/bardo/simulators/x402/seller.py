@@ -113,30 +113,30 @@ class PaidSimulator(Simulator):
     def actions(self, incoming: Incoming) -> Iterator[Action]:
         if incoming.method != "POST" or incoming.bearer:
             return super().actions(incoming)
-        given = read_authorization(dict(incoming.headers))
-        if given is None:
+        authorization = read_authorization(dict(incoming.headers))
+        if authorization is None:
             self.requests.append(incoming)
             return self._challenge()
-        self.paid_requests.append(given)
-        return self._paid(incoming, given)
+        self.paid_requests.append(authorization)
+        return self._answer_paid(incoming, authorization)
 
     def settle_pending(self) -> None:
-        """Have the facilitator settle what it had not."""
-        for given in self.pending:
-            self.network.transfer(given, self.network.terms)
+        """Settle the payments that the facilitator has not settled yet."""
+        for authorization in self.pending:
+            self.network.transfer(authorization, self.network.terms)
         self.pending.clear()
 
-    def _terms_asked(self) -> PaymentTerms:
+    def _asked_terms(self) -> PaymentTerms:
         terms = self.network.terms
         return _ASKS[self.behaviour](terms) if self.behaviour in _ASKS else terms
 
     def _challenge(self, terms: PaymentTerms | None = None, why: str = "Payment required") -> Iterator[Action]:
-        asked = terms or self._terms_asked()
+        asked = terms or self._asked_terms()
         value: Fields = asked.challenge(why)
         if self.behaviour == "empty-challenge":
             value = {**value, "accepts": []}
         if self.behaviour == "deep-challenge":
-            value = {**value, "accepts": [{"extra": _nested(5_000)}]}
+            value = {**value, "accepts": [{"extra": _nested_list(5_000)}]}
         body = b"{" if self.behaviour == "malformed-challenge" else compact(value)
         if self.behaviour == "huge-challenge":
             body = compact({**value, "accepts": [asked.offer()] * 4_000})
@@ -145,16 +145,16 @@ class PaidSimulator(Simulator):
         header = "e30x!" if self.behaviour == "malformed-challenge" else in_base64(value)
         return _answer(402, b"{}", (("payment-required", header),))
 
-    def _paid(self, incoming: Incoming, given: Authorization) -> Iterator[Action]:
-        """Give what happens once a payment came."""
+    def _answer_paid(self, incoming: Incoming, authorization: Authorization) -> Iterator[Action]:
+        """Return what happens once a payment came."""
         behaviour, terms = self.behaviour, self.network.terms
-        why = self.network.objection(given, terms)
+        why = self.network.objection(authorization, terms)
         if why:
             return self._challenge(why=why)
-        self._overreach(given)
-        transaction = self.network.transfer(given, terms) if behaviour in _TAKES else ""
+        self._overreach(authorization)
+        transaction = self.network.transfer(authorization, terms) if behaviour in _TAKES else ""
         if behaviour == "settles-twice":
-            self.network.transfer(given, terms)
+            self.network.transfer(authorization, terms)
         match behaviour:
             case "hangs-up-after-settling":
                 return iter([Leave(reset=True)])
@@ -169,24 +169,26 @@ class PaidSimulator(Simulator):
             case "says-nonce-was-used":
                 return self._challenge(why="nonce_already_used")
         if behaviour in ("settlement-pending", "claims-to-have-settled"):
-            self.pending.append(given)
-        return self._answered(incoming, given, transaction)
+            self.pending.append(authorization)
+        return self._answer_after_payment(incoming, authorization, transaction)
 
-    def _overreach(self, given: Authorization) -> None:
+    def _overreach(self, authorization: Authorization) -> None:
         """Try to have more transferred than was signed for, or to somebody else."""
         if self.behaviour == "settles-for-more":
-            self.network.transfer(replace(given, value=given.value * 2), self.network.terms)
+            self.network.transfer(replace(authorization, value=authorization.value * 2), self.network.terms)
         if self.behaviour == "settles-for-another":
             elsewhere = replace(self.network.terms, recipient=_ELSEWHERE)
-            self.network.transfer(replace(given, recipient=_ELSEWHERE), elsewhere)
+            self.network.transfer(replace(authorization, recipient=_ELSEWHERE), elsewhere)
 
-    def _answered(self, incoming: Incoming, given: Authorization, transaction: str) -> Iterator[Action]:
-        """Give the model's answer, or the error that comes in its place, with what is said of the payment."""
-        headers = self._proof(given, transaction)
+    def _answer_after_payment(
+        self, incoming: Incoming, authorization: Authorization, transaction: str
+    ) -> Iterator[Action]:
+        """Return the model's answer, or the error that comes in its place, with what is said of the payment."""
+        headers = self._proof(authorization, transaction)
         status = _STATUS.get(self.behaviour)
         if status is not None:
             self.requests.append(incoming)
-            quoted = f" for {given.signature}" if self.behaviour == "quotes-the-signature" else ""
+            quoted = f" for {authorization.signature}" if self.behaviour == "quotes-the-signature" else ""
             sent = incoming.headers.get("payment-signature") or incoming.headers.get("x-payment", "")
             quoted += f" in {sent}" if quoted else ""
             return _answer(status, compact({"error": {"message": f"The seller failed{quoted}."}}), headers)
@@ -197,20 +199,20 @@ class PaidSimulator(Simulator):
         actions = super().actions(admitted)
         return _with_headers(actions, headers, cut=self.behaviour == "cut-with-proof")
 
-    def _proof(self, given: Authorization, transaction: str) -> tuple[tuple[str, str], ...]:
+    def _proof(self, authorization: Authorization, transaction: str) -> tuple[tuple[str, str], ...]:
         name = "x-payment-response" if self.network.terms.version == 1 else "payment-response"
         if self.behaviour in ("honest", "bad-gateway-with-proof", "page-with-proof", "cut-with-proof", "settles-twice"):
-            return ((name, in_base64(self._settlement(given, success=True, transaction=transaction))),)
+            return ((name, in_base64(self._settlement(authorization, success=True, transaction=transaction))),)
         if self.behaviour == "settlement-pending":
-            pending = self._settlement(given, success=False, transaction="")
+            pending = self._settlement(authorization, success=False, transaction="")
             return ((name, in_base64({**pending, "errorReason": "settlement_pending"})),)
         if self.behaviour == "claims-to-have-settled":
-            return ((name, in_base64(self._settlement(given, success=True, transaction=f"0x{'f' * 64}"))),)
+            return ((name, in_base64(self._settlement(authorization, success=True, transaction=f"0x{'f' * 64}"))),)
         return ((name, "{"),) if self.behaviour == "malformed-proof" else ()
 
-    def _settlement(self, given: Authorization, *, success: bool, transaction: str) -> Fields:
+    def _settlement(self, authorization: Authorization, *, success: bool, transaction: str) -> Fields:
         network = self.network.terms.network
-        return {"success": success, "transaction": transaction, "network": network, "payer": given.payer}
+        return {"success": success, "transaction": transaction, "network": network, "payer": authorization.payer}
 
 
 def _answer(
@@ -233,8 +235,8 @@ def _with_headers(actions: Iterator[Action], headers: tuple[tuple[str, str], ...
             return
 
 
-def _nested(depth: int) -> object:
-    """Give lists within lists."""
+def _nested_list(depth: int) -> object:
+    """Return lists within lists."""
     value: object = 1
     for _ in range(min(depth, 500)):
         value = [value]
