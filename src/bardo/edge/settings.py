@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -18,20 +18,19 @@ from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow
 from bardo.edge.client_keys import KeyEntry as KeyEntry
 from bardo.edge.client_keys import read_keys
-from bardo.edge.http_calls import Client
 from bardo.edge.settings_aliases import read_aliases
 from bardo.edge.settings_batches import BatchSettings
 from bardo.edge.settings_budgets import BudgetSettings
 from bardo.edge.settings_chat import DiscordSettings, TelegramSettings, check_chat
 from bardo.edge.settings_environment import with_environment
 from bardo.edge.settings_failover import FailoverSettings, check_failover
-from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
+from bardo.edge.settings_gateway import check_gateway
 from bardo.edge.settings_health import HealthSettings, check_health
-from bardo.edge.settings_memory import Days, MemorySettings, check_memory
+from bardo.edge.settings_memory import MemorySettings, check_memory
 from bardo.edge.settings_mistakes import Mistakes, read_tables, read_text
 from bardo.edge.settings_payments import PaymentSettings, check_payments
-from bardo.edge.settings_pipeline import PipelineSettings, check_pipeline
+from bardo.edge.settings_pipeline import check_pipeline
 from bardo.edge.settings_prices import read_prices
 from bardo.edge.settings_problems import Place
 from bardo.edge.settings_profiles import CachingSettings as CachingSettings
@@ -56,107 +55,19 @@ from bardo.edge.settings_search import check_search
 from bardo.edge.settings_secrets import HeaderVariable as HeaderVariable
 from bardo.edge.settings_state import StateSettings
 from bardo.edge.settings_stores import check_store
+from bardo.edge.settings_tables import HttpSettings as HttpSettings
+from bardo.edge.settings_tables import InferenceSettings as InferenceSettings
+from bardo.edge.settings_tables import LogSettings as LogSettings
+from bardo.edge.settings_tables import ReasoningSettings as ReasoningSettings
+from bardo.edge.settings_tables import ReplaySettings as ReplaySettings
+from bardo.edge.settings_tables import ResponseSettings as ResponseSettings
+from bardo.edge.settings_tables import TimeoutSettings as TimeoutSettings
 from bardo.edge.settings_telemetry import TelemetrySettings as TelemetrySettings
 from bardo.engine.aliases import Alias
-from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.routing.workloads import WorkloadRow
-from bardo.structured import StructuredSettings
 from bardo.values.degradation import Degradation
 from bardo.values.errors import ConfigError
-
-
-class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Seconds: to connect, to the reply's head, between two pieces of it, and for all of it; 0 is no bound."""
-
-    connect: Seconds = 10.0
-    first_byte: Seconds = 600.0
-    idle: Seconds = 120.0
-    total: Silence = 0.0
-
-
-class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What calls providers: bardo's own client, or aiohttp, which comes with the extra `bardo[aiohttp]`."""
-
-    client: Client = "direct"
-
-
-class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The inference log, in the file `path` or the database `url`. `content` keeps prompts and replies too, which is off by default.
-
-    `url` is an address like postgresql://user@host/database; `url_env` names the variable that holds one with a password. Calls that are
-    older than `retention_days` are removed; 0 keeps all.
-    """
-
-    enabled: bool = True
-    path: str = ""
-    url: str = ""
-    url_env: str = ""
-    content: bool = False
-    retention_days: Days = 0.0
-
-
-class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the reasoning of earlier replies is kept for clients that drop it, how much of it, and for how long.
-
-    `store` is `memory`, the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty for nowhere; `store_env` names the
-    variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
-    and that is gone when it ends. A store that takes longer than `timeout_seconds` is passed over. `prefix_changed`: what is done with
-    thinking that is bound to a prompt which has changed since.
-    """
-
-    store: str = "memory"
-    store_env: str = ""
-    timeout_seconds: Seconds = 1.0
-    ttl_seconds: Seconds = 6 * 3600.0
-    max_entries: Count = 20_000
-    max_bytes: Count = 256 * 1024 * 1024
-    max_entries_per_tenant: Count = 10_000
-    max_bytes_per_tenant: Count = 128 * 1024 * 1024
-    prefix_changed: Literal["restore", "drop", "drop_block"] = "restore"
-
-
-class ResponseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the responses and conversations of Responses clients are kept, how many of them, and for how long.
-
-    `store` is empty for nowhere, `memory`, the path of an SQLite file, or the address of PostgreSQL, Redis or Valkey; `store_env` names the
-    variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
-    and that is gone when it ends. Of a store that takes longer than `timeout_seconds` a caller is told that it cannot be reached.
-    """
-
-    store: str = ""
-    store_env: str = ""
-    timeout_seconds: Seconds = 5.0
-    ttl_seconds: Seconds = 30 * 24 * 3600.0
-    max_entries: Count = 100_000
-    max_bytes: Count = 1024 * 1024 * 1024
-    max_entries_per_tenant: Count = 50_000
-    max_bytes_per_tenant: Count = 256 * 1024 * 1024
-
-
-class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How models are told to think. `introspect`: servers are asked what they know of their models, once, beside the calls.
-
-    `prompt_words`: a model that has no control of its thinking is told in the system prompt what is asked. `budgets` are the tokens of
-    each level, the one table between the two. `keep_budgets`: the gateway ends thinking at its budget where the server cannot, and
-    `budget_words` are what it lets the model think last then.
-    """
-
-    introspect: bool = True
-    prompt_words: bool = False
-    keep_budgets: bool = False
-    budget_words: str = ""
-    budgets: PortableBudgets = PORTABLE
-
-
-class InferenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How models are asked. `structured_outputs`: for answers in a schema; `caching`: so that prompts are cached;
-    `pipeline`: what is done with a request before it is sent.
-    """
-
-    structured_outputs: StructuredSettings = StructuredSettings()
-    caching: CachingSettings = CachingSettings()
-    pipeline: PipelineSettings = PipelineSettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -121,9 +121,9 @@ class WorkerEvents:
                 greeting.set_result(None)
                 while line := await reader.readline():
                     self._take(line.rstrip(), running)
-        except (ConnectionError, FileNotFoundError):
-            # The worker has ended and could not remove its socket, or does not listen yet.
-            pass
+        except (ConnectionError, FileNotFoundError) as problem:
+            # The worker has ended and could not remove its socket, or does not listen yet: it is tried again.
+            _log.debug("no events come from the worker at %s: %s", place.name, problem)
         except (OSError, ValueError, msgspec.MsgspecError) as problem:
             _log.warning("the events of another worker could not be read: %s", problem)
         finally:
