@@ -19,7 +19,7 @@ from bardo.edge.settings import Settings, parse_settings
 from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.clusters import Embedding, fit_clusters
 from bardo.routing.learned.router import LearnedState
-from bardo.surfaces.cli.routing import fitted
+from bardo.surfaces.cli.routing import fit_outcomes
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import ConfigError
 from bardo.values.request import Message, Request
@@ -121,7 +121,7 @@ def test_outcomes_that_were_fitted_with_the_model_decide_by_it(folder: Path, tmp
     outcomes = tmp_path / "outcomes.jsonl"
     outcomes.write_text("\n".join(lines))
     embedding = embedding_of(of)
-    store_state(fitted(outcomes, embedding), Path(of.routing.learned.file))
+    store_state(fit_outcomes(outcomes, embedding), Path(of.routing.learned.file))
     assert load_state(Path(of.routing.learned.file), embedding) is not None
     learned = LearnedRouting.of(of)
     for text, better in (("write some python", "a/coder"), ("history of the king", "b/scholar")):

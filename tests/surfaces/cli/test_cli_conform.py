@@ -119,7 +119,7 @@ class Faulty(Simulator):
         try:
             reply, fault = super()._answer(provider, incoming)
         except Refusal as refusal:
-            reply = provider.refuse(refusal)
+            reply = provider.encode_refusal(refusal)
         return self._change(incoming, reply), fault
 
 

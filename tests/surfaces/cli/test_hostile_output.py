@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 from bardo.edge.log.row import Feedback
 from bardo.simulators import Script, Simulator, ToolCall, Turn
 from bardo.surfaces.render.calls import call_facts, calls_table
-from bardo.surfaces.render.console import say, say_problem, show_json, show_text
+from bardo.surfaces.render.console import print_problem, print_stderr, show_json, show_text
 from bardo.surfaces.render.layers import layer_facts
 from bardo.surfaces.render.replies import blocks_table, reply_facts
 from bardo.surfaces.render.tables import Column, facts, table
@@ -87,10 +87,10 @@ def test_a_call_is_one_line_and_no_fact_begins_another(group: str) -> None:
 @BY_GROUP
 def test_what_is_said_and_printed_is_text(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     for name, text in GROUPS[group].items():
-        say(text)
-        say(difference(Degradation(text, asked=text, sent={text: text}, why=text)))
-        say_problem(UpstreamRefused(text, provider=text, status=500))
-        say_problem(InvalidRequest(text, hint=text))
+        print_stderr(text)
+        print_stderr(difference(Degradation(text, asked=text, sent={text: text}, why=text)))
+        print_problem(UpstreamRefused(text, provider=text, status=500))
+        print_problem(InvalidRequest(text, hint=text))
         show_text(text)
         show_json({text: text})
         shown = capsys.readouterr()

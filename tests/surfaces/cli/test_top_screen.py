@@ -156,12 +156,12 @@ async def _told(wanted: int) -> tuple[list[object], list[str]]:
     transport = HttpTransport()
     port = server.sockets[0].getsockname()[1]
     found: list[object] = []
-    told = GatewayFeed(transport, f"http://127.0.0.1:{port}/", "a-key").told()
-    async for one in told:
+    items = GatewayFeed(transport, f"http://127.0.0.1:{port}/", "a-key").items()
+    async for one in items:
         found.append(one)
         if sum(isinstance(each, PublishedEvent) for each in found) == wanted:
             break
-    await told.aclose()  # type: ignore[attr-defined]
+    await items.aclose()  # type: ignore[attr-defined]
     await transport.close()
     server.close()
     await server.wait_closed()

@@ -16,7 +16,7 @@ from bardo.edge.log import LogReader, LogRow
 from bardo.edge.settings import parse_settings
 from bardo.simulators import Simulator
 from bardo.surfaces.gateway.main import gateway_of
-from bardo.surfaces.gateway.routes import FIXED_ROUTES
+from bardo.surfaces.gateway.route_tables import FIXED_ROUTES
 from bardo.values.errors import ConfigError
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
 from support.patience import PATIENCE

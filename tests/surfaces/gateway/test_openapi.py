@@ -15,7 +15,7 @@ from bardo.dialects.options import KEYS
 from bardo.dialects.reasoning_fields import FIELDS
 from bardo.surfaces.gateway.app import OPERATIONS
 from bardo.surfaces.gateway.batch_routes import BatchEndpoint
-from bardo.surfaces.gateway.openapi.descriptions import GROUPS, WORDS, words_of
+from bardo.surfaces.gateway.openapi.descriptions import DESCRIPTIONS, GROUPS, description_of
 from bardo.surfaces.gateway.openapi.document import openapi_bytes, openapi_document
 from bardo.surfaces.gateway.openapi.errors import ERROR_BODIES
 from bardo.surfaces.gateway.openapi.listing import PAGES, ListedRoute, form_of, listed_routes, longest_name
@@ -23,7 +23,8 @@ from bardo.surfaces.gateway.openapi.own_schemas import OWN_REPLIES
 from bardo.surfaces.gateway.openapi.parameters import QUERIES
 from bardo.surfaces.gateway.openapi.replies import PLAIN, REPLIES, STREAMS
 from bardo.surfaces.gateway.openapi.requests import DIALECT_FIELDS, REQUESTS
-from bardo.surfaces.gateway.routes import FIXED_ROUTES, Endpoint, Route, find_route
+from bardo.surfaces.gateway.route_tables import FIXED_ROUTES, Endpoint, Route
+from bardo.surfaces.gateway.routes import find_route
 from support.gateway import house
 from support.openapi import DOCUMENT, check, problems
 from support.talk import request
@@ -56,8 +57,10 @@ def test_a_listed_path_leads_to_its_route(listed: ListedRoute) -> None:
 @pytest.mark.parametrize("listed", LISTED, ids=lambda one: f"{one.method} {one.path}")
 def test_a_route_has_words(listed: ListedRoute) -> None:
     form = form_of(listed.route)
-    assert longest_name(form, WORDS), f"WORDS of surfaces/gateway/openapi/descriptions.py has no words of `{form}`"
-    assert words_of(form).group in GROUPS
+    assert longest_name(form, DESCRIPTIONS), (
+        f"DESCRIPTIONS of surfaces/gateway/openapi/descriptions.py has no text for `{form}`"
+    )
+    assert description_of(form).group in GROUPS
 
 
 def test_a_new_route_without_words_has_no_document(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +72,7 @@ def test_a_new_route_without_words_has_no_document(monkeypatch: pytest.MonkeyPat
 
 def test_no_row_is_left_of_an_endpoint_that_is_gone() -> None:
     forms = [form_of(one.route) for one in LISTED]
-    for table in (WORDS, REQUESTS, {**REPLIES, **OWN_REPLIES}, STREAMS, PLAIN):
+    for table in (DESCRIPTIONS, REQUESTS, {**REPLIES, **OWN_REPLIES}, STREAMS, PLAIN):
         used = {longest_name(form, table) for form in forms}
         assert sorted(table.keys() - used) == []
     verbs = {one.path.rpartition(":")[2] for one in LISTED}

@@ -18,10 +18,10 @@ def test_a_client_makes_vectors_counts_tokens_and_lists_models() -> None:
             made = client.embed(["a", "b"], model="lab/m1", dimensions=4)
             assert made.vectors == (vector("a", 4), vector("b", 4))
             assert (made.provider, made.dimensions, made.usage.input_tokens) == ("lab", 4, 2)
-            counted = client.count_tokens("What is the weather?", model="lab/m1")
-            assert counted.approx
-            assert counted.input_tokens > 5
-            assert [one.what for one in counted.degraded] == ["input_tokens"]
+            count_tokens = client.count_tokens("What is the weather?", model="lab/m1")
+            assert count_tokens.approx
+            assert count_tokens.input_tokens > 5
+            assert [one.what for one in count_tokens.degraded] == ["input_tokens"]
             assert [(model.id, model.provider) for model in client.models() if not model.route] == [("m1", "lab")]
             with pytest.raises(InvalidRequest, match="texts"):
                 client.embed([], model="lab/m1")

@@ -14,7 +14,7 @@ from bardo.edge.settings_chat import ChatSettings
 from bardo.surfaces.chat import notices
 from bardo.surfaces.chat.conversations import Conversation, Conversations, Place, RecentMapping
 from bardo.surfaces.chat.engine import ChatEngine
-from bardo.surfaces.chat.live_answer import LiveAnswer, patient, typing_in
+from bardo.surfaces.chat.live_answer import LiveAnswer, retry_when_limited, typing_indicator
 from bardo.surfaces.chat.port import ChatFailure, ChatPort
 from bardo.values.blocks import Block, ImageBlock, TextBlock
 from bardo.values.errors import BardoError, InternalError
@@ -109,7 +109,7 @@ class ChatBot(Generic[Part]):
         return notices.NEW
 
     def choose_model(self, user: str, place: Place, name: str) -> str:
-        """Have another model answer a user at a place, or show which does; return what is said about it."""
+        """Switch the model that answers a user at a place, or list the choices; return the reply to the command."""
         current = self._choices.get((user, place)) or self._engine.model
         choices = tuple(dict.fromkeys((self._engine.model, *self._settings.models))) if self._settings.models else ()
         if not name:
@@ -127,9 +127,9 @@ class ChatBot(Generic[Part]):
         """Answer a message."""
         conversation = self._conversations.of(incoming.place, incoming.reply_to)
         if conversation.is_full:
-            await patient(lambda: port.notice(notices.BUSY))
+            await retry_when_limited(lambda: port.notice(notices.BUSY))
             return
-        with conversation.in_line():
+        with conversation.queue_slot():
             async with conversation.turn:
                 question = await self._question(incoming, port)
                 if question is not None:
@@ -147,7 +147,7 @@ class ChatBot(Generic[Part]):
         if not blocks and not problems:
             problems.append(notices.NO_TEXT)
         for problem in dict.fromkeys(problems):
-            await patient(lambda problem=problem: port.notice(problem))  # type: ignore[misc]
+            await retry_when_limited(lambda problem=problem: port.notice(problem))  # type: ignore[misc]
         return Message("user", tuple(blocks)) if blocks else None
 
     async def _picture(self, attachment: Attachment) -> ImageBlock | str:
@@ -155,7 +155,7 @@ class ChatBot(Generic[Part]):
         most = self._settings.max_picture_megabytes * 1024 * 1024
         if attachment.size is not None and attachment.size > most:
             return notices.TOO_LARGE
-        data = await patient(attachment.read)
+        data = await retry_when_limited(attachment.read)
         if data is None:
             return notices.UNREADABLE
         if len(data) > most:
@@ -173,7 +173,7 @@ class ChatBot(Generic[Part]):
             on_sent=lambda message: self._conversations.note(incoming.place, message, conversation),
         )
         try:
-            async with typing_in(port) as stop_typing:
+            async with typing_indicator(port) as stop_typing:
                 ending, reveals = await self._ask(incoming, question, conversation, live, stop_typing)
             text = "\n\n".join(part for part in (live.text, ending) if part)
             await live.finish(await asyncio.to_thread(self._render, RenderedAnswer(text, reveals)))
@@ -210,11 +210,11 @@ class ChatBot(Generic[Part]):
         except BardoError as problem:
             if isinstance(problem, InternalError):
                 _log.error("a message could not be answered: %s", problem)
-            return notices.words_of(problem), ""
+            return notices.error_text(problem), ""
         if response.refusal and not response.text:
             live.add(response.refusal)
         conversation.add(question, response)
-        return notices.ending_of(response), self._revealable(response)
+        return notices.finish_notice(response), self._revealable(response)
 
     def _revealable(self, response: Response) -> str:
         """Keep the thinking of an answer and return the key that reveals it; empty where there was none."""

@@ -76,7 +76,7 @@ class Conversation:
         return self._waiting >= MOST_WAITING
 
     @contextmanager
-    def in_line(self) -> Iterator[None]:
+    def queue_slot(self) -> Iterator[None]:
         """Count a question among those that wait or are being answered."""
         self._waiting += 1
         try:

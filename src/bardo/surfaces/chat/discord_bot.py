@@ -21,7 +21,7 @@ from bardo.surfaces.chat.bot import Attachment, ChatBot, IncomingMessage, Render
 from bardo.surfaces.chat.conversations import Place
 from bardo.surfaces.chat.discord_format import DiscordPart, discord_messages, discord_reasoning
 from bardo.surfaces.chat.engine import ChatEngine
-from bardo.surfaces.chat.live_answer import patient
+from bardo.surfaces.chat.live_answer import retry_when_limited
 from bardo.surfaces.chat.port import ChatFailure, ChatUnavailable, RetryLater
 from bardo.surfaces.chat.running import token_of
 from bardo.values.errors import ConfigError
@@ -50,7 +50,7 @@ async def serve_discord(
     chat = settings.discord
     token = token_of(chat, "Discord", environment)
     async with ChatEngine(settings, chat, SERVICE, environment) as engine:
-        client = DiscordBot(chat, ChatBot(engine, chat, SERVICE, _rendered), announce)
+        client = DiscordBot(chat, ChatBot(engine, chat, SERVICE, _render), announce)
         if chat.api_url:
             Route.BASE = chat.api_url.rstrip("/")
         stopped = asyncio.create_task(stop.wait())
@@ -83,7 +83,7 @@ async def _serve(client: DiscordBot, token: str, chat: DiscordSettings) -> None:
         ) from problem
 
 
-def _rendered(answer: RenderedAnswer) -> list[DiscordPart]:
+def _render(answer: RenderedAnswer) -> list[DiscordPart]:
     return discord_messages(answer.text, reveals=answer.reveals)
 
 
@@ -108,20 +108,20 @@ class DiscordBot(discord.Client):
         self._announce = announce
         self._tree = app_commands.CommandTree(self)
         self._tree.add_command(
-            app_commands.Command(name="new", description="Begin a new conversation", callback=self._new)
+            app_commands.Command(name="new", description="Begin a new conversation", callback=self._start_conversation)
         )
         self._tree.add_command(
             app_commands.Command(
-                name="model", description="Show or change the model that answers", callback=self._model
+                name="model", description="Show or change the model that answers", callback=self._choose_model
             )
         )
 
     async def setup_hook(self) -> None:
-        """Tell Discord of the commands."""
-        await patient(lambda: called(self._tree.sync()))
+        """Register the commands with Discord."""
+        await retry_when_limited(lambda: call_api(self._tree.sync()))
 
     async def on_ready(self) -> None:
-        """Say that the bot listens."""
+        """Announce that the bot is ready."""
         self._announce(str(self.user))
 
     async def on_message(self, message: discord.Message) -> None:
@@ -135,7 +135,7 @@ class DiscordBot(discord.Client):
         if not self._may_ask(message.author.id, message.guild, message.channel):
             if message.guild is None and self.chat.is_first_refusal(str(message.author.id)):
                 text = f"{notices.NOT_ALLOWED} Your id is {message.author.id}: whoever runs it can allow you."
-                await patient(lambda: port.notice(text))
+                await retry_when_limited(lambda: port.notice(text))
             return
         reference = message.reference
         incoming = IncomingMessage(
@@ -167,7 +167,7 @@ class DiscordBot(discord.Client):
         if chain is None:
             await _say_privately(interaction, notices.NOT_KEPT)
             return
-        await patient(lambda: called(interaction.response.defer(ephemeral=True, thinking=True)))
+        await retry_when_limited(lambda: call_api(interaction.response.defer(ephemeral=True, thinking=True)))
         parts = await asyncio.to_thread(discord_reasoning, chain)
         if len(parts) <= _MOST_REVEALED_MESSAGES:
             for part in parts:
@@ -175,10 +175,10 @@ class DiscordBot(discord.Client):
         else:
             await _follow_up(interaction, "The reasoning is long:", chain.content or "")
 
-    async def _new(self, interaction: discord.Interaction[Any]) -> None:
+    async def _start_conversation(self, interaction: discord.Interaction[Any]) -> None:
         await self._command(interaction, self.chat.new_conversation)
 
-    async def _model(self, interaction: discord.Interaction[Any], name: str = "") -> None:
+    async def _choose_model(self, interaction: discord.Interaction[Any], name: str = "") -> None:
         user = str(interaction.user.id)
         await self._command(interaction, lambda place: self.chat.choose_model(user, place, name.strip()))
 
@@ -222,7 +222,7 @@ class DiscordPort:
         if self._reply_to is not None:
             options |= {"reference": self._reply_to, "mention_author": False}
         # A page that a preview loads learns all that its address holds.
-        sent = await called(self._channel.send(part.text, suppress_embeds=True, **options))
+        sent = await call_api(self._channel.send(part.text, suppress_embeds=True, **options))
         self._reply_to = None
         self._sent[str(sent.id)] = sent
         return str(sent.id)
@@ -230,22 +230,22 @@ class DiscordPort:
     async def edit(self, message: str, part: DiscordPart) -> None:
         """Replace what a message shows."""
         view = _button(part.reveals) if part.reveals else None
-        self._sent[message] = await called(self._sent[message].edit(content=part.text, view=view))
+        self._sent[message] = await call_api(self._sent[message].edit(content=part.text, view=view))
 
     async def delete(self, message: str) -> None:
         """Remove a message."""
-        await called(self._sent[message].delete())
+        await call_api(self._sent[message].delete())
 
     async def typing(self) -> None:
         """Show that an answer is being written."""
-        await called(self._channel._state.http.send_typing(self._channel.id))
+        await call_api(self._channel._state.http.send_typing(self._channel.id))
 
     async def notice(self, text: str) -> None:
         """Send a sentence of bardo's own."""
         await self.send(discord_messages(text)[0])
 
 
-async def called(action: Awaitable[T]) -> T:
+async def call_api(action: Awaitable[T]) -> T:
     """Return what a call of Discord's API gives. Raises RetryLater, ChatUnavailable and ChatFailure."""
     try:
         return await action
@@ -279,7 +279,7 @@ def _button(key: str) -> discord.ui.View:
 
 
 def _reader(file: discord.Attachment) -> Callable[[], Awaitable[bytes]]:
-    return lambda: called(file.read())
+    return lambda: call_api(file.read())
 
 
 def _without_mention(text: str, bot: int) -> str:
@@ -288,7 +288,9 @@ def _without_mention(text: str, bot: int) -> str:
 
 async def _say_privately(interaction: discord.Interaction[Any], text: str) -> None:
     (part, *_) = discord_messages(text)
-    await patient(lambda: called(interaction.response.send_message(part.text, ephemeral=True, suppress_embeds=True)))
+    await retry_when_limited(
+        lambda: call_api(interaction.response.send_message(part.text, ephemeral=True, suppress_embeds=True))
+    )
 
 
 async def _follow_up(interaction: discord.Interaction[Any], text: str, file: str = "") -> None:
@@ -299,4 +301,4 @@ async def _follow_up(interaction: discord.Interaction[Any], text: str, file: str
 
         data = file.encode("utf-8", "replace")[:_MOST_FILE_BYTES]
         options["file"] = discord.File(BytesIO(data), filename="reasoning.md")
-    await patient(lambda: called(interaction.followup.send(text, **options)))
+    await retry_when_limited(lambda: call_api(interaction.followup.send(text, **options)))

@@ -74,7 +74,7 @@ def discord_reasoning(chain: ReasoningChain) -> list[DiscordPart]:
 
 
 def sections_of(markdown: str) -> list[Section]:
-    """Take Markdown apart into prose and blocks of code. A block that is not closed goes on to the end."""
+    """Split Markdown into prose and code blocks. A block that is not closed ends with the text."""
     found: list[Section] = []
     lines: list[str] = []
     fence = language = indent = ""

@@ -62,14 +62,14 @@ def _runs(tokens: Sequence[Token]) -> Iterator[TextRun]:
         elif token.type == "link_close":
             link = next(form for form in reversed(styles) if form.kind == "text_link")
             styles.remove(link)
-            yield TextRun(_address_beside(labels.pop(), addresses.pop()), _shown(styles))
+            yield TextRun(_address_beside(labels.pop(), addresses.pop()), _visible_forms(styles))
         else:
             text = _text_of(token)
             labels[-1] += text
-            yield TextRun(text, (Form("code"),) if token.type == "code_inline" else _shown(styles))
+            yield TextRun(text, (Form("code"),) if token.type == "code_inline" else _visible_forms(styles))
 
 
-def _shown(styles: Sequence[Form]) -> tuple[Form, ...]:
+def _visible_forms(styles: Sequence[Form]) -> tuple[Form, ...]:
     """Return each form once, and of links only those that lead to a web page."""
     return tuple(dict.fromkeys(form for form in styles if form.kind != "text_link" or _is_page(form.url)))
 

@@ -148,7 +148,7 @@ class LiveAnswer(Generic[Part]):
 
 
 @asynccontextmanager
-async def typing_in(port: ChatPort[Any]) -> AsyncIterator[Callable[[], None]]:
+async def typing_indicator(port: ChatPort[Any]) -> AsyncIterator[Callable[[], None]]:
     """Show that an answer is being written, until the block ends or the function it gives is called."""
     task = asyncio.create_task(_type(port))
     try:
@@ -172,7 +172,7 @@ async def _type(port: ChatPort[Any]) -> None:
         await asyncio.sleep(port.typing_seconds)
 
 
-async def patient(action: Callable[[], Awaitable[T]], *, tries: int = 3) -> T | None:
+async def retry_when_limited(action: Callable[[], Awaitable[T]], *, tries: int = 3) -> T | None:
     """Return what an action gives, tried again where the service asks to wait; None where it does not work in the end."""
     for tried in range(tries):
         try:

@@ -64,15 +64,15 @@ class BlockWriter:
                 action(self, token)
         return self._runs
 
-    def _put(self, text: str, *forms: Form) -> None:
+    def _add_text(self, text: str, *forms: Form) -> None:
         """Add text after the gap that is due."""
         if self._gap and self._runs:
             self._runs.append(TextRun(self._gap, self._quote))
         self._gap = ""
         self._runs.append(TextRun(text, (*self._quote, *forms)))
 
-    def _space(self, gap: str) -> None:
-        """Have at least this gap before the next text."""
+    def _require_gap(self, gap: str) -> None:
+        """Require at least this many line breaks before the next text."""
         self._gap = max(self._gap, gap, key=len)
 
     def _numbered(self, kind: str, language: str = "") -> Form:
@@ -84,12 +84,12 @@ class BlockWriter:
         """Keep it apart from what is before it; the first one of an item stands beside its mark."""
         self._is_heading = token.type == "heading_open"
         if self._runs and not self._runs[-1].is_mark:
-            self._space("\n" if token.hidden or self._lists else "\n\n")
+            self._require_gap("\n" if token.hidden or self._lists else "\n\n")
 
     def end_paragraph(self, _: Token) -> None:
         """Keep what follows apart from it."""
         self._is_heading = False
-        self._space("\n" if self._lists else "\n\n")
+        self._require_gap("\n" if self._lists else "\n\n")
 
     def inline(self, token: Token) -> None:
         """Add a line of text, or a cell of a table."""
@@ -99,28 +99,28 @@ class BlockWriter:
             return
         for run in runs:
             heading = (Form("bold"),) if self._is_heading and not run.is_code else ()
-            self._put(run.text, *dict.fromkeys((*heading, *run.forms)))
+            self._add_text(run.text, *dict.fromkeys((*heading, *run.forms)))
 
     def begin_list(self, token: Token) -> None:
         """Begin a list, maybe inside another."""
-        self._space("\n" if self._lists else "\n\n")
+        self._require_gap("\n" if self._lists else "\n\n")
         start = token.attrGet("start")
         self._lists.append(None if token.type == "bullet_list_open" else 1 if start is None else int(start))
 
     def end_list(self, _: Token) -> None:
         """End the innermost list."""
         self._lists.pop()
-        self._space("\n" if self._lists else "\n\n")
+        self._require_gap("\n" if self._lists else "\n\n")
 
     def begin_item(self, token: Token) -> None:
         """Write the mark of an item."""
-        self._space("\n")
+        self._require_gap("\n")
         number = self._lists[-1]
         mark = "•" if number is None else f"{number}{token.markup or '.'}"
         if number is not None:
             self._lists[-1] = number + 1
         indent = "  " * min(len(self._lists) - 1, _MOST_INDENT)
-        self._put(f"{indent}{mark} ")
+        self._add_text(f"{indent}{mark} ")
         self._runs[-1] = msgspec.structs.replace(self._runs[-1], is_mark=True)
 
     def begin_quote(self, _: Token) -> None:
@@ -137,7 +137,7 @@ class BlockWriter:
         self._quotes -= 1
         if not self._quotes:
             self._quote = ()
-        self._space("\n" if self._quotes else "\n\n")
+        self._require_gap("\n" if self._quotes else "\n\n")
 
     def code(self, token: Token) -> None:
         """Add a block of code."""
@@ -145,9 +145,9 @@ class BlockWriter:
 
     def rule(self, _: Token) -> None:
         """Add a line across."""
-        self._space("\n\n")
-        self._put(_RULE)
-        self._space("\n\n")
+        self._require_gap("\n\n")
+        self._add_text(_RULE)
+        self._require_gap("\n\n")
 
     def begin_row(self, _: Token) -> None:
         """Begin a row of a table."""
@@ -159,7 +159,7 @@ class BlockWriter:
         self._block(_aligned(rows))
 
     def _block(self, text: str, language: str = "") -> None:
-        self._space("\n" if self._lists else "\n\n")
+        self._require_gap("\n" if self._lists else "\n\n")
         # Inside a quote Telegram has no block of code.
         kind = self._numbered("code") if self._quotes else self._numbered("pre", language)
         if text:
@@ -167,9 +167,9 @@ class BlockWriter:
             if self._gap and self._runs:
                 self._runs.append(TextRun(self._gap, quote))
             self._gap = ""
-            self._put(text, kind)
+            self._add_text(text, kind)
             self._quote = quote
-        self._space("\n" if self._lists else "\n\n")
+        self._require_gap("\n" if self._lists else "\n\n")
 
 
 def _language(info: str) -> str:

@@ -32,7 +32,7 @@ HELP = "Ask me anything. /new begins a new conversation, /model shows or changes
 SHARED_NEW = "Mention me to begin a new conversation, and reply to my answers to go on with one."
 
 
-def words_of(problem: BardoError) -> str:
+def error_text(problem: BardoError) -> str:
     """Return what a user is told of an error."""
     sentence = _sentence(problem)
     return (
@@ -75,7 +75,7 @@ def _span(seconds: float) -> str:
     return f"{minutes} minutes" if minutes < 90 else f"{round(minutes / 60)} hours"
 
 
-def ending_of(response: Response) -> str:
+def finish_notice(response: Response) -> str:
     """Return what is said below an answer that is not a whole one; empty below others."""
     if response.finish.reason == "length":
         return "(The answer is cut: the model reached its output limit.)"

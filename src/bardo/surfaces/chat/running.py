@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bardo.edge.log_filter import SecretHolder, cover, filtered_output
 from bardo.edge.settings_chat import ChatSettings
-from bardo.surfaces.render.console import say
+from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError
 from bardo.values.secrets import Secrets
 
@@ -61,7 +61,7 @@ async def _run(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     loop = asyncio.get_running_loop()
 
     def end() -> None:
-        say("bardo: the bot stops")
+        print_stderr("bardo: the bot stops")
         stop.set()
 
     for number in _SIGNALS:

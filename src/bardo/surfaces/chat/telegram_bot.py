@@ -19,7 +19,7 @@ from bardo.surfaces.chat import notices
 from bardo.surfaces.chat.bot import Attachment, ChatBot, IncomingMessage, RenderedAnswer
 from bardo.surfaces.chat.conversations import Place
 from bardo.surfaces.chat.engine import ChatEngine
-from bardo.surfaces.chat.live_answer import patient
+from bardo.surfaces.chat.live_answer import retry_when_limited
 from bardo.surfaces.chat.port import ChatFailure, ChatUnavailable, RetryLater
 from bardo.surfaces.chat.running import token_of
 from bardo.surfaces.chat.telegram_format import TelegramPart, plain_message, telegram_messages
@@ -50,14 +50,14 @@ async def serve_telegram(
     # Has the library give times as spans, which it will do by default.
     os.environ.setdefault("PTB_TIMEDELTA", "true")
     chat = settings.telegram
-    bot = _bot_of(chat, token_of(chat, "Telegram", environment))
+    bot = _build_bot(chat, token_of(chat, "Telegram", environment))
     async with ChatEngine(settings, chat, SERVICE, environment) as engine:
         updates: asyncio.Queue[object] = asyncio.Queue()
         updater = Updater(bot, updates)
-        handler = TelegramBot(bot, chat, ChatBot(engine, chat, SERVICE, _rendered))
+        handler = TelegramBot(bot, chat, ChatBot(engine, chat, SERVICE, _render))
         try:
             await _log_in(updater, chat)
-            await patient(lambda: called(bot.set_my_commands(_COMMANDS)))
+            await retry_when_limited(lambda: call_api(bot.set_my_commands(_COMMANDS)))
             await updater.start_polling(
                 timeout=_POLL_SECONDS, bootstrap_retries=-1, allowed_updates=["message"], error_callback=_note
             )
@@ -82,7 +82,7 @@ async def _log_in(updater: Updater, chat: TelegramSettings) -> None:
         raise ConfigError("Telegram cannot be reached", hint="look at the network, and at api_url") from problem
 
 
-def _bot_of(chat: TelegramSettings, token: str) -> telegram.Bot:
+def _build_bot(chat: TelegramSettings, token: str) -> telegram.Bot:
     address = chat.api_url.rstrip("/") or "https://api.telegram.org"
     return telegram.Bot(
         token,
@@ -93,7 +93,7 @@ def _bot_of(chat: TelegramSettings, token: str) -> telegram.Bot:
     )
 
 
-def _rendered(answer: RenderedAnswer) -> list[TelegramPart]:
+def _render(answer: RenderedAnswer) -> list[TelegramPart]:
     return telegram_messages(answer.text)
 
 
@@ -142,11 +142,11 @@ class TelegramBot:
         port = TelegramPort(self._bot, message)
         if not self._may_ask(user.id, message.chat.id):
             if not is_shared and self.chat.is_first_refusal(str(user.id)):
-                self._tell(port, f"{notices.NOT_ALLOWED} Your id is {user.id}: whoever runs it can allow you.")
+                self._send_text(port, f"{notices.NOT_ALLOWED} Your id is {user.id}: whoever runs it can allow you.")
             return
         place = Place(_place_name(message), is_shared)
         if command:
-            self._tell(port, self._answer_command(command, argument, str(user.id), place))
+            self._send_text(port, self._answer_command(command, argument, str(user.id), place))
             return
         incoming = IncomingMessage(
             user=str(user.id),
@@ -175,9 +175,9 @@ class TelegramBot:
             return self.chat.choose_model(user, place, argument)
         return notices.HELP
 
-    def _tell(self, port: TelegramPort, text: str) -> None:
+    def _send_text(self, port: TelegramPort, text: str) -> None:
         async def tell() -> None:
-            await patient(lambda: port.notice(text))
+            await retry_when_limited(lambda: port.notice(text))
 
         self.chat.begin(tell())
 
@@ -198,7 +198,7 @@ class TelegramPort:
         reply, self._reply_to = self._reply_to, None
         parameters = telegram.ReplyParameters(reply, allow_sending_without_reply=True) if reply else None
         try:
-            sent = await called(
+            sent = await call_api(
                 self._bot.send_message(
                     self._chat,
                     part.text,
@@ -215,7 +215,7 @@ class TelegramPort:
 
     async def edit(self, message: str, part: TelegramPart) -> None:
         """Replace what a message shows."""
-        await called(
+        await call_api(
             self._bot.edit_message_text(
                 part.text,
                 chat_id=self._chat,
@@ -227,18 +227,18 @@ class TelegramPort:
 
     async def delete(self, message: str) -> None:
         """Remove a message."""
-        await called(self._bot.delete_message(self._chat, int(message)))
+        await call_api(self._bot.delete_message(self._chat, int(message)))
 
     async def typing(self) -> None:
         """Show that an answer is being written."""
-        await called(self._bot.send_chat_action(self._chat, "typing", message_thread_id=self._thread))
+        await call_api(self._bot.send_chat_action(self._chat, "typing", message_thread_id=self._thread))
 
     async def notice(self, text: str) -> None:
         """Send a sentence of bardo's own."""
         await self.send(plain_message(text))
 
 
-async def called(action: Awaitable[T]) -> T:
+async def call_api(action: Awaitable[T]) -> T:
     """Return what a call of the Bot API gives. Raises RetryLater, ChatUnavailable and ChatFailure."""
     try:
         return await action
@@ -288,5 +288,5 @@ def _attachments(message: telegram.Message) -> list[Attachment]:
 
 
 async def _download(file: telegram.PhotoSize | telegram.Document) -> bytes:
-    found = await called(file.get_file())
-    return bytes(await called(found.download_as_bytearray()))
+    found = await call_api(file.get_file())
+    return bytes(await call_api(found.download_as_bytearray()))

@@ -63,12 +63,12 @@ def _end_within(text: str, start: int, limit: int) -> int:
 def _between_letters(text: str, start: int, end: int) -> int:
     """Return the last place up to `end` that is inside no letter; `end` where the letter before it is longer than letters are."""
     for place in range(end, max(start, end - _LONGEST_CLUSTER), -1):
-        if not _are_joined(text, place):
+        if not _form_one_letter(text, place):
             return place
     return end
 
 
-def _are_joined(text: str, place: int) -> bool:
+def _form_one_letter(text: str, place: int) -> bool:
     """Whether the characters before and behind a place are one letter or one emoji."""
     before, after = text[place - 1], text[place]
     if before == _ZERO_WIDTH_JOINER or after == _ZERO_WIDTH_JOINER or _extends(after):

@@ -28,9 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except StdoutClosed:
             return PIPE_CLOSED
         except OutputFailed as problem:
-            from bardo.surfaces.render.console import say_problem
+            from bardo.surfaces.render.console import print_problem
 
-            say_problem(problem)
+            print_problem(problem)
             return 1
         except KeyboardInterrupt:
             return INTERRUPTED

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from bardo.edge.log_filter import clean_log_lines
 from bardo.surfaces.cli import INTERRUPTED, LATER
 from bardo.surfaces.cli.streams import OutputFailed
-from bardo.surfaces.render.console import say_problem
+from bardo.surfaces.render.console import print_problem
 from bardo.values.errors import BardoError, CallerError, OperatorError
 
 # In the order in which a newcomer needs them.
@@ -55,7 +55,7 @@ class Commands(TyperGroup):
         except OutputFailed:
             raise
         except BardoError as problem:
-            say_problem(problem)
+            print_problem(problem)
             raise typer.Exit(exit_code(problem)) from problem
         except KeyboardInterrupt as interrupted:
             raise typer.Exit(INTERRUPTED) from interrupted

@@ -30,8 +30,8 @@ from bardo.surfaces.library.asking import Options, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.surfaces.render.answer import AnswerText, AnswerWriter, PlainText, ReasoningStyle
-from bardo.surfaces.render.console import say, say_problem, show_json
-from bardo.surfaces.render.replies import call_line, reasoning_words, reply_json
+from bardo.surfaces.render.console import print_problem, print_stderr, show_json
+from bardo.surfaces.render.replies import call_line, reasoning_text, reply_json
 from bardo.surfaces.render.wording import difference
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest, Unreachable
@@ -77,7 +77,7 @@ def ask(
     """Ask a model. The answer goes to stdout, all else to stderr."""
     settings = load_settings(config)
     kept = Conversations(data_folder(settings))
-    earlier = _earlier(kept, conversation, go_on=go_on)
+    earlier = _load_conversation(kept, conversation, go_on=go_on)
     question = question_of(words or (), template, stdin_taken=STDIN in (attach or ()))
     question = question.with_options(model=model, system=system, reasoning=reasoning).after(earlier)
     turn = Message("user", (*attached_blocks(attach or ()), TextBlock(question.prompt)))
@@ -95,9 +95,9 @@ def ask(
     asked, response = _run(_ask(settings, with_key(key), request, writer, wanted, PROVIDER if gateway else ""))
     _show(response, as_json=as_json)
     if style != ReasoningStyle.NONE and response.reasoning.visibility == "opaque":
-        say(f"bardo: reasoning performed (not visible): {reasoning_words(response.reasoning)}")
+        print_stderr(f"bardo: reasoning performed (not visible): {reasoning_text(response.reasoning)}")
     if verbose:
-        say(f"bardo: {call_line(response, time.monotonic() - began)}")
+        print_stderr(f"bardo: {call_line(response, time.monotonic() - began)}")
     if response.error is not None:
         raise response.error
     if earlier is not None:
@@ -105,7 +105,7 @@ def ask(
         kept.store(earlier, turn, answer, model=asked, system=question.system)
 
 
-def _earlier(kept: Conversations, name: str, *, go_on: bool) -> Conversation | None:
+def _load_conversation(kept: Conversations, name: str, *, go_on: bool) -> Conversation | None:
     if name and go_on:
         raise InvalidRequest("--continue and --conversation are two ways to say it", hint="leave one of them out")
     return kept.latest() if go_on else kept.load(name) if name else None
@@ -125,8 +125,8 @@ def _run(call: Any) -> tuple[str, Response]:
     try:
         result: tuple[str, Response] = asyncio.run(call)
     except UnusableAnswer as problem:
-        say(problem.extraction.text)
-        say_problem(problem)
+        print_stderr(problem.extraction.text)
+        print_problem(problem)
         raise typer.Exit(UNUSABLE_ANSWER) from problem
     return result
 
@@ -170,16 +170,18 @@ def _show(response: Response, *, as_json: bool) -> None:
         return
     if isinstance(response, TypedResponse):
         show_json(response.parsed)
-    _tell(response)
+    _print_notes(response)
 
 
-def _tell(response: Response) -> None:
-    """Say on stderr what the answer alone does not."""
+def _print_notes(response: Response) -> None:
+    """Print model, usage, cost and degradations to stderr."""
     for degradation in response.degraded:
-        say(f"bardo: changed: {difference(degradation)}")
+        print_stderr(f"bardo: changed: {difference(degradation)}")
     if response.refusal:
-        say("bardo: the model refused")
+        print_stderr("bardo: the model refused")
     if response.finish.reason == "length":
-        say("bardo: the answer is cut: the model reached its output limit")
+        print_stderr("bardo: the answer is cut: the model reached its output limit")
     if not response.text and not response.refusal and response.error is None:
-        say(f"bardo: the model gave no answer (it finished with {response.finish.raw or response.finish.reason})")
+        print_stderr(
+            f"bardo: the model gave no answer (it finished with {response.finish.raw or response.finish.reason})"
+        )

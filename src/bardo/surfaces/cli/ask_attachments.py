@@ -29,7 +29,7 @@ def attached_blocks(names: Sequence[str]) -> tuple[Block, ...]:
         if name.startswith(("http://", "https://")):
             blocks.append(_address(name))
             continue
-        data = _bytes_of(name)
+        data = _read_bytes(name)
         size += len(data)
         if size > _MOST_IN_ALL:
             raise InvalidRequest(
@@ -48,7 +48,7 @@ def _address(url: str) -> Block:
     return ImageBlock(url=url)
 
 
-def _bytes_of(name: str) -> bytes:
+def _read_bytes(name: str) -> bytes:
     try:
         if name == STDIN:
             data = sys.stdin.buffer.read(_MOST_BYTES + 1)

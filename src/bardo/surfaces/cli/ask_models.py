@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bardo.edge.directory import ProviderDirectory
 from bardo.edge.keys import Keyring
 from bardo.edge.model_list import first_model, listed_models
-from bardo.surfaces.render.console import say
+from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import UnknownModel
 
 _MOST_SHOWN = 12
@@ -39,7 +39,7 @@ async def chosen_model(directory: ProviderDirectory, keyring: Keyring, wanted: s
             name = found
         else:
             return wanted
-    say(f"bardo: asking {name}")
+    print_stderr(f"bardo: asking {name}")
     return name
 
 
@@ -48,7 +48,7 @@ async def _find_match(
 ) -> str | None:
     """Return the one served model that a part of a name means; None where the only provider may know it. Raises as `best_match`."""
     try:
-        return best_match(wanted, await _served(directory, keyring), problem)
+        return best_match(wanted, await _served_models(directory, keyring), problem)
     except AmbiguousModel:
         raise
     except UnknownModel:
@@ -57,7 +57,7 @@ async def _find_match(
         raise
 
 
-async def _served(directory: ProviderDirectory, keyring: Keyring) -> list[str]:
+async def _served_models(directory: ProviderDirectory, keyring: Keyring) -> list[str]:
     """Return the models that can be asked for a reply, in the order of their providers."""
     lacking = {provider.id for provider in directory.providers if keyring.lacks(provider)}
     models = await listed_models(directory)
@@ -70,9 +70,9 @@ def best_match(wanted: str, served: Sequence[str], problem: UnknownModel) -> str
     Models whose names hold it as whole words go before others. Of names of which one begins all others, it is that one: the others are
     dated or further named forms of it. Raises `problem` where none fits, AmbiguousModel where several do.
     """
-    parts = _words(wanted)
+    parts = _whole_words(wanted)
     fitting = [name for name in served if parts and all(part in name.lower() for part in parts)]
-    whole = [name for name in fitting if set(parts) <= set(_words(name))]
+    whole = [name for name in fitting if set(parts) <= set(_whole_words(name))]
     found: dict[str, str] = {}
     for name in whole or fitting:
         # The same model at several providers is one model, at the first of them.
@@ -90,5 +90,5 @@ def best_match(wanted: str, served: Sequence[str], problem: UnknownModel) -> str
     return found[shortest]
 
 
-def _words(name: str) -> list[str]:
+def _whole_words(name: str) -> list[str]:
     return [word for word in _WORD.split(name.lower()) if word]

@@ -19,8 +19,8 @@ from bardo.edge.reply_cache.opening import bounds_of, open_replies
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.settings_stores import place_of
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
-from bardo.surfaces.render.caches import reply_cache_cells, reply_cache_json, similar_json, similar_words
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.caches import reply_cache_cells, reply_cache_json, similar_json, similar_text
+from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.wording import count
 from bardo.values.errors import ConfigError, InvalidRequest
@@ -65,7 +65,7 @@ def cache(
         raise InvalidRequest("stats takes --tenant, --since and --json", hint="bardo cache purge removes entries")
     with LogReader(log_path(settings)) as log:
         totals = log.reply_cache_totals(since=since_time(since, time.time()))
-    held, similar = _held(settings, tenant), read_figures(data_folder(settings))
+    held, similar = _stored_counts(settings, tenant), read_figures(data_folder(settings))
     budget = settings.inference.pipeline.cache.max_false_hit
     if as_json:
         show_json({**reply_cache_json(totals, held), "similar": [similar_json(one, budget) for one in similar]})
@@ -79,7 +79,7 @@ def _purge(settings: Settings, selection: Selection, *, everything: bool, as_jso
     if everything is (selection != Selection()):
         hint = "give --tag, --model or --tenant, which may be combined; or --all"
         raise InvalidRequest("it must be said which entries are removed", hint=hint)
-    store = _open(settings)
+    store = _open_store(settings)
     if store is None:
         hint = 'end the gateway, or name another store: [inference.pipeline.cache] store = "replies.db"'
         raise ConfigError("entries in the memory of a gateway cannot be reached from here", hint=hint)
@@ -90,18 +90,18 @@ def _purge(settings: Settings, selection: Selection, *, everything: bool, as_jso
     if as_json:
         show_json({"removed": removed})
     else:
-        say(f"{count(removed)} removed")
+        print_stderr(f"{count(removed)} removed")
 
 
-def _open(settings: Settings) -> ReplyStore | None:
+def _open_store(settings: Settings) -> ReplyStore | None:
     """Return the store of a configuration; None where each gateway has its own in memory."""
     own = settings.inference.pipeline.cache
     where = place_of(own, os.environ, "kept replies")
     return None if where == "memory" else open_replies(where, bounds_of(own))
 
 
-def _held(settings: Settings, tenant: str | None) -> tuple[int, int] | None:
-    store = _open(settings)
+def _stored_counts(settings: Settings, tenant: str | None) -> tuple[int, int] | None:
+    store = _open_store(settings)
     if store is None:
         return None
     try:
@@ -115,14 +115,14 @@ def _show(totals: Sequence[ReplyCacheTotal], held: tuple[int, int] | None) -> No
         calls = sum(one.calls for one in totals)
         show(table(_COLUMNS, [reply_cache_cells(one, calls) for one in totals]))
     else:
-        say("no calls that the cache worked on")
+        print_stderr("no calls that the cache worked on")
     if held is None:
-        say("the store is the memory of each gateway: what it holds cannot be seen from here")
+        print_stderr("the store is the memory of each gateway: what it holds cannot be seen from here")
     else:
-        say(f"the store holds {count(held[0])} entries of {count(held[1])} bytes")
+        print_stderr(f"the store holds {count(held[0])} entries of {count(held[1])} bytes")
 
 
 def _show_similar(figures: SimilarFigures, budget: float) -> None:
-    say(f"similar questions, by vectors of {figures.fingerprint}, since bardo began to count")
-    for line in similar_words(figures, budget):
-        say(f"  {line}")
+    print_stderr(f"similar questions, by vectors of {figures.fingerprint}, since bardo began to count")
+    for line in similar_text(figures, budget):
+        print_stderr(f"  {line}")

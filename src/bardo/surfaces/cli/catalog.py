@@ -15,7 +15,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.edge.formats import known_formats
 from bardo.reasoning.formats import ReasoningFormat, example_of
 from bardo.surfaces.cli.options import AsJson, Config
-from bardo.surfaces.render.console import as_plain, say, show, show_json
+from bardo.surfaces.render.console import as_plain, print_stderr, show, show_json
 from bardo.surfaces.render.wording import NOT_REPORTED, one_line
 from bardo.values.errors import InvalidRequest
 
@@ -106,7 +106,7 @@ def _formats(config: Path | None, as_json: bool) -> None:
 
     columns = (Column("format"), Column("example"), Column("models", cut=True))
     show(table(columns, (_format(row) for row in rows)))
-    say("An example without a beginning: the prompt holds it. --json prints whole rows.")
+    print_stderr("An example without a beginning: the prompt holds it. --json prints whole rows.")
 
 
 def _format_fields(row: ReasoningFormat) -> dict[str, Any]:

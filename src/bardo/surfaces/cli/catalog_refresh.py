@@ -17,7 +17,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.listings import CatalogRefresh, Change, Outcome, askable, changes, listing_sources
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.engine.route import Provider
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import InvalidRequest
 
@@ -33,7 +33,7 @@ def refresh_lists(names: Sequence[str], config: Path | None, *, accept: bool, dr
     """
     settings = load_settings(config)
     providers = _providers(names, settings)
-    outcomes = asyncio.run(_refreshed(providers, settings, accept=accept, dry=dry))
+    outcomes = asyncio.run(_refresh(providers, settings, accept=accept, dry=dry))
     if as_json:
         show_json([_json(one) for one in outcomes])
     else:
@@ -43,7 +43,7 @@ def refresh_lists(names: Sequence[str], config: Path | None, *, accept: bool, dr
         raise typer.Exit(_FAILED)
 
 
-async def _refreshed(providers: Sequence[Provider], settings: Settings, *, accept: bool, dry: bool) -> list[Outcome]:
+async def _refresh(providers: Sequence[Provider], settings: Settings, *, accept: bool, dry: bool) -> list[Outcome]:
     transport = HttpTransport(settings.http.client)
     try:
         refresh = CatalogRefresh(open_listings(settings), transport, Keyring())
@@ -80,20 +80,20 @@ def _show(outcome: Outcome, *, dry: bool) -> None:
     if outcome.problem:
         kept = "the last one holds" if outcome.before is not None else "the catalog's rows hold"
         fix = "; to take it over all the same: --accept" if outcome.refused else ""
-        say(f"{outcome.provider}: {outcome.problem}; {kept}{fix}")
+        print_stderr(f"{outcome.provider}: {outcome.problem}; {kept}{fix}")
     elif outcome.listing is not None:
         priced = sum(one.price is not None for one in outcome.listing.models.values())
         done = "would change" if dry else "changed"
-        say(
+        print_stderr(
             f"{outcome.provider}: {len(outcome.listing.models):,} models, {priced:,} with prices; {len(found):,} {done}"
         )
     if outcome.held:
-        say(f"{outcome.provider}: prices moved more than tenfold, and stay: {', '.join(outcome.held[:5])}")
+        print_stderr(f"{outcome.provider}: prices moved more than tenfold, and stay: {', '.join(outcome.held[:5])}")
     if dry and found:
         columns = (Column("model"), Column("what"), Column("before", wrap=True), Column("after", wrap=True))
         show(table(columns, map(_cells, found[:_MOST_SHOWN])))
         if len(found) > _MOST_SHOWN:
-            say(f"and {len(found) - _MOST_SHOWN:,} more: --json shows all")
+            print_stderr(f"and {len(found) - _MOST_SHOWN:,} more: --json shows all")
 
 
 def _changes(outcome: Outcome) -> list[Change]:

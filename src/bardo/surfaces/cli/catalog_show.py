@@ -19,14 +19,14 @@ from bardo.edge.model_facts import ModelFacts
 from bardo.edge.price_book import PriceBook
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.targets import target_named
-from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.facts import (
     TITLES,
-    against_text,
+    conflicts_text,
     facts_json,
-    how_text,
-    saying_text,
+    match_text,
     server_text,
+    source_text,
     traits_text,
     value_text,
 )
@@ -37,7 +37,7 @@ from bardo.surfaces.render.tables import Column, facts, table
 
 def show_model(model: str, provider: str, config: Path | None, *, live: bool, as_json: bool) -> None:
     """Print the merged facts of a model. Raises UnknownModel or InvalidRequest where nobody is meant."""
-    known = asyncio.run(_known(model, provider, config, live=live))
+    known = asyncio.run(_merged_facts(model, provider, config, live=live))
     if as_json:
         listing = listed_json(known.listing, known.merged.model)
         show_json({**facts_json(known.merged), "listing": listing, "price": price_json(known.price)})
@@ -45,7 +45,7 @@ def show_model(model: str, provider: str, config: Path | None, *, live: bool, as
         _show(known.merged, known.listing, known.price)
 
 
-async def _known(model: str, provider: str, config: Path | None, *, live: bool) -> KnownModel:
+async def _merged_facts(model: str, provider: str, config: Path | None, *, live: bool) -> KnownModel:
     settings, keyring, transport = load_settings(config), Keyring(), HttpTransport()
     introspector = Introspector(transport, keyring)
     try:
@@ -67,7 +67,7 @@ def _show(merged: MergedModel, kept: Listing | None, price: Price | None) -> Non
         facts(
             [
                 ("model", f"{merged.model} at {merged.provider} ({merged.dialect})"),
-                ("catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({how_text(merged)})"),
+                ("catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({match_text(merged)})"),
                 ("form", merged.form),
                 ("traits", traits_text(merged.traits)),
                 ("server", server_text(merged)),
@@ -78,7 +78,7 @@ def _show(merged: MergedModel, kept: Listing | None, price: Price | None) -> Non
     )
     columns = (Column("fact"), Column("value", wrap=True), Column("says"), Column("but", wrap=True))
     rows = [
-        (TITLES[fact.field], value_text(fact.field, fact.holds.value), saying_text(fact.holds), against_text(fact))
+        (TITLES[fact.field], value_text(fact.field, fact.holds.value), source_text(fact.holds), conflicts_text(fact))
         for fact in merged.facts
     ]
     if rows:
@@ -87,6 +87,6 @@ def _show(merged: MergedModel, kept: Listing | None, price: Price | None) -> Non
     else:
         show_text("\nnothing is known of its thinking: `bardo probe` finds out")
     if merged.disagreements:
-        say(
+        print_stderr(
             "\nLayers disagree, and the first goes before: operator, L1 the server itself, its kept list, L2 the catalog, L3 an assumption."
         )

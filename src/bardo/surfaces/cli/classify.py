@@ -20,7 +20,7 @@ from bardo.edge.classify_layer import classify_of
 from bardo.edge.embeddings import Embeddings, TextEmbedding, embedding_at
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import AsJson, Config
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, Request
@@ -58,11 +58,11 @@ def classify(
     settings = load_settings(config)
     if action is Action.TRAIN:
         embedding = embedding_at(settings.inference.pipeline.embedding)
-        heads = trained(Path(given), embedding, label or ())
+        heads = train_heads(Path(given), embedding, label or ())
         file = HeadFile(embedding=embedding.fingerprint, dimensions=embedding.dimensions, heads=heads)
         out.write_bytes(msgspec.json.encode(file) + b"\n")
         _show_heads(heads, as_json=as_json)
-        say(f"{out} belongs to the embedding {embedding.fingerprint}")
+        print_stderr(f"{out} belongs to the embedding {embedding.fingerprint}")
         return
     found = labels_of(given, settings)
     if as_json:
@@ -74,7 +74,7 @@ def classify(
     show(table)
 
 
-def trained(path: Path, embedding: TextEmbedding, labels: Sequence[str]) -> tuple[Head, ...]:
+def train_heads(path: Path, embedding: TextEmbedding, labels: Sequence[str]) -> tuple[Head, ...]:
     """Return a head for each label of a file. Raises InvalidRequest naming the line that cannot be read, and ConfigError without numpy."""
     # numpy is loaded for training alone.
     from bardo.edge.head_training import LabelledTexts, train

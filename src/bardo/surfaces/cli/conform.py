@@ -17,7 +17,7 @@ from bardo.edge.conform.laws import LAWS, Finding, Report
 from bardo.edge.http import HttpTransport
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.render.conforming import finding_line, law_lines, report_json, report_page, summary_line
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.values.errors import ConfigError, InvalidRequest
 from bardo.values.shown import shown_url
 
@@ -107,5 +107,5 @@ def _key(variable: str) -> str:
         return ""
     if not os.environ.get(variable):
         raise ConfigError(f"{variable} is not set", hint=f"set {variable} to the key of the server")
-    say(f"the key is that of {variable}")
+    print_stderr(f"the key is that of {variable}")
     return os.environ[variable]

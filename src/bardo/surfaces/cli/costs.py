@@ -13,7 +13,7 @@ from bardo.edge.log.rollup import DIMENSIONS
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.costs_cache import show_cache
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
-from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.cost_records import (
     CAUSE,
     CAUSE_CSV_COLUMNS,
@@ -22,8 +22,8 @@ from bardo.surfaces.render.cost_records import (
     cost_records,
     costs_csv,
     read_dimensions,
-    whole_record,
-    whole_words,
+    totals_record,
+    totals_text,
 )
 from bardo.surfaces.render.costs import causes_table, costs_table
 from bardo.values.errors import InvalidRequest
@@ -67,9 +67,9 @@ def costs(
         columns = (*common, *(CAUSE_CSV_COLUMNS if by_cause else CSV_COLUMNS))
         show_text(costs_csv(records, columns).rstrip("\n"))
     elif as_json:
-        show_json({"by": [*common, *([CAUSE] if by_cause else [])], **whole_record(groups), "totals": records})
+        show_json({"by": [*common, *([CAUSE] if by_cause else [])], **totals_record(groups), "totals": records})
     elif not groups:
-        say("no calls")
+        print_stderr("no calls")
     else:
         show((causes_table if by_cause else costs_table)(records, common))
-        show_text(f"\n{whole_words(groups)}")
+        show_text(f"\n{totals_text(groups)}")

@@ -8,7 +8,7 @@ from typing import Any
 from bardo.edge.log import LogReader
 from bardo.edge.log.row import CacheTotal
 from bardo.surfaces.render.caches import prompt_cache_cells
-from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.wording import one_line
 
@@ -32,7 +32,7 @@ def show_cache(log: Path | str, since: float | None, *, as_json: bool) -> None:
         show_json({"totals": [_json(one) for one in totals]})
         return
     if not totals:
-        say("no calls")
+        print_stderr("no calls")
         return
     show(table(_COLUMNS, map(prompt_cache_cells, totals)))
     for one in totals:

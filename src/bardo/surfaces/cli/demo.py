@@ -10,7 +10,7 @@ import typer
 from bardo.surfaces.cli.demonstration import QUESTION, Row, demonstrate
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.cli.simulate import known_presets
-from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.thinking_sign import THINKING, ThinkingSign
 from bardo.surfaces.render.wording import count, excerpt
@@ -71,7 +71,7 @@ def _show(rows: list[Row], failed: list[Row]) -> None:
     show(table(_COLUMNS, (_cells(row) for row in rows)))
     show_text(_LEGEND)
     for row in failed:
-        say(f"bardo: {row.provider}: {excerpt(row.problem, 300)}")
+        print_stderr(f"bardo: {row.provider}: {excerpt(row.problem, 300)}")
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -116,7 +116,7 @@ async def _ask_all(names: Sequence[str], log: Path) -> list[Row]:
     async with serve_many(simulators) as addresses:
         entries = tuple(entry_for(simulator, addresses[simulator.provider.name]) for simulator in simulators)
         settings = Settings(providers=entries, log=LogSettings(path=str(log)))
-        async with _serving(gateway_of(settings, {KEY_VARIABLE: "simulated"})) as address:
+        async with _serve_in_thread(gateway_of(settings, {KEY_VARIABLE: "simulated"})) as address:
             transport = HttpTransport()
             try:
                 asked = (_ask(transport, address, place, name) for place, name in enumerate(names))
@@ -126,7 +126,7 @@ async def _ask_all(names: Sequence[str], log: Path) -> list[Row]:
 
 
 @asynccontextmanager
-async def _serving(gateway: Gateway) -> AsyncIterator[str]:
+async def _serve_in_thread(gateway: Gateway) -> AsyncIterator[str]:
     """Serve the gateway from a thread of its own; gives its address."""
     server = BackgroundServer(gateway)
     # Starting and stopping wait for that thread, which needs this loop for its simulators.
@@ -174,10 +174,10 @@ def _with_counts(row: Row, call: LogRow | None) -> Row:
         reasoning_tokens=call.reasoning_tokens,
         tokens_approx=call.tokens_approx,
     )
-    return msgspec.structs.replace(row, problem=row.problem or _wrong(row))
+    return msgspec.structs.replace(row, problem=row.problem or _fault_of(row))
 
 
-def _wrong(row: Row) -> str:
+def _fault_of(row: Row) -> str:
     if row.answer != ANSWER:
         return f"the answer is not {ANSWER}"
     if row.visibility == "none":

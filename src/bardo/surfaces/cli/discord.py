@@ -10,7 +10,7 @@ import typer
 
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config
-from bardo.surfaces.render.console import say
+from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError
 
 
@@ -42,4 +42,4 @@ def discord(config: Config = None) -> None:
 async def _serve(settings: Settings, stop: asyncio.Event) -> None:
     from bardo.surfaces.chat.discord_bot import serve_discord
 
-    await serve_discord(settings, stop, announce=lambda name: say(f"bardo: {name} listens; Ctrl-C stops it"))
+    await serve_discord(settings, stop, announce=lambda name: print_stderr(f"bardo: {name} listens; Ctrl-C stops it"))

@@ -60,7 +60,7 @@ def doctor(
 
         watch(load_settings(config), url, every, as_json=as_json)
         return
-    findings = examine(config)
+    findings = run_checks(config)
     problems = [finding for finding in findings if finding.status == "problem"]
     if as_json:
         show_json({"ok": not problems, "findings": findings})
@@ -81,7 +81,7 @@ def _cells(finding: Finding) -> tuple[str, str, str]:
     return finding.status, finding.area, finding.found + fix
 
 
-def examine(config: Path | None, environment: Mapping[str, str] | None = None) -> list[Finding]:
+def run_checks(config: Path | None, environment: Mapping[str, str] | None = None) -> list[Finding]:
     """Return everything that was found, in the order a person would look."""
     environment = os.environ if environment is None else environment
     findings = [_versions()]

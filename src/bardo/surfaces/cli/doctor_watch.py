@@ -12,7 +12,7 @@ from bardo.edge.cache_health import CacheHealth
 from bardo.edge.health_report import HealthReport, KeyHealth, ProviderHealth, TargetHealth
 from bardo.edge.http import Call, Deadlines, HttpTransport
 from bardo.edge.settings import Settings
-from bardo.surfaces.cli.running_gateway import address_of, gateway_key, not_running, refused
+from bardo.surfaces.cli.running_gateway import address_of, gateway_error, gateway_key, not_running
 from bardo.surfaces.render.console import console, show, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import BardoError, MalformedReply, Unreachable
@@ -77,7 +77,7 @@ async def ask(transport: HttpTransport, address: str) -> HealthReport:
     finally:
         await reply.close()
     if reply.status != 200:
-        raise refused(address, reply.status, _OPTION)
+        raise gateway_error(address, reply.status, _OPTION)
     try:
         return msgspec.json.decode(body, type=HealthReport)
     except msgspec.DecodeError as problem:
@@ -123,10 +123,10 @@ def _target(provider: str, target: TargetHealth) -> tuple[str, ...]:
         provider,
         target.model or "(connection)",
         failed,
-        _milliseconds(latency.p50_ms),
-        _milliseconds(latency.p95_ms),
-        _milliseconds(latency.first_token_p50_ms),
-        _waits(target.wait_seconds),
+        _latency_text(latency.p50_ms),
+        _latency_text(latency.p95_ms),
+        _latency_text(latency.first_token_p50_ms),
+        _rest_text(target.wait_seconds),
         target.why,
     )
 
@@ -134,11 +134,11 @@ def _target(provider: str, target: TargetHealth) -> tuple[str, ...]:
 def _key(provider: str, key: KeyHealth) -> tuple[str, ...]:
     name = f"(key {key.label})" if key.label else "(key)"
     why = f"{key.why} at {', '.join(key.models)}" if key.models else key.why
-    return key.state, provider, name, "", "", "", "", _waits(key.wait_seconds), why
+    return key.state, provider, name, "", "", "", "", _rest_text(key.wait_seconds), why
 
 
 def _caches(provider: str, caches: Sequence[CacheHealth]) -> Iterator[tuple[str, ...]]:
-    """Give a row for each prompt cache of which something was seen."""
+    """Yield a row for each prompt cache with at least one observation."""
     for cache in caches:
         half_life = (
             ""
@@ -150,9 +150,9 @@ def _caches(provider: str, caches: Sequence[CacheHealth]) -> Iterator[tuple[str,
         yield "", provider, f"(cache of {cache.model})", "", "", "", "", "", why
 
 
-def _milliseconds(value: int | None) -> str:
+def _latency_text(value: int | None) -> str:
     return "" if value is None else f"{value:,} ms"
 
 
-def _waits(value: float | None) -> str:
+def _rest_text(value: float | None) -> str:
     return "" if value is None else f"{value:.0f} s"

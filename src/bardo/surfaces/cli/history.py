@@ -12,7 +12,7 @@ from bardo.edge.data_paths import data_folder
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.ask_conversations import Conversation, Conversations
 from bardo.surfaces.cli.options import AsJson, Config
-from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.wording import moment
 from bardo.values.blocks import ReasoningBlock
 from bardo.values.errors import InvalidRequest
@@ -38,7 +38,7 @@ def list_all(context: typer.Context, as_json: AsJson = False, config: Config = N
     if as_json:
         show_json([_summary(one) for one in found])
     elif not found:
-        say("no conversations: `bardo ask -c NAME …` begins one")
+        print_stderr("no conversations: `bardo ask -c NAME …` begins one")
     else:
         _show(found)
 

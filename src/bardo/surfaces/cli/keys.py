@@ -16,7 +16,7 @@ from bardo.edge.data_paths import state_path
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.client_keys import account_fields, limits_text, time_text
-from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.values.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def create(
 ) -> None:
     """Make a key and show it: this once, since only a digest is kept."""
     now = time.time()
-    changes = _changes(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
+    changes = _named_limits(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
     account = Account(
         id="",
         name=name.strip(),
@@ -88,10 +88,10 @@ def create(
     if as_json:
         show_json({"key": key.text, **account_fields(made, now)})
         return
-    say(f"the key {made.id} is shown this once: keep it where secrets are kept")
+    print_stderr(f"the key {made.id} is shown this once: keep it where secrets are kept")
     show_text(key.text)
     if is_first:
-        say("a gateway that is running now asks for keys only after it is started again")
+        print_stderr("a gateway that is running now asks for keys only after it is started again")
 
 
 def list_keys(config: Config = None, as_json: AsJson = False) -> None:
@@ -103,7 +103,7 @@ def list_keys(config: Config = None, as_json: AsJson = False) -> None:
         show_json({"keys": [account_fields(one, now) for one in accounts]})
         return
     if not accounts:
-        say("no keys: make one with `bardo keys create`")
+        print_stderr("no keys: make one with `bardo keys create`")
         return
     from bardo.surfaces.render.tables import Column, table
 
@@ -140,7 +140,7 @@ def limit(
     as_json: AsJson = False,
 ) -> None:
     """Change the limits of a key; those that are not named stay."""
-    changes = _changes(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
+    changes = _named_limits(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
     fields: dict[str, Any] = {}
     for name in remove or ():
         _remove(name.replace("-", "_"), changes, fields)
@@ -165,7 +165,7 @@ def _remove(name: str, changes: dict[str, Any], fields: dict[str, Any]) -> None:
         raise InvalidRequest(f"there is no limit {name!r} to take away", hint=f"use one of {known}")
 
 
-def _changes(
+def _named_limits(
     requests: int | None, tokens: int | None, concurrency: int | None, per_day: str | None, per_month: str | None
 ) -> dict[str, Any]:
     """Return the limits that were named."""
@@ -187,7 +187,7 @@ def _show_changed(account: Account, text: str, *, as_json: bool) -> None:
     if as_json:
         show_json(account_fields(account, time.time()))
     else:
-        say(text)
+        print_stderr(text)
 
 
 def _row(account: Account, now: float) -> tuple[str, ...]:

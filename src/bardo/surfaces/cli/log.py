@@ -17,7 +17,7 @@ from bardo.edge.settings import load_settings
 from bardo.surfaces.cli import log_export, log_prune
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.calls import call_facts, calls_table
-from bardo.surfaces.render.console import say, show, show_json, show_json_text
+from bardo.surfaces.render.console import print_stderr, show, show_json, show_json_text
 from bardo.values.errors import InvalidRequest
 
 _LOOK_SECONDS = 0.5
@@ -102,7 +102,7 @@ def recent(
         elif rows:
             show(calls_table(rows, time.time()))
         else:
-            say("no calls" if last == 0 else "no calls that match")
+            print_stderr("no calls" if last == 0 else "no calls that match")
 
 
 def show_call(

@@ -18,7 +18,7 @@ from bardo.edge.data_paths import data_folder, log_path
 from bardo.edge.log import LogReader
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import STDIN, AsJson, Config, Since, since_time
-from bardo.surfaces.render.console import say, show_json
+from bardo.surfaces.render.console import print_stderr, show_json
 from bardo.surfaces.render.wording import count, printable
 from bardo.values.errors import InvalidRequest
 
@@ -73,9 +73,9 @@ def export(
         follow = job.since_last(reader, stack, state) if since_last else None
         span, anew = (reader.export_span(since=begin, until=end), False) if follow is None else follow.span()
         if anew:
-            say("the log is another one than the last time: all of it is exported")
+            print_stderr("the log is another one than the last time: all of it is exported")
         done = job.run(reader, span, follow)
-    _tell(done, job.name, as_json=as_json, quiet=place == STDIN)
+    _print_summary(done, job.name, as_json=as_json, quiet=place == STDIN)
 
 
 def _place(target: str | None, to: str | None) -> str:
@@ -86,14 +86,14 @@ def _place(target: str | None, to: str | None) -> str:
     return target or to or ""
 
 
-def _tell(done: ExportSummary | None, name: str, *, as_json: bool, quiet: bool) -> None:
+def _print_summary(done: ExportSummary | None, name: str, *, as_json: bool, quiet: bool) -> None:
     rows = 0 if done is None else done.rows
     if as_json and not quiet:
         show_json({"rows": rows, "target": name, "row_number": None if done is None else done.row_number})
     elif rows == 0 and done is None:
-        say("no calls since the last export")
+        print_stderr("no calls since the last export")
     else:
-        say(f"{count(rows)} call{'' if rows == 1 else 's'} copied to {name}")
+        print_stderr(f"{count(rows)} call{'' if rows == 1 else 's'} copied to {name}")
 
 
 class _Job:

@@ -12,7 +12,7 @@ import typer
 from bardo.edge.data_paths import log_path
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.options import AsJson, Config, since_time
-from bardo.surfaces.render.console import say, show_json
+from bardo.surfaces.render.console import print_stderr, show_json
 from bardo.surfaces.render.wording import count
 from bardo.values.errors import InvalidRequest
 
@@ -39,7 +39,7 @@ def prune(
     with LogPruning(log_path(load_settings(config))) as log:
         number = log.count(moment)
         if number and not yes:
-            _ask(number, f"before {day}")
+            _confirm(number, f"before {day}")
         size = log.size()
         done = log.prune(moment)
         shrunk = log.shrink() if shrink else None
@@ -49,20 +49,22 @@ def prune(
                 {"calls": done.calls, "feedback": done.feedback, "before": str(day), "bytes": now, "shrunk": shrunk}
             )
             return
-        say(f"{_calls(done.calls)} before {day} removed; the sums of their costs stay")
-        _tell_size(size, now, shrunk)
+        print_stderr(f"{_calls(done.calls)} before {day} removed; the sums of their costs stay")
+        _print_size(size, now, shrunk)
 
 
-def _tell_size(before: int | None, now: int | None, shrunk: bool | None) -> None:
+def _print_size(before: int | None, now: int | None, shrunk: bool | None) -> None:
     if shrunk:
-        say(f"the log takes {_megabytes(now)} now, {_megabytes(before)} before")
+        print_stderr(f"the log takes {_megabytes(now)} now, {_megabytes(before)} before")
     elif shrunk is False:
-        say("the file could not be written anew: another program uses it, or the log is not SQLite's. Try again later")
+        print_stderr(
+            "the file could not be written anew: another program uses it, or the log is not SQLite's. Try again later"
+        )
     else:
-        say("the room they took is used for new calls; --shrink makes a file of SQLite smaller")
+        print_stderr("the room they took is used for new calls; --shrink makes a file of SQLite smaller")
 
 
-def _ask(number: int, which: str) -> None:
+def _confirm(number: int, which: str) -> None:
     """Ask whether so many calls are to be removed. Raises InvalidRequest where nobody can be asked, Abort for a no."""
     if not sys.stdin.isatty():
         raise InvalidRequest(f"{_calls(number)} {which} would be removed", hint="add --yes where nobody can be asked")

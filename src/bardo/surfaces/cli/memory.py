@@ -16,7 +16,7 @@ import typer
 from bardo.edge.assembly import open_memory
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
-from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.wording import count
 from bardo.values.errors import InvalidRequest
 
@@ -80,7 +80,7 @@ def search(
 
         show(matches_table(found, now))
     else:
-        say("no episodes that fit")
+        print_stderr("no episodes that fit")
 
 
 def show_episode(
@@ -131,14 +131,16 @@ def forget(
     with _opened(config) as memory:
         number = memory.count(chosen)
         if number and not yes:
-            _ask(number)
+            _confirm(number)
         erased = memory.forget(chosen)
     if as_json:
         show_json(erased)
         return
-    say(f"{_several(erased.episodes, 'episode')} forgotten, the content of {_several(erased.calls, 'call')} erased")
+    print_stderr(
+        f"{_plural(erased.episodes, 'episode')} forgotten, the content of {_plural(erased.calls, 'call')} erased"
+    )
     if not erased.file_clean:
-        say("the database could not be written anew now: parts may be left in its files until that is done")
+        print_stderr("the database could not be written anew now: parts may be left in its files until that is done")
 
 
 def stats(tenant: Tenant = None, as_json: AsJson = False, config: Config = None) -> None:
@@ -153,16 +155,16 @@ def stats(tenant: Tenant = None, as_json: AsJson = False, config: Config = None)
         show(stats_facts(found, time.time()))
 
 
-def _ask(number: int) -> None:
+def _confirm(number: int) -> None:
     """Ask whether so many episodes are to be forgotten. Raises InvalidRequest where nobody can be asked, Abort for a no."""
     if not sys.stdin.isatty():
         raise InvalidRequest(
-            f"{_several(number, 'episode')} would be forgotten", hint="add --yes where nobody can be asked"
+            f"{_plural(number, 'episode')} would be forgotten", hint="add --yes where nobody can be asked"
         )
-    typer.confirm(f"Forget {_several(number, 'episode')} for good?", abort=True, err=True)
+    typer.confirm(f"Forget {_plural(number, 'episode')} for good?", abort=True, err=True)
 
 
-def _several(number: int, what: str) -> str:
+def _plural(number: int, what: str) -> str:
     return f"{count(number)} {what}{'' if number == 1 else 's'}"
 
 

@@ -15,7 +15,7 @@ from bardo.edge.http import HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings
 from bardo.engine.route import Provider
-from bardo.surfaces.render.console import say
+from bardo.surfaces.render.console import print_stderr
 
 WithLists = Annotated[
     bool,
@@ -28,13 +28,13 @@ WithLists = Annotated[
 
 def providers_of(settings: Settings, *, with_lists: bool) -> list[Provider]:
     """Return the providers with the models they list, those on this machine among them; none where nobody is to be asked."""
-    return asyncio.run(_listed(settings)) if with_lists else []
+    return asyncio.run(_listed_providers(settings)) if with_lists else []
 
 
-async def _listed(settings: Settings) -> list[Provider]:
+async def _listed_providers(settings: Settings) -> list[Provider]:
     async with open_directory(settings, Keyring()) as directory:
         found = await directory.models()
-    say_unlisted(directory.unlisted)
+    print_unlisted(directory.unlisted)
     return found
 
 
@@ -48,7 +48,7 @@ async def open_directory(settings: Settings, keyring: Keyring) -> AsyncIterator[
         await transport.close()
 
 
-def say_unlisted(unlisted: Mapping[str, str]) -> None:
-    """Say of which providers there is no list of models, and why."""
+def print_unlisted(unlisted: Mapping[str, str]) -> None:
+    """Print which providers have no list of models, and why."""
     for name, why in unlisted.items():
-        say(f"bardo: no list of models of {name}: {why}")
+        print_stderr(f"bardo: no list of models of {name}: {why}")

@@ -18,9 +18,9 @@ from bardo.edge.model_list import listed_models
 from bardo.edge.price_book import PriceBook
 from bardo.edge.settings import load_settings
 from bardo.engine.route import Provider, Target
-from bardo.surfaces.cli.model_lists import open_directory, say_unlisted
+from bardo.surfaces.cli.model_lists import open_directory, print_unlisted
 from bardo.surfaces.cli.options import AsJson, Config
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.facts import TITLES, value_text
 from bardo.surfaces.render.prices import price_json, short_price
 from bardo.surfaces.render.tables import Column, table
@@ -59,22 +59,22 @@ def models(
     Providers whose models are not configured are asked for their lists. Facts are those of bardo.toml and of the catalog;
     `bardo catalog show` asks the server of one model too. Keys are never shown.
     """
-    found, unlisted = asyncio.run(_found(config))
+    found, unlisted = asyncio.run(_find_models(config))
     shown = [one for one in found if provider in ("", one.info.provider)]
     if as_json:
         show_json([_json(one) for one in shown])
-        say_unlisted({name: why for name, why in unlisted.items() if provider in ("", name)})
+        print_unlisted({name: why for name, why in unlisted.items() if provider in ("", name)})
         return
     if shown:
         titles = ("model", "provider", "key", *(TITLES[name] for name in _SHOWN), "price")
         columns = [Column(title) for title in titles]
         show(table(columns, map(_cells, shown)))
     else:
-        say("no model is known that can be asked: `bardo doctor` says what is missing")
-    say_unlisted({name: why for name, why in unlisted.items() if provider in ("", name)})
+        print_stderr("no model is known that can be asked: `bardo doctor` says what is missing")
+    print_unlisted({name: why for name, why in unlisted.items() if provider in ("", name)})
 
 
-async def _found(config: Path | None) -> tuple[list[ListedModel], dict[str, str]]:
+async def _find_models(config: Path | None) -> tuple[list[ListedModel], dict[str, str]]:
     settings, keyring = load_settings(config), Keyring()
     async with open_directory(settings, keyring) as directory:
         listed = await listed_models(directory)
@@ -82,11 +82,13 @@ async def _found(config: Path | None) -> tuple[list[ListedModel], dict[str, str]
         by_id = {one.id: one for one in directory.providers}
         served = [info for info in listed if info.route != "workload"]
         prices = PriceBook(settings.prices)
-        found = [_listed(info, by_id[info.provider], facts, keyring, prices) for info in served]
+        found = [_listed_model(info, by_id[info.provider], facts, keyring, prices) for info in served]
         return found, {name: why for name, why in directory.unlisted.items() if not by_id[name].models}
 
 
-def _listed(info: ModelInfo, provider: Provider, facts: ModelFacts, keyring: Keyring, prices: PriceBook) -> ListedModel:
+def _listed_model(
+    info: ModelInfo, provider: Provider, facts: ModelFacts, keyring: Keyring, prices: PriceBook
+) -> ListedModel:
     name = info.id if provider.lists(info.id) else info.id.removeprefix(f"{provider.id}/")
     target = Target(provider=provider, model=name)
     return ListedModel(

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from bardo.surfaces.render.console import say
+from bardo.surfaces.render.console import print_stderr
 from bardo.surfaces.render.wording import policy_of as policy_of
 from bardo.values.errors import InvalidRequest
 
@@ -63,7 +63,7 @@ STDIN = "-"
 def read_bytes(name: str) -> bytes:
     """Return what a file, or stdin as `-`, holds. Raises InvalidRequest where it cannot be read."""
     if name == STDIN and sys.stdin.isatty():
-        say("reading what you type, to Ctrl-D on a line of its own")
+        print_stderr("reading what you type, to Ctrl-D on a line of its own")
     try:
         return sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
     except OSError as problem:

@@ -69,7 +69,7 @@ def parse(
         _show(decode(body, provider, streamed=streamed, model=model), None, as_json)
         return
     if not model and not text_format:
-        _refuse_a_body(body)
+        _check_is_text(body)
     text = _text(body)
     before = _text(read_bytes(prompt)) if prompt else None
     reading = read_as(text, model=model, format=text_format, starts_inside=inside, prompt=before, config=config)
@@ -94,7 +94,7 @@ def _check(provider: str, text_format: str, streamed: bool | None, *, text_only:
         raise InvalidRequest("--streamed and --whole are about a provider's reply", hint="give --provider too")
 
 
-def _refuse_a_body(body: bytes) -> None:
+def _check_is_text(body: bytes) -> None:
     """Raise InvalidRequest where the bytes are a provider's reply and nobody said whose."""
     beginning = body[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
     if beginning.startswith((b"data:", b"event:", b"id:", b":")):

@@ -18,12 +18,12 @@ def check_payments(settings: Settings, environment: Mapping[str, str]) -> list[F
     if not settings.payments.wallet_key_env:
         return []
     try:
-        return [_found(settings, environment)]
+        return [_wallet_finding(settings, environment)]
     except BardoError as problem:
         return [Finding(area="payments", status="problem", found=problem.message, fix=problem.hint)]
 
 
-def _found(settings: Settings, environment: Mapping[str, str]) -> Finding:
+def _wallet_finding(settings: Settings, environment: Mapping[str, str]) -> Finding:
     """Return the wallet as a finding. Raises ConfigError and DatabaseProblem where it cannot pay."""
     from bardo.edge.payments.packages import INSTALL
     from bardo.edge.payments.wallet import PACKAGES, signer_of

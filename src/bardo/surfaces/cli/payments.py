@@ -17,7 +17,7 @@ from bardo.accounting.payments import dollars
 from bardo.edge.data_paths import state_path
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import AsJson, Config
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import ConfigError
 from bardo.values.payments import OPEN_STATES
@@ -61,7 +61,7 @@ def list_payments(
     elif entries:
         _show(entries)
     else:
-        say("no open payments" if only_open else "nothing was paid")
+        print_stderr("no open payments" if only_open else "nothing was paid")
 
 
 def reconcile(config: Config = None, as_json: AsJson = False) -> None:
@@ -89,7 +89,7 @@ def resolve(
     paid: Annotated[bool | None, typer.Option("--paid/--unpaid", help="What the wallet shows of it.")] = None,
     config: Config = None,
 ) -> None:
-    """Tell the ledger what became of an open payment."""
+    """Record the outcome of an open payment in the ledger."""
     from bardo.edge.payments.reconcile import resolve_by_hand
 
     if paid is None:
@@ -98,7 +98,7 @@ def resolve(
         if ledger is None:
             raise ConfigError("nothing was paid", hint="bardo payments list shows payments")
         entry = resolve_by_hand(ledger, payment, paid=paid, now=time.time())
-    say(f"{entry.payment_id} is {entry.state}")
+    print_stderr(f"{entry.payment_id} is {entry.state}")
 
 
 async def _reconcile(ledger: Ledger, settings: Settings) -> list[ReconciledPayment]:
@@ -151,7 +151,7 @@ def _row(entry: LedgerEntry) -> tuple[str, ...]:
 
 def _show_found(found: list[ReconciledPayment]) -> None:
     if not found:
-        say("every payment is settled or released")
+        print_stderr("every payment is settled or released")
         return
     columns = (
         Column("id", wrap=True),

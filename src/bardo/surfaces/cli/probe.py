@@ -27,7 +27,7 @@ from bardo.engine.knowledge import control_target
 from bardo.reasoning.control import ResolvedFacts, know
 from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.targets import target_named
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.probing import audit_json, plan_json, plan_rows, progress_line, verdict_rows
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import InvalidRequest
@@ -105,7 +105,7 @@ async def _probe(model: str, provider: str, settings: Settings, options: Options
         sender = Sender(target, transport, keyring, deadlines=deadlines)
         plan = plan_probe(target, known, forms=_forms(options.forms, known), repeats=options.repeats, seed=options.seed)
         if options.dry_run:
-            _tell_plan(plan, sender, options)
+            _print_plan(plan, sender, options)
             return True
         return await _run(plan, sender, known, options)
     finally:
@@ -123,14 +123,14 @@ async def _run(plan: Plan, sender: Sender, known: ResolvedFacts, options: Option
 
     def keep(so_far: Audit) -> None:
         write_audit(so_far, file)
-        say(progress_line(so_far))
+        print_stderr(progress_line(so_far))
 
     audit = await run_probe(audit, sender, limits=options.limits, keep=keep)
     day = datetime.now(UTC).date()
     audit = conclude(audit, known, day, f"by probing; the evidence is in {file.name}")
     write_audit(audit, file)
     row_file = _write_row(audit, file)
-    _tell(audit, file, row_file, options)
+    _print_result(audit, file, row_file, options)
     return not audit.stopped
 
 
@@ -165,23 +165,25 @@ def _write_row(audit: Audit, file: Path) -> Path | None:
     return row_file
 
 
-def _tell_plan(plan: Plan, sender: Sender, options: Options) -> None:
+def _print_plan(plan: Plan, sender: Sender, options: Options) -> None:
     if options.as_json:
         show_json(plan_json(plan, sender))
         return
     show(table((Column("cell"), Column("laid into the request", wrap=True)), plan_rows(plan)))
-    say(f"\n{plan.calls} requests to {sender.shown(plan.requests[0])}, {plan.repeats} of each; nothing was sent.")
-    say("--json shows the whole bodies.")
+    print_stderr(
+        f"\n{plan.calls} requests to {sender.shown(plan.requests[0])}, {plan.repeats} of each; nothing was sent."
+    )
+    print_stderr("--json shows the whole bodies.")
 
 
-def _tell(audit: Audit, file: Path, row_file: Path | None, options: Options) -> None:
+def _print_result(audit: Audit, file: Path, row_file: Path | None, options: Options) -> None:
     if options.as_json:
         show_json(audit_json(audit, audit_file=str(file), row_file=str(row_file or "")))
     else:
         columns = (Column("setting"), Column("form"), Column("verdict"), Column("because", wrap=True))
         show(table(columns, verdict_rows(audit)))
     if options.limits.cost_usd is not None and audit.cost_usd is None:
-        say("\nThe provider does not say what a call costs, so --max-cost could not be kept.")
+        print_stderr("\nThe provider does not say what a call costs, so --max-cost could not be kept.")
     if audit.stopped:
-        say(f"\nNot finished: {audit.stopped}. Go on with: --resume {file}")
-    say(f"\naudit: {file}" + (f"\nrow:   {row_file}" if row_file else ""))
+        print_stderr(f"\nNot finished: {audit.stopped}. Go on with: --resume {file}")
+    print_stderr(f"\naudit: {file}" + (f"\nrow:   {row_file}" if row_file else ""))

@@ -8,7 +8,7 @@ import typer
 
 from bardo.surfaces.cli.ask_templates import Templates
 from bardo.surfaces.cli.options import AsJson
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.wording import excerpt
 
 _BEGINNING = 60
@@ -32,7 +32,7 @@ def list_all(context: typer.Context, as_json: AsJson = False) -> None:
         show_json(found)
         return
     if not found:
-        say(f"no templates: write one as {kept.folder / 'NAME.toml'}")
+        print_stderr(f"no templates: write one as {kept.folder / 'NAME.toml'}")
         return
     from bardo.surfaces.render.tables import Column, table
 

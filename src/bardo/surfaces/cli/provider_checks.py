@@ -21,7 +21,7 @@ from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_secrets import how_to_remove, secrets_of
 from bardo.engine.route import Provider, Target
-from bardo.surfaces.render.facts import TITLES, against_text, facts_line
+from bardo.surfaces.render.facts import TITLES, conflicts_text, facts_line
 from bardo.values.errors import BardoError, MalformedReply, MissingKey, ProviderError
 from bardo.values.shown import shown_url
 
@@ -56,8 +56,8 @@ async def check_providers(settings: Settings, keyring: Keyring) -> list[Finding]
     finally:
         await transport.close()
     known = {url for provider in asked for url in provider.base_urls}
-    servers = [_local(server) for server in local if server.base_url not in known]
-    return [*found, *servers, *models, *_secrets(settings)] or [_nobody()]
+    servers = [_local_finding(server) for server in local if server.base_url not in known]
+    return [*found, *servers, *models, *_secrets(settings)] or [_no_provider_finding()]
 
 
 def _secrets(settings: Settings) -> list[Finding]:
@@ -87,7 +87,7 @@ async def _provider(provider: Provider, transport: Transport, keyring: Keyring) 
     except MissingKey as problem:
         return Finding(area=area, status="problem", found=problem.message, fix=problem.hint)
     except ProviderError as problem:
-        return _unlisted(provider, problem, recorder.status)
+        return _unlisted_finding(provider, problem, recorder.status)
     except BardoError as problem:
         return Finding(area=area, status="problem", found=problem.message, fix=problem.hint)
     listed = (
@@ -100,8 +100,8 @@ async def _provider(provider: Provider, transport: Transport, keyring: Keyring) 
     return Finding(area=area, status="ok", found=f"{listed}, {_key(provider, keyring)}")
 
 
-def _unlisted(provider: Provider, problem: ProviderError, status: int | None) -> Finding:
-    """Word what it means that there is no list: no server, a refused key, or a server without a list."""
+def _unlisted_finding(provider: Provider, problem: ProviderError, status: int | None) -> Finding:
+    """Return the finding for a missing list: no server, a refused key, or a server without a list."""
     area = f"provider {provider.place}"
     if status is None or not isinstance(problem, MalformedReply):
         fix = problem.hint or "check base_url, and that the server runs"
@@ -151,12 +151,12 @@ def _key(provider: Provider, keyring: Keyring) -> str:
     return "no key needed"
 
 
-def _local(server: Provider) -> Finding:
+def _local_finding(server: Provider) -> Finding:
     found = f"{server.row.name} runs at {shown_url(server.base_url)}, {plural(len(server.models), 'model')}"
     return Finding(area="local server", status="ok", found=found)
 
 
-def _nobody() -> Finding:
+def _no_provider_finding() -> Finding:
     fix = "set a provider's key, start a local server, write a bardo.toml, or try `bardo simulate`"
     return Finding(area="providers", status="warning", found="none configured, no key set, none local", fix=fix)
 
@@ -214,6 +214,6 @@ def _finding(merged: MergedModel) -> Finding:
         )
     if not merged.disagreements:
         return Finding(area=area, status="ok", found=facts_line(merged))
-    said = "; ".join(f"{TITLES[fact.field]}: {against_text(fact)}" for fact in merged.disagreements)
+    said = "; ".join(f"{TITLES[fact.field]}: {conflicts_text(fact)}" for fact in merged.disagreements)
     fix = f"`bardo probe {merged.model} --provider {merged.provider}` finds out who is right"
     return Finding(area=area, status="warning", found=f"{facts_line(merged)}. Layers disagree: {said}", fix=fix)

@@ -15,9 +15,9 @@ from bardo.edge.settings import load_settings
 from bardo.routing.workloads import PREFIX
 from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, read_bytes
-from bardo.surfaces.library.past_requests import ReplannedRequest, choose
+from bardo.surfaces.library.past_requests import ReplannedRequest, replan
 from bardo.surfaces.library.planned_routes import RoutePlanner
-from bardo.surfaces.render.console import say, show, show_json_text
+from bardo.surfaces.render.console import print_stderr, show, show_json_text
 from bardo.surfaces.render.tables import Column, table
 
 _NOT_KNOWN = "–"
@@ -61,19 +61,19 @@ def route(
     model = PREFIX + workload.removeprefix(PREFIX) if workload else ""
     settings = load_settings(config)
     planner = RoutePlanner(settings, providers_of(settings, with_lists=lists))
-    chosen = (choose(line, text, planner, dialect=dialect, model=model, needs=needs) for line, text in _lines(file))
+    chosen = (replan(line, text, planner, dialect=dialect, model=model, needs=needs) for line, text in _lines(file))
     if as_json:
         for one in chosen:
             show_json_text(msgspec.json.encode(one).decode())
         return
     found = list(chosen)
     if not found:
-        say("no requests")
+        print_stderr("no requests")
         return
     columns = ("line", "asked", "answered by", "cost", "would ask", "about", "lacks")
     show(table(tuple(map(Column, columns)), map(_cells, found)))
     for line in _summary(found):
-        say(line)
+        print_stderr(line)
 
 
 def _lines(file: str) -> Iterator[tuple[int, bytes]]:

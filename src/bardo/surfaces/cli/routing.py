@@ -18,7 +18,7 @@ from bardo.routing.learned.clusters import Embedding, fit_clusters
 from bardo.routing.learned.outcomes import Outcome, OutcomeTable
 from bardo.routing.learned.router import LearnedState
 from bardo.surfaces.cli.options import AsJson, Config
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.learned import learned_record, model_cells, route_cells
 from bardo.values.errors import InvalidRequest
 
@@ -68,13 +68,15 @@ def routing(
     settings = load_settings(config)
     path = state_path(settings)
     if action is Action.FIT:
-        state = fitted(Path(name), embedding_of(settings))
+        state = fit_outcomes(Path(name), embedding_of(settings))
         store_state(state, path)
-        say(f"learned from {name}: {len(state.rows)} models, {len(state.clusters.centroids)} clusters, kept in {path}")
+        print_stderr(
+            f"learned from {name}: {len(state.rows)} models, {len(state.clusters.centroids)} clusters, kept in {path}"
+        )
         return
     if action is Action.RESET:
-        store_state(_without(load_state(path, embedding_of(settings)), name), path)
-        say(f"the route {name!r} begins anew")
+        store_state(_without_route(load_state(path, embedding_of(settings)), name), path)
+        print_stderr(f"the route {name!r} begins anew")
         return
     state = open_router(settings).state
     if as_json:
@@ -83,7 +85,7 @@ def routing(
     _report(state)
 
 
-def fitted(path: Path, embedding: Embedding) -> LearnedState:
+def fit_outcomes(path: Path, embedding: Embedding) -> LearnedState:
     """Return what the outcomes of a file teach, their prompts embedded so. Raises InvalidRequest naming the line that cannot be read."""
     lines = list(_lines(path))
     if not lines:
@@ -118,7 +120,7 @@ def _lines(path: Path) -> Iterator[OutcomeLine]:
             raise InvalidRequest(f"{path}, line {number}: {problem}", hint=hint, param="FILE|ROUTE") from problem
 
 
-def _without(state: LearnedState | None, route: str) -> LearnedState:
+def _without_route(state: LearnedState | None, route: str) -> LearnedState:
     if state is None or route not in state.routes:
         known = ", ".join(sorted(state.routes)) if state and state.routes else "none"
         raise InvalidRequest(
@@ -129,7 +131,7 @@ def _without(state: LearnedState | None, route: str) -> LearnedState:
 
 def _report(state: LearnedState) -> None:
     if not state.rows:
-        say('nothing is learned yet: set strategy = "learned" in [routing], or run bardo routing fit FILE')
+        print_stderr('nothing is learned yet: set strategy = "learned" in [routing], or run bardo routing fit FILE')
         return
     found = learned_record(state)
     models = Table("model", "outcomes", "success", "cost of a call")

@@ -21,7 +21,7 @@ from bardo.edge.accounts.opening import has_keys
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.cli.running_gateway import KEY_VARIABLE, address_of, gateway_key
-from bardo.surfaces.render.console import say
+from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError
 
 _NO_KEY = "any"
@@ -53,7 +53,7 @@ def run(
     settings = load_settings(config)
     program = shutil.which(command)
     if program is None:
-        say(f"bardo: there is no program {command!r} on the path")
+        print_stderr(f"bardo: there is no program {command!r} on the path")
         raise typer.Exit(_NOT_FOUND)
     row = agent_rows().get(Path(command).name) or agent_rows()[""]
     with _gateway(settings, row.title, own=own) as address:
@@ -66,14 +66,14 @@ def run(
 
 @contextmanager
 def _gateway(settings: Settings, title: str, *, own: bool) -> Iterator[str]:
-    """Give the address of the gateway that runs, or of one that runs meanwhile. Raises ConfigError where a key is missing."""
+    """Return the address of a running gateway, or of one started for this block. Raises ConfigError where a key is missing."""
     if has_keys(settings) and not gateway_key():
         raise ConfigError(
             "this gateway asks for keys", hint=f"put one into {KEY_VARIABLE}; `bardo keys create` makes one"
         )
-    address = "" if own else _running(settings)
+    address = "" if own else _running_gateway(settings)
     if address:
-        say(f"bardo run: {title} with the gateway at {address}")
+        print_stderr(f"bardo run: {title} with the gateway at {address}")
         yield address
         return
     # Loaded here, because a gateway that runs needs neither.
@@ -81,11 +81,11 @@ def _gateway(settings: Settings, title: str, *, own: bool) -> Iterator[str]:
     from bardo.surfaces.gateway.main import gateway_of
 
     with BackgroundServer(gateway_of(settings)) as server:
-        say(f"bardo run: {title} with a gateway of its own at {server.address}")
+        print_stderr(f"bardo run: {title} with a gateway of its own at {server.address}")
         yield server.address
 
 
-def _running(settings: Settings) -> str:
+def _running_gateway(settings: Settings) -> str:
     """Return the address of a gateway of these settings that answers; empty where none does."""
     address = address_of(settings)
     try:
@@ -103,7 +103,7 @@ def _run(program: str, start: AgentStart) -> int:
         try:
             child = subprocess.Popen([program, *start.arguments], env=start.environment)
         except OSError as problem:
-            say(f"bardo: cannot run {program}: {problem.strerror}")
+            print_stderr(f"bardo: cannot run {program}: {problem.strerror}")
             return _NOT_EXECUTABLE
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number))

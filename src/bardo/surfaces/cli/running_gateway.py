@@ -31,7 +31,7 @@ def not_running(address: str, problem: Unreachable, option: str) -> Unreachable:
     return Unreachable(f"no gateway answers at {address}: {problem.message}", hint=hint, provider=problem.provider)
 
 
-def refused(address: str, status: int, option: str) -> MalformedReply:
+def gateway_error(address: str, status: int, option: str) -> MalformedReply:
     """Return the error of a gateway that answers with no success, or of another server."""
     if status in (401, 403):
         return MalformedReply(

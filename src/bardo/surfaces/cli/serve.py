@@ -25,7 +25,7 @@ from bardo.edge.settings_gateway import check_bind
 from bardo.edge.settings_secrets import how_to_remove, secrets_of
 from bardo.edge.worker_events import FOLDER_VARIABLE, LONGEST_PATH
 from bardo.surfaces.cli.options import Config
-from bardo.surfaces.render.console import say
+from bardo.surfaces.render.console import print_stderr
 from bardo.values.shown import shown_url
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -80,7 +80,7 @@ def serve(
 
 @contextmanager
 def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
-    """Have several workers share what one would keep in memory: in files that are gone when the gateway ends."""
+    """Share state between workers that one worker would keep in memory: in files that are deleted when the gateway ends."""
     shared = [WORKERS_FOLDER] if workers > 1 else []
     if workers > 1 and hasattr(socket, "AF_UNIX"):
         shared.append(FOLDER_VARIABLE)
@@ -120,16 +120,16 @@ def _check_log(settings: Settings) -> None:
 
 
 def _announce(address: str, settings: Settings) -> None:
-    say(f"bardo listens on {address}  (Ctrl-C ends it)")
-    say(f"configuration: {settings.source or 'none; keys in the environment and local servers are used'}")
-    say(f"providers: {_providers(settings) or 'none yet; local servers are looked for on their usual ports'}")
+    print_stderr(f"bardo listens on {address}  (Ctrl-C ends it)")
+    print_stderr(f"configuration: {settings.source or 'none; keys in the environment and local servers are used'}")
+    print_stderr(f"providers: {_providers(settings) or 'none yet; local servers are looked for on their usual ports'}")
     for entry in settings.providers:
         if found := secrets_of(entry):
             fix = how_to_remove(entry, found, provider_of(entry, settings.source).row.key_variables)
-            say(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {fix}")
-    say(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
+            print_stderr(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {fix}")
+    print_stderr(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
     if settings.gateway.panel:
-        say(f"watch it in a browser: {address}/panel")
+        print_stderr(f"watch it in a browser: {address}/panel")
 
 
 def _providers(settings: Settings) -> str:

@@ -28,7 +28,7 @@ from bardo.simulators import (
     serve_many,
 )
 from bardo.surfaces.cli.options import AsJson, finite
-from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import ConfigError, InvalidRequest
 
@@ -37,10 +37,10 @@ KEY_VARIABLE = "SIMULATED_KEY"
 
 def known_presets(names: Sequence[str]) -> list[str]:
     """Return the simulators' names, all of them where none is given. Raises InvalidRequest naming the nearest."""
-    return [_known(name) for name in dict.fromkeys(names)] or presets()
+    return [_known_preset(name) for name in dict.fromkeys(names)] or presets()
 
 
-def _known(name: str) -> str:
+def _known_preset(name: str) -> str:
     wanted = name.strip().lower().replace("-", "_")
     if wanted in PRESETS:
         return wanted
@@ -49,23 +49,23 @@ def _known(name: str) -> str:
     raise InvalidRequest(f"no simulator is called {name!r}", hint=hint)
 
 
-def read_fault(written: str | None) -> Fault | None:
+def read_fault(text: str | None) -> Fault | None:
     """Return the fault that is asked for. Raises InvalidRequest where there is no such fault."""
-    if written is None:
+    if text is None:
         return None
     try:
-        return parse_fault(written)
+        return parse_fault(text)
     except ValueError as problem:
         raise InvalidRequest(str(problem), hint="write it as in status=429,retry-after=2") from problem
 
 
-def read_thinking_behaviour(written: str | None) -> ThinkingBehaviour | None:
+def read_thinking_behaviour(text: str | None) -> ThinkingBehaviour | None:
     """Return how models take what they are told of their thinking. Raises InvalidRequest where there is no such way."""
-    if written is None:
+    if text is None:
         return None
-    kind = next((known for known in THINKING_BEHAVIOURS if known == written.strip().lower()), None)
+    kind = next((known for known in THINKING_BEHAVIOURS if known == text.strip().lower()), None)
     if kind is None:
-        raise InvalidRequest(f"no behaviour is called {written!r}", hint=f"use one of {', '.join(THINKING_BEHAVIOURS)}")
+        raise InvalidRequest(f"no behaviour is called {text!r}", hint=f"use one of {', '.join(THINKING_BEHAVIOURS)}")
     return ThinkingBehaviour(kind)
 
 
@@ -165,35 +165,35 @@ def simulate(
     try:
         asyncio.run(_run(simulators, port, as_json=as_json))
     except OSError as problem:
-        raise _no_port(port, problem) from problem
+        raise _port_problem(port, problem) from problem
 
 
 async def _run(simulators: Sequence[Simulator], port: int, *, as_json: bool) -> None:
     # A program that waits for the addresses may end this one as soon as it has read them.
-    interrupted = _interruption()
+    interrupted = _stop_event()
     async with serve_many(simulators, first_port=port) as addresses:
         if as_json:
             show_json({"simulators": listing(addresses)})
         else:
-            _tell(simulators, addresses)
+            _print_addresses(simulators, addresses)
         await interrupted.wait()
 
 
-def _interruption() -> asyncio.Event:
+def _stop_event() -> asyncio.Event:
     """Return what Ctrl-C or SIGTERM set, which are the ordinary end."""
-    over = asyncio.Event()
+    stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows has no such handlers; there Ctrl-C interrupts.
         with contextlib.suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, over.set)
-    return over
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
 
 
-def _tell(simulators: Sequence[Simulator], addresses: Mapping[str, str]) -> None:
+def _print_addresses(simulators: Sequence[Simulator], addresses: Mapping[str, str]) -> None:
     columns = (Column("simulator"), Column("dialect"), Column("base URL"))
     show(table(columns, ((name, PRESETS[name].dialect, url) for name, url in addresses.items())), stderr=True)
-    say(f"\nTo ask them through bardo, save this as bardo.toml and run: {KEY_VARIABLE}=any bardo serve")
-    say("Ctrl-C ends the simulators.\n")
+    print_stderr(f"\nTo ask them through bardo, save this as bardo.toml and run: {KEY_VARIABLE}=any bardo serve")
+    print_stderr("Ctrl-C ends the simulators.\n")
     entries = [entry_for(simulator, addresses[simulator.provider.name]) for simulator in simulators]
     show_text(configuration(entries))
 
@@ -209,7 +209,7 @@ def _list(names: Sequence[str], *, as_json: bool) -> None:
     show(table(columns, rows))
 
 
-def _no_port(first: int, problem: OSError) -> ConfigError:
+def _port_problem(first: int, problem: OSError) -> ConfigError:
     if problem.errno == errno.EADDRINUSE:
         return ConfigError(
             f"a port from {first} on is already in use", hint="give another --port, or none for free ones"

@@ -32,13 +32,13 @@ class _Output(io.TextIOWrapper):
         try:
             return super().write(text)
         except OSError as problem:
-            raise _meaning(problem) from problem
+            raise _reason_text(problem) from problem
 
     def flush(self) -> None:
         try:
             super().flush()
         except OSError as problem:
-            raise _meaning(problem) from problem
+            raise _reason_text(problem) from problem
 
 
 class _Messages(io.TextIOWrapper):
@@ -106,7 +106,7 @@ def _stream(kind: type[io.TextIOWrapper], old: TextIO | None, number: int) -> io
     return kind(raw, encoding=encoding, errors="replace", line_buffering=lines)
 
 
-def _meaning(problem: OSError) -> Exception:
+def _reason_text(problem: OSError) -> Exception:
     _discard_stdout()
     if isinstance(problem, BrokenPipeError):
         return StdoutClosed()

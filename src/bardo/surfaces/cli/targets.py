@@ -15,7 +15,7 @@ async def target_named(model: str, provider: str, directory: ProviderDirectory, 
     their lists. Raises UnknownModel or InvalidRequest.
     """
     if provider:
-        return target_at(_with_address(provider, directory), model)
+        return target_at(_row_with_address(provider, directory), model)
     try:
         return (await directory.targets(model) if discovers else resolve(model, directory.providers))[0]
     except UnknownModel as problem:
@@ -26,7 +26,7 @@ async def target_named(model: str, provider: str, directory: ProviderDirectory, 
         return found
 
 
-def _with_address(name: str, directory: ProviderDirectory) -> Provider:
+def _row_with_address(name: str, directory: ProviderDirectory) -> Provider:
     found = provider_named(name, directory.providers, param="--provider")
     if not found.base_url:
         hint = "its address differs from user to user: configure it in bardo.toml"

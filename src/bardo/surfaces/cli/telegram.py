@@ -9,7 +9,7 @@ import typer
 
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config
-from bardo.surfaces.render.console import say
+from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError
 
 
@@ -37,4 +37,4 @@ def telegram(config: Config = None) -> None:
 async def _serve(settings: Settings, stop: asyncio.Event) -> None:
     from bardo.surfaces.chat.telegram_bot import serve_telegram
 
-    await serve_telegram(settings, stop, announce=lambda name: say(f"bardo: {name} listens; Ctrl-C stops it"))
+    await serve_telegram(settings, stop, announce=lambda name: print_stderr(f"bardo: {name} listens; Ctrl-C stops it"))

@@ -66,7 +66,7 @@ def top(
 
 
 def _load_log(view: TopView, settings: Settings) -> float | None:
-    """Take the last calls of this machine's log, and return what was spent today; None without a log."""
+    """Seed the view from this machine's log, and return what was spent today; None without a log."""
     today = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
     try:
         with LogReader(log_path(settings)) as reader:
@@ -109,19 +109,19 @@ class _Top:
             await transport.close()
 
     async def _listen(self, feed: GatewayFeed) -> None:
-        async for told in feed.told():
+        async for item in feed.items():
             if self._view.paused:
-                self._waiting.append(told)
+                self._waiting.append(item)
             else:
-                self._take(told)
+                self._take_item(item)
 
-    def _take(self, told: FeedItem) -> None:
-        if isinstance(told, PublishedEvent):
-            self._view.calls.take(told)
-        elif told == "missed":
+    def _take_item(self, item: FeedItem) -> None:
+        if isinstance(item, PublishedEvent):
+            self._view.calls.take(item)
+        elif item == "missed":
             self._view.calls.miss()
         else:
-            self._view.connection = told
+            self._view.connection = item
 
     async def _ask_again(self, feed: GatewayFeed) -> None:
         """Ask for health and usage from time to time; the connection of the events says where the gateway is gone."""
@@ -146,7 +146,7 @@ class _Top:
         live = Live(
             console=full_screen_console(), screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
         )
-        with _resizes(self._due.set), pressed_keys(self._press), live:
+        with _watch_size(self._due.set), pressed_keys(self._press), live:
             while not self._ended:
                 self._draw(live)
                 self._due.clear()
@@ -169,7 +169,7 @@ class _Top:
     def _press(self, key: str) -> None:
         self._due.set()
         if self._view.typing:
-            self._type(key)
+            self._edit_filter(key)
             return
         match key:
             case "q":
@@ -188,8 +188,8 @@ class _Top:
             case _:
                 return
 
-    def _type(self, key: str) -> None:
-        """Take a key while the filter is written."""
+    def _edit_filter(self, key: str) -> None:
+        """Handle a key while the filter is being edited."""
         view = self._view
         if key in ("enter", "escape"):
             view.typing = False
@@ -203,11 +203,11 @@ class _Top:
         """Stop to show what happens, or show what happened meanwhile."""
         self._view.paused = not self._view.paused
         while self._waiting and not self._view.paused:
-            self._take(self._waiting.popleft())
+            self._take_item(self._waiting.popleft())
 
 
 @contextmanager
-def _resizes(changed: object) -> Iterator[None]:
+def _watch_size(changed: object) -> Iterator[None]:
     """Call `changed` when the terminal gets another size, until the block ends."""
     number = getattr(signal, "SIGWINCH", None)
     if number is None or not callable(changed):

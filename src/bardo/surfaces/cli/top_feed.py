@@ -13,7 +13,7 @@ from bardo.edge.http import Call, Deadlines, HttpTransport
 from bardo.edge.http_calls import Reply
 from bardo.streams.frames import OversizedFrame
 from bardo.streams.sse import SseDecoder
-from bardo.surfaces.cli.running_gateway import gateway_key, not_running, refused
+from bardo.surfaces.cli.running_gateway import gateway_error, gateway_key, not_running
 from bardo.values.errors import BardoError, MalformedReply, Unreachable
 from bardo.values.inference_events import PublishedEvent
 
@@ -63,14 +63,14 @@ class GatewayFeed:
         found = await self._json(_USAGE, missing_ok=True)
         return found if isinstance(found, dict) else None
 
-    async def told(self) -> AsyncIterator[FeedItem]:
+    async def items(self) -> AsyncIterator[FeedItem]:
         """Yield what the gateway tells, for ever: a connection that breaks is made again, from where it stopped."""
         tries = 0
         while True:
             try:
-                async for told in self._listen():
+                async for item in self._listen():
                     tries = 0
-                    yield told
+                    yield item
                 why = "the gateway ended the connection"
             except BardoError as problem:
                 why = problem.message
@@ -104,7 +104,7 @@ class GatewayFeed:
         try:
             return None if reply.status != 200 else msgspec.json.decode(body)
         except msgspec.DecodeError as problem:
-            raise refused(self._address, reply.status, _OPTION) from problem
+            raise gateway_error(self._address, reply.status, _OPTION) from problem
 
     async def _get(
         self,
@@ -125,7 +125,7 @@ class GatewayFeed:
         if reply.status == 200 or (missing_ok and reply.status == 404):
             return reply
         await reply.close()
-        raise refused(self._address, reply.status, _OPTION)
+        raise gateway_error(self._address, reply.status, _OPTION)
 
 
 def _id_of(raw: bytes) -> str:

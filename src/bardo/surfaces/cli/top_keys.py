@@ -46,7 +46,7 @@ def _letter_length(first: int) -> int:
 
 @contextmanager
 def pressed_keys(take: Callable[[str], None]) -> Iterator[None]:
-    """Give each key that is pressed to `take`, in the running event loop; the terminal is as it was when the block ends.
+    """Pass each key press to `take`, in the running event loop; the terminal's mode is restored when the block ends.
 
     Without a terminal on stdin that can be read so, no keys are read.
     """

@@ -129,7 +129,7 @@ def is_preflight(scope: Scope, origin: str) -> bool:
 
 
 async def answer_preflight(scope: Scope, send: Send) -> None:
-    """Tell a browser that a page may send what it asked for. `send` adds the origin."""
+    """Answer a CORS preflight: the page may send what it asked for. `send` adds the origin."""
     fields = headers_of(scope)
     wanted = fields.get(b"access-control-request-headers", b"").decode("latin-1")
     headers = [

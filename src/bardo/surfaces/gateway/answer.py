@@ -40,7 +40,7 @@ class Answer:
         self.own_headers: Callable[[], list[tuple[str, str]]] | None = None
         """What every answer to this client says besides: what is left of the limits of its key."""
 
-    def time_silence(self, clock: Callable[[], float]) -> None:
+    def track_silence(self, clock: Callable[[], float]) -> None:
         """Keep from now on since when nothing was sent."""
         self._clock = clock
         self.silent_since = clock()
@@ -62,15 +62,15 @@ class Answer:
     async def whole(self, status: int, body: bytes, headers: Any) -> None:
         """Send a whole answer."""
         self.started = self.ended = True
-        await send_whole(self._send, status, body, self._with_own(headers), content_type=JSON)
+        await send_whole(self._send, status, body, self._with_saved_headers(headers), content_type=JSON)
 
     async def start(self, headers: Any, content_type: str) -> None:
         """Begin a streamed answer, unless a sign of life has begun it: its headers are gone then."""
         if not self.started:
             self.started = True
-            await start_stream(self._send, self._with_own(headers), content_type=content_type)
+            await start_stream(self._send, self._with_saved_headers(headers), content_type=content_type)
 
-    def _with_own(self, headers: Any) -> Any:
+    def _with_saved_headers(self, headers: Any) -> Any:
         return headers if self.own_headers is None else [*headers, *self.own_headers()]
 
     async def piece(self, piece: bytes) -> None:
@@ -80,7 +80,7 @@ class Answer:
         if self._clock is not None:
             self.silent_since = self._clock()
 
-    async def say_alive(self, encoder: ReplyEncoder) -> None:
+    async def send_keep_alive(self, encoder: ReplyEncoder) -> None:
         """Send what readers skip."""
         if self.ended:
             return
@@ -114,31 +114,31 @@ class KeepAlive:
         self._saying: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Listen for silence from now on."""
+        """Start watching for silence."""
         if self._seconds and self._encoder.keep_alive:
-            self._answer.time_silence(self._loop.time)
-            self._alarm = self._loop.call_later(self._seconds, self._look)
+            self._answer.track_silence(self._loop.time)
+            self._alarm = self._loop.call_later(self._seconds, self._check_silence)
 
     def end(self) -> None:
-        """Say no more."""
+        """Stop watching for silence."""
         if self._alarm is not None:
             self._alarm.cancel()
         if self._saying is not None:
             self._saying.cancel()
 
-    def _look(self) -> None:
+    def _check_silence(self) -> None:
         """One timer that looks now and then is cheaper than one for each piece."""
         since = self._answer.silent_since
         now = self._loop.time()
         # A client that does not take what it was sent needs no more of it.
         due = now + self._seconds if since is None else since + self._seconds
         if due <= now:
-            self._saying = self._loop.create_task(self._answer.say_alive(self._encoder))
+            self._saying = self._loop.create_task(self._answer.send_keep_alive(self._encoder))
             due = now + self._seconds
-        self._alarm = self._loop.call_at(due, self._look)
+        self._alarm = self._loop.call_at(due, self._check_silence)
 
 
-async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+async def run_until_disconnect(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
     """Run `work` in this task, and cancel it when the client leaves. Raises ClientDisconnected then, or what `work` raises."""
     task = asyncio.current_task()
     assert task is not None
@@ -159,7 +159,7 @@ async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _absorb_cancellation(task: asyncio.Task[Any]) -> None:
-    """Take in a cancellation that came as the work ended: other servers report the end of a reply as the client's leave."""
+    """Clear a cancellation that came as the work ended: other servers report the end of a reply as a disconnect."""
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
     task.uncancel()
@@ -172,13 +172,13 @@ class _Watcher:
         self.gone = False
         self._cycle = cycle
         self._task = task
-        cycle.watch(self._leave)
+        cycle.watch(self._cancel_task)
 
     def end(self) -> None:
         """Watch no longer."""
         self._cycle.watch(None)
 
-    def _leave(self) -> None:
+    def _cancel_task(self) -> None:
         self.gone = True
         self._task.cancel(CLIENT_GONE)
 

@@ -70,7 +70,8 @@ from bardo.surfaces.gateway.operations import (
 from bardo.surfaces.gateway.panel import PanelLoader, show_panel, show_panel_problem
 from bardo.surfaces.gateway.reply_cache import purge_cache, show_cache
 from bardo.surfaces.gateway.responses import respond
-from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client, is_panel
+from bardo.surfaces.gateway.route_tables import Endpoint, Route
+from bardo.surfaces.gateway.routes import dialect_of_path, find_route, for_client, is_panel
 from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
 from bardo.surfaces.gateway.tenants import key_of
 from bardo.values.errors import BardoError, Forbidden

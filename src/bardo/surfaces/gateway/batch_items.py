@@ -41,7 +41,7 @@ def read_item(body: bytes, batch: BatchRecord) -> ItemRequest:
         return _completion(body, scope)
     spoken = dialect(_DIALECTS[batch.endpoint])
     return GenerateItem(
-        request=_once(spoken.decode_request(body, Arrival()), scope),
+        request=_whole_only(spoken.decode_request(body, Arrival()), scope),
         encode=spoken.encode_response,
     )
 
@@ -59,13 +59,13 @@ def _completion(body: bytes, scope: Scope) -> GenerateItem:
     if len(asked.requests) > 1:
         hint = "write an item for each prompt"
         raise Unsupported("an item of a batch has one prompt", hint=hint, param="prompt")
-    request = _once(asked.requests[0], scope)
+    request = _whole_only(asked.requests[0], scope)
     only = msgspec.structs.replace(asked, requests=(request,))
     encode: Callable[[Response, Request], bytes] = lambda response, _: encode_completion([response], only)  # noqa: E731
     return GenerateItem(request=request, encode=encode)
 
 
-def _once(request: Request, scope: Scope) -> Request:
+def _whole_only(request: Request, scope: Scope) -> Request:
     if request.stream:
         raise Unsupported("a batch streams no replies", hint="leave out stream", param="stream")
     return with_headers(with_header_options(request, scope), scope)

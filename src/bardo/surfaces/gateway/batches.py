@@ -21,7 +21,7 @@ from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.files import batches_of, limit_of
 from bardo.surfaces.gateway.http import Receive, Scope, header, query_of
 from bardo.surfaces.gateway.responses import new_id
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import BardoError, InvalidRequest, NotStored, Overloaded
 
@@ -49,7 +49,7 @@ async def create_batch(context: GatewayContext, route: Route, scope: Scope, rece
     first = await asyncio.to_thread(opened.files.piece, file.id, 0)
     await _check_first(service, opened, batch, _first_body(first or b"", asked.endpoint))
     await _add(service, opened, batch, [])
-    await answer.json(openai_batch(facts_of(batch)))
+    await answer.json(openai_batch(batch_fields(batch)))
 
 
 async def create_message_batch(
@@ -66,7 +66,7 @@ async def create_message_batch(
         for place, line in enumerate(lines)
     ]
     await _add(service, opened, batch, items)
-    await answer.json(anthropic_batch(facts_of(batch), _results_url(scope, batch)))
+    await answer.json(anthropic_batch(batch_fields(batch), _results_url(scope, batch)))
 
 
 def _new_batch(context: GatewayContext, scope: Scope, prefix: str, endpoint: str) -> BatchRecord:
@@ -118,7 +118,7 @@ async def _add(service: BatchService, opened: OpenBatches, batch: BatchRecord, i
 async def show_batch(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with how far a batch is. Raises NotStored."""
     _, batch = await _batch_of(context, route, scope)
-    await answer.json(openai_batch(facts_of(batch)))
+    await answer.json(openai_batch(batch_fields(batch)))
 
 
 async def show_message_batch(
@@ -126,7 +126,7 @@ async def show_message_batch(
 ) -> None:
     """Answer with how far a batch is. Raises NotStored."""
     _, batch = await _batch_of(context, route, scope)
-    await answer.json(anthropic_batch(facts_of(batch), _results_url(scope, batch)))
+    await answer.json(anthropic_batch(batch_fields(batch), _results_url(scope, batch)))
 
 
 async def list_batches(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -134,9 +134,9 @@ async def list_batches(context: GatewayContext, route: Route, scope: Scope, rece
     _, opened = await batches_of(context)
     asked, tenant = query_of(scope), caller_of(scope).tenant
     limit = limit_of(asked, usual=_USUAL, most=_MOST_OPENAI)
-    after = await _named(opened, asked.get("after", ""), tenant, _OPENAI)
+    after = await _find_batch(opened, asked.get("after", ""), tenant, _OPENAI)
     found = await asyncio.to_thread(lambda: opened.store.listed(tenant, _OPENAI, limit=limit, after=after))
-    objects = [openai_batch(facts_of(one)) for one in found[:limit]]
+    objects = [openai_batch(batch_fields(one)) for one in found[:limit]]
     await answer.json(list_object(objects, more=len(found) > limit))
 
 
@@ -149,14 +149,14 @@ async def list_message_batches(
     limit = limit_of(asked, usual=_USUAL, most=_MOST_ANTHROPIC)
     if asked.get("after_id") and asked.get("before_id"):
         raise InvalidRequest("give after_id or before_id, not both", param="before_id")
-    after = await _named(opened, asked.get("after_id", ""), tenant, _ANTHROPIC)
-    before = await _named(opened, asked.get("before_id", ""), tenant, _ANTHROPIC)
+    after = await _find_batch(opened, asked.get("after_id", ""), tenant, _ANTHROPIC)
+    before = await _find_batch(opened, asked.get("before_id", ""), tenant, _ANTHROPIC)
     listed = await asyncio.to_thread(
         lambda: opened.store.listed(tenant, _ANTHROPIC, limit=limit, after=after, before=before)
     )
     found = listed[:limit]
     found = found[::-1] if before is not None else found
-    objects = [anthropic_batch(facts_of(one), _results_url(scope, one)) for one in found]
+    objects = [anthropic_batch(batch_fields(one), _results_url(scope, one)) for one in found]
     ends = {"first_id": found[0].id, "last_id": found[-1].id} if found else {"first_id": None, "last_id": None}
     await answer.json({"data": objects, "has_more": len(listed) > limit, **ends})
 
@@ -164,7 +164,7 @@ async def list_message_batches(
 async def cancel_batch(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """End a batch early. Raises NotStored, and InvalidRequest where it has ended."""
     batch = await _cancel(context, route, scope)
-    await answer.json(openai_batch(facts_of(batch)))
+    await answer.json(openai_batch(batch_fields(batch)))
 
 
 async def cancel_message_batch(
@@ -172,7 +172,7 @@ async def cancel_message_batch(
 ) -> None:
     """End a batch early. Raises NotStored, and InvalidRequest where it has ended."""
     batch = await _cancel(context, route, scope)
-    await answer.json(anthropic_batch(facts_of(batch), _results_url(scope, batch)))
+    await answer.json(anthropic_batch(batch_fields(batch), _results_url(scope, batch)))
 
 
 async def _cancel(context: GatewayContext, route: Route, scope: Scope) -> BatchRecord:
@@ -229,21 +229,21 @@ async def _batch_of(context: GatewayContext, route: Route, scope: Scope) -> tupl
     _, opened = await batches_of(context)
     batch = await asyncio.to_thread(opened.store.find, caller_of(scope).tenant, route.name, route.dialect)
     if batch is None:
-        raise _missing(route.name)
+        raise _no_such_batch(route.name)
     return opened, batch
 
 
-async def _named(opened: OpenBatches, name: str, tenant: str, dialect: str) -> BatchRecord | None:
+async def _find_batch(opened: OpenBatches, name: str, tenant: str, dialect: str) -> BatchRecord | None:
     """Return the batch that a page begins at; None where none is named. Raises NotStored."""
     if not name:
         return None
     batch = await asyncio.to_thread(opened.store.find, tenant, name, dialect)
     if batch is None:
-        raise _missing(name)
+        raise _no_such_batch(name)
     return batch
 
 
-def facts_of(batch: BatchRecord) -> BatchFacts:
+def batch_fields(batch: BatchRecord) -> BatchFacts:
     """Return what objects tell of a batch."""
     same = {name: getattr(batch, name) for name in BatchFacts.__struct_fields__ if name != "bardo"}
     known = batch.cost_known and batch.over
@@ -264,5 +264,5 @@ def _results_url(scope: Scope, batch: BatchRecord) -> str:
     return f"{scheme}://{host}/v1/messages/batches/{batch.id}/results"
 
 
-def _missing(name: str) -> NotStored:
+def _no_such_batch(name: str) -> NotStored:
     return NotStored(f"No batch found with id '{name[:100]}'.", hint="it was deleted, has expired, or is another key's")

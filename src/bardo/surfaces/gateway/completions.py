@@ -14,12 +14,12 @@ from bardo.dialects.openai_chat.completions import (
 )
 from bardo.edge.live_reply import LiveReply
 from bardo.engine.receipt import headers_of_calls
-from bardo.surfaces.gateway.answer import Answer, until_gone
+from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import stream_replies
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import with_header_options, with_headers
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.request import Request
 
@@ -35,7 +35,7 @@ async def complete(context: GatewayContext, route: Route, scope: Scope, receive:
         work = stream_replies(context, replies, caller, answer, may_forward=False)
     else:
         work = _whole(context, asked, caller, answer)
-    await until_gone(receive, work)
+    await run_until_disconnect(receive, work)
 
 
 async def _whole(context: GatewayContext, asked: CompletionRequest, caller: Caller, answer: Answer) -> None:

@@ -92,7 +92,7 @@ class ConfiguredGateway:
         _announce(self.assembly)
 
     def take_over(self) -> None:
-        """Take the place of the gateway before: from now on it leaves open what this one shares with it."""
+        """Replace the previous gateway: from now on, that one leaves shared resources open when it stops."""
         before, self._before = self._before, None
         assert before is not None
         self.assembly.lasting.commit()

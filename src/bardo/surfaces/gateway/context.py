@@ -15,7 +15,7 @@ from bardo.edge.runner import Runner
 from bardo.surfaces.gateway.access import require_json
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.http import Receive, Scope, read_body
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.values.errors import InternalError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.responses import missing_conversation, new_id
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.stored_responses import page_of, store_of
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import NotStored, TooLarge
@@ -31,14 +31,14 @@ async def create_conversation(
     )
     if not await store.put_conversation(caller_of(scope).tenant, made):
         raise _too_large()
-    await answer.json(_shown(made))
+    await answer.json(_encode_conversation(made))
 
 
 async def show_conversation(
     context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
 ) -> None:
     """Answer with a conversation, without its items. Raises NotStored."""
-    await answer.json(_shown(await _found(context, route, scope)))
+    await answer.json(_encode_conversation(await _load_conversation(context, route, scope)))
 
 
 async def update_conversation(
@@ -51,7 +51,7 @@ async def update_conversation(
     )
     if changed is None:
         raise missing_conversation(route.name)
-    await answer.json(_shown(changed))
+    await answer.json(_encode_conversation(changed))
 
 
 async def delete_conversation(
@@ -65,13 +65,13 @@ async def delete_conversation(
 
 async def list_items(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with a page of a conversation's items. Raises NotStored or InvalidRequest."""
-    await answer.json(page_of((await _found(context, route, scope)).items, scope))
+    await answer.json(page_of((await _load_conversation(context, route, scope)).items, scope))
 
 
 async def add_items(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Add items to a conversation, and answer with them. Raises NotStored, InvalidRequest or TooLarge."""
     added = _new_items(decode_object(await context.body(scope, receive)), needed=True)
-    await _found(context, route, scope)
+    await _load_conversation(context, route, scope)
     if not await store_of(context).append(caller_of(scope).tenant, route.name, added):
         raise _too_large()
     ends = {"first_id": added[0]["id"], "last_id": added[-1]["id"]} if added else {"first_id": None, "last_id": None}
@@ -80,12 +80,12 @@ async def add_items(context: GatewayContext, route: Route, scope: Scope, receive
 
 async def show_item(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with an item of a conversation. Raises NotStored."""
-    await answer.json(_item(await _found(context, route, scope), route.item))
+    await answer.json(_item(await _load_conversation(context, route, scope), route.item))
 
 
 async def delete_item(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Forget an item of a conversation, and answer with the conversation. Raises NotStored."""
-    _item(await _found(context, route, scope), route.item)
+    _item(await _load_conversation(context, route, scope), route.item)
 
     def change(one: StoredConversation) -> StoredConversation:
         return msgspec.structs.replace(one, items=[item for item in one.items if item.get("id") != route.item])
@@ -93,10 +93,10 @@ async def delete_item(context: GatewayContext, route: Route, scope: Scope, recei
     changed = await store_of(context).change_conversation(caller_of(scope).tenant, route.name, change)
     if changed is None:
         raise missing_conversation(route.name)
-    await answer.json(_shown(changed))
+    await answer.json(_encode_conversation(changed))
 
 
-async def _found(context: GatewayContext, route: Route, scope: Scope) -> StoredConversation:
+async def _load_conversation(context: GatewayContext, route: Route, scope: Scope) -> StoredConversation:
     found = await store_of(context).conversation(caller_of(scope).tenant, route.name)
     if found is None:
         raise missing_conversation(route.name)
@@ -120,7 +120,7 @@ def _metadata(fields: dict[str, Any]) -> dict[str, Any]:
     return (optional(fields, "metadata", dict) or {}) if fields else {}
 
 
-def _shown(conversation: StoredConversation) -> Item:
+def _encode_conversation(conversation: StoredConversation) -> Item:
     return {
         "id": conversation.id,
         "object": "conversation",

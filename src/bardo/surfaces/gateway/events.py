@@ -7,10 +7,10 @@ import asyncio
 import msgspec
 
 from bardo.edge.event_feed import EventFilter, FeedEvent, event_name
-from bardo.surfaces.gateway.answer import Answer, until_gone
+from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope, header, query_of
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import InvalidRequest, Overloaded
 
@@ -64,7 +64,7 @@ async def send_events(context: GatewayContext, route: Route, scope: Scope, recei
             await events.aclose()
         await answer.end(b"")
 
-    await until_gone(receive, work())
+    await run_until_disconnect(receive, work())
 
 
 def _written(found: FeedEvent) -> bytes:

@@ -15,7 +15,7 @@ from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, query_of
 from bardo.surfaces.gateway.multipart import FileBegin, FilePiece, FormField, FormReader, boundary_of
 from bardo.surfaces.gateway.responses import new_id
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import InvalidRequest, NotStored, TooLarge, UnknownRoute, Unsupported
 
@@ -34,7 +34,7 @@ async def batches_of(context: GatewayContext) -> tuple[BatchService, OpenBatches
 
 
 async def upload_file(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
-    """Take a file. Raises InvalidRequest, Unsupported for another purpose than batches, and TooLarge."""
+    """Store an uploaded file. Raises InvalidRequest, Unsupported for a purpose other than batches, and TooLarge."""
     service, opened = await batches_of(context)
     reader = FormReader(boundary_of(header(scope, b"content-type")))
     upload = _Upload(service, opened, caller_of(scope).tenant, context.runner.clock())
@@ -107,7 +107,7 @@ class _Upload:
         await asyncio.to_thread(self._files.begin, self._file)
 
     async def add(self, data: bytes) -> None:
-        """Take a piece of the file. Raises TooLarge."""
+        """Store a piece of the file. Raises TooLarge."""
         self._held += data
         self._size += len(data)
         if self._size > self._settings.max_file_bytes:
@@ -177,7 +177,7 @@ async def list_files(context: GatewayContext, route: Route, scope: Scope, receiv
     if asked.get("after"):
         after = await asyncio.to_thread(opened.files.find, tenant, asked["after"], now)
         if after is None:
-            raise _missing(asked["after"])
+            raise _no_such_file(asked["after"])
 
     def read() -> list[FileRecord]:
         purpose = asked.get("purpose", "")
@@ -218,7 +218,7 @@ async def _file_of(context: GatewayContext, route: Route, scope: Scope) -> tuple
     now = context.runner.clock()
     file = await asyncio.to_thread(opened.files.find, caller_of(scope).tenant, route.name, now)
     if file is None:
-        raise _missing(route.name)
+        raise _no_such_file(route.name)
     return opened, file
 
 
@@ -230,5 +230,5 @@ def limit_of(asked: dict[str, str], *, usual: int, most: int) -> int:
     return int(limit)
 
 
-def _missing(name: str) -> NotStored:
+def _no_such_file(name: str) -> NotStored:
     return NotStored(f"No such File object: {name[:100]}", hint="it was deleted, has expired, or is another key's")

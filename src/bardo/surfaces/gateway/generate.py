@@ -16,12 +16,12 @@ from bardo.engine.client_model import ClientModelEncoder, ForwardedModel, named_
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.engine.receipt import early_headers, late_headers
-from bardo.surfaces.gateway.answer import Answer, KeepAlive, until_gone
+from bardo.surfaces.gateway.answer import Answer, KeepAlive, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.partials import with_partials
 from bardo.surfaces.gateway.request_options import with_header_options, with_headers, with_trace
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.errors import BardoError
 from bardo.values.events import Failed, UsageUpdate
@@ -71,7 +71,7 @@ async def answer_request(
         work = stream_replies(context, [(request, encoder)], caller, answer, may_forward=may_forward, kept=kept)
     else:
         work = _whole(context, route, request, caller, answer, kept)
-    await until_gone(receive, work)
+    await run_until_disconnect(receive, work)
 
 
 def _may_forward(route: Route, request: Request) -> bool:
@@ -195,7 +195,7 @@ async def _send_stream(
         encoder.feed(UsageUpdate(Usage(input_tokens=live.prompt_estimate)))
     try:
         async for update in live.updates():
-            written = _translated(update, encoder) if named is None else _forwarded(update, named, encoder)
+            written = _encode_update(update, encoder) if named is None else _forward_frames(update, named, encoder)
             if written:
                 await answer.piece(written)
     except Exception:  # noqa: BLE001 - a stream that has begun ends with an error event, never silently
@@ -219,11 +219,11 @@ async def _end_with_error(answer: Answer, encoder: ReplyEncoder, problem: BardoE
         await answer.end(b"".join(encoder.feed(Failed(problem))))
 
 
-def _translated(update: ReplyUpdate, encoder: ReplyEncoder) -> bytes:
+def _encode_update(update: ReplyUpdate, encoder: ReplyEncoder) -> bytes:
     return b"".join([written for event in update.events for written in encoder.feed(event)])
 
 
-def _forwarded(update: ReplyUpdate, named: ForwardedModel, encoder: ReplyEncoder) -> bytes:
+def _forward_frames(update: ReplyUpdate, named: ForwardedModel, encoder: ReplyEncoder) -> bytes:
     """Return the provider's own frames, what is written anew, and an error event where the reply broke."""
     again = update.rewritten or [event for event in update.events if type(event) is Failed]
     raw = named.in_frames(update)

@@ -11,7 +11,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import usage_reply
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import ACCOUNT, caller_of, is_signed, key_of
 from bardo.values.errors import Unauthorized, UnknownRoute
 
@@ -27,7 +27,7 @@ async def authenticate(context: GatewayContext, accounts: Accounts, route: Route
     """Find whose key a request has, and note it in `scope`. Raises Unauthorized."""
     if _is_open(route, scope) or (route.endpoint == "ready" and not is_signed(scope) and not key_of(scope)):
         return
-    account = await accounts.account_of(_sent_key(scope))
+    account = await accounts.account_of(_request_key(scope))
     if account is not None:
         scope[ACCOUNT] = account
         if account.limited:
@@ -39,7 +39,7 @@ def _is_open(route: Route, scope: Scope) -> bool:
     return route.endpoint == "health" or (route.endpoint == "root" and scope["method"] == "HEAD")
 
 
-def _sent_key(scope: Scope) -> str:
+def _request_key(scope: Scope) -> str:
     if is_signed(scope):
         # A signature proves a secret that both sides know. bardo keeps no secrets of keys, only digests.
         hint = "give AWS's library the key as a bearer token: AWS_BEARER_TOKEN_BEDROCK=bardo_…"

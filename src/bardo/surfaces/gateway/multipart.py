@@ -87,7 +87,7 @@ class FormReader:
             raise InvalidRequest("the form has no end", hint="send the closing boundary")
 
     def _content(self, size: int) -> Iterator[FormPart]:
-        """Take so many bytes of the part at hand."""
+        """Consume `size` bytes of the current part."""
         content = bytes(self._buffer[:size])
         del self._buffer[:size]
         if self._state == "file" and content:

@@ -16,7 +16,7 @@ from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import VersionReply
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.values.events import Finish
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -49,10 +49,10 @@ async def show_capabilities(
     # Older clients call it `name`.
     name = optional(fields, "model", str) or required(fields, "name" if fields.get("name") else "model", str)
     target = (await context.runner.directory.targets(name))[0]
-    await answer.json(_shown(name, target, context.runner.facts.of(target).known))
+    await answer.json(_model_description(name, target, context.runner.facts.of(target).known))
 
 
-def _shown(name: str, target: Target, known: ResolvedFacts) -> dict[str, Any]:
+def _model_description(name: str, target: Target, known: ResolvedFacts) -> dict[str, Any]:
     return {
         "modelfile": "",
         "parameters": "",

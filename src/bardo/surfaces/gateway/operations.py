@@ -11,12 +11,12 @@ from bardo.edge.model_list import find_model, listed_models
 from bardo.edge.unary_operations import UnaryAnswer, embed, embed_receipt
 from bardo.edge.unary_operations import count_tokens as count
 from bardo.engine.receipt import call_headers, cost_extension, cost_headers
-from bardo.surfaces.gateway.answer import Answer, until_gone
+from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import ReadyReply, RunningReply
 from bardo.surfaces.gateway.request_options import header_options, with_header_options, with_headers
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import Unavailable, UnknownRoute
 from bardo.values.operations import Embeddings, EmbedRequest
@@ -96,7 +96,7 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
         ]
         await answer.whole(200, form.encode_reply(counted.result), headers)
 
-    await until_gone(receive, work())
+    await run_until_disconnect(receive, work())
 
 
 async def embeddings(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -117,7 +117,7 @@ async def embeddings(context: GatewayContext, route: Route, scope: Scope, receiv
         ]
         await answer.whole(200, body, headers)
 
-    await until_gone(receive, work())
+    await run_until_disconnect(receive, work())
 
 
 def _with_extension(made: UnaryAnswer[Embeddings], request: EmbedRequest) -> Embeddings:

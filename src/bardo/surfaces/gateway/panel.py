@@ -11,7 +11,7 @@ from bardo.edge.settings import Settings
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.values.errors import BardoError, UnknownRoute
 
 PANEL = "bardo.surfaces.panel.serving"
@@ -53,7 +53,7 @@ class PanelLoader:
             self._panel.end_streams()
 
     def close(self) -> None:
-        """Let go of what the panel has opened."""
+        """Close what the panel has opened."""
         if self._panel is not None:
             self._panel.close()
 

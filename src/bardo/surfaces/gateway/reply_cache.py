@@ -11,7 +11,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import CacheReply, PurgedReply
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import InternalError, UnknownRoute
 
@@ -20,7 +20,7 @@ async def show_cache(context: GatewayContext, route: Route, scope: Scope, receiv
     """Answer how many entries and bytes are kept. Raises UnknownRoute where there is no cache in use."""
     from bardo.edge.reply_cache.cache import CountReplies
 
-    entries, size = await _performed(context, CountReplies(caller_of(scope).tenant))
+    entries, size = await _perform(context, CountReplies(caller_of(scope).tenant))
     await answer.json(CacheReply(entries=entries, bytes=size))
 
 
@@ -33,10 +33,10 @@ async def purge_cache(context: GatewayContext, route: Route, scope: Scope, recei
     refuse_unknown(asked, ("tag", "model"), "")
     tag, model = optional(asked, "tag", str), optional(asked, "model", str)
     selection = Selection(tenant=caller_of(scope).tenant, tag=tag, model=model)
-    await answer.json(PurgedReply(removed=await _performed(context, RemoveReplies(selection))))
+    await answer.json(PurgedReply(removed=await _perform(context, RemoveReplies(selection))))
 
 
-async def _performed(context: GatewayContext, effect: Effect) -> Any:
+async def _perform(context: GatewayContext, effect: Effect) -> Any:
     pipeline = context.runner.pipeline
     try:
         found = None if pipeline is None else await pipeline.effects.perform(effect)

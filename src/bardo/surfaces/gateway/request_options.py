@@ -72,7 +72,7 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
         raise InvalidRequest(
             f"X-Bardo-Reasoning is {reasoning!r}", hint="use include, omit or tags", param="X-Bardo-Reasoning"
         )
-    asked = [includable(name, "X-Bardo-Include") for name in _listed(include)]
+    asked = [includable(name, "X-Bardo-Include") for name in _split_list(include)]
     return msgspec.structs.replace(
         options,
         include=tuple(dict.fromkeys((*options.include, *asked))),
@@ -80,7 +80,7 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
         omit_unasked=options.omit_unasked and not reasoning,
         reasoning_tags=options.reasoning_tags or reasoning == "tags",
         chose_display=options.chose_display or bool(reasoning),
-        allow_loss=(*options.allow_loss, *_listed(allowed)),
+        allow_loss=(*options.allow_loss, *_split_list(allowed)),
     )
 
 
@@ -121,7 +121,7 @@ def _with_bounds(options: BardoOptions, scope: Scope) -> BardoOptions:
     )
 
 
-def _listed(value: str) -> list[str]:
+def _split_list(value: str) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
 
 

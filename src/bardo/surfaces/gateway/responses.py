@@ -32,7 +32,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request
 from bardo.surfaces.gateway.http import Receive, Scope
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import NotStored, TooLarge, Unavailable, Unsupported
 from bardo.values.request import KeptAs, Request
@@ -49,7 +49,7 @@ async def respond(context: GatewayContext, route: Route, scope: Scope, receive: 
     request = dialect(route.dialect).decode_request(body, route.arrival)
     kept = None
     if context.responses is not None:
-        kept = await _kept(context, context.responses, request, route, caller_of(scope).tenant)
+        kept = await _plan_storage(context, context.responses, request, route, caller_of(scope).tenant)
         request = request if kept is None else kept.request
     await answer_request(context, route, request, scope, receive, answer, kept=kept)
 
@@ -93,53 +93,59 @@ class ResponseStorage:
         return not self._as.store or await self._store.put(self._tenant, stored)
 
 
-async def _kept(
+async def _plan_storage(
     context: GatewayContext, store: ResponseStore, request: Request, route: Route, tenant: str
 ) -> ResponseStorage | None:
     """Return how a request is answered and its reply kept; None where it goes on as it came. Raises BardoError."""
-    wish = read_wish(request)
-    if wish.elsewhere:
-        _refuse_elsewhere(wish)
+    storage = read_wish(request)
+    if storage.elsewhere:
+        _refuse_provider_state(storage)
         return None
-    before = await _before(store, wish, tenant)
+    before = await _previous_items(store, storage, tenant)
     if before is None:
         return None
     history, earlier = before
     own = input_of(request)
     found = await store.items(tenant, references(own))
     own = with_references(own, found)
-    if not (wish.keep or wish.conversation or history or found):
+    if not (storage.keep or storage.conversation or history or found):
         return None
-    kept_as = KeptAs(id=new_id("resp"), store=wish.keep, previous=wish.previous, conversation=wish.conversation)
-    answered = _with_items(context, request, route, [*history, *own]) if history or found else _stateless(request)
+    kept_as = KeptAs(
+        id=new_id("resp"), store=storage.keep, previous=storage.previous, conversation=storage.conversation
+    )
+    answered = (
+        _with_items(context, request, route, [*history, *own]) if history or found else _without_storage_fields(request)
+    )
     return ResponseStorage(store, tenant, msgspec.structs.replace(answered, kept_as=kept_as), own, earlier)
 
 
-def _refuse_elsewhere(wish: StorageOptions) -> None:
+def _refuse_provider_state(storage: StorageOptions) -> None:
     """Raise Unsupported where a request needs state of its provider, and goes on from what only bardo keeps."""
-    name = wish.previous or wish.conversation
+    name = storage.previous or storage.conversation
     if name and is_made(name):
         message = (
             f"{name} is kept by bardo, and a call in the background or with a prompt template is its provider's alone"
         )
-        param = "previous_response_id" if wish.previous else "conversation"
+        param = "previous_response_id" if storage.previous else "conversation"
         raise Unsupported(message, hint="leave out background and prompt", param=param)
 
 
-async def _before(store: ResponseStore, wish: StorageOptions, tenant: str) -> tuple[list[Item], tuple[str, ...]] | None:
+async def _previous_items(
+    store: ResponseStore, storage: StorageOptions, tenant: str
+) -> tuple[list[Item], tuple[str, ...]] | None:
     """Return the items that a request goes on from, and the ids of their responses; None where these are not kept here.
 
     Raises UnknownPreviousResponse or NotStored for what was kept here once.
     """
-    if wish.previous:
-        return await _chain(store, wish.previous, tenant)
-    if not wish.conversation:
+    if storage.previous:
+        return await _chain(store, storage.previous, tenant)
+    if not storage.conversation:
         return [], ()
-    conversation = await store.conversation(tenant, wish.conversation)
+    conversation = await store.conversation(tenant, storage.conversation)
     if conversation is not None:
         return conversation.items, ()
-    if is_made(wish.conversation):
-        raise missing_conversation(wish.conversation)
+    if is_made(storage.conversation):
+        raise missing_conversation(storage.conversation)
     return None
 
 
@@ -159,7 +165,7 @@ async def _chain(store: ResponseStore, name: str, tenant: str) -> tuple[list[Ite
 
 def _with_items(context: GatewayContext, request: Request, route: Route, items: list[Item]) -> Request:
     """Return a request that holds all items itself. Raises TooLarge."""
-    body = whole_body(_stateless(request).body or {}, items)
+    body = whole_body(_without_storage_fields(request).body or {}, items)
     if len(body) > context.max_body:
         raise TooLarge(
             f"the conversation that was kept and the request are over {context.max_body} bytes together",
@@ -168,7 +174,7 @@ def _with_items(context: GatewayContext, request: Request, route: Route, items: 
     return dialect(route.dialect).decode_request(body, route.arrival)
 
 
-def _stateless(request: Request) -> Request:
+def _without_storage_fields(request: Request) -> Request:
     """Return a request that says nothing of `store`: the gateway keeps the reply, and its provider need not."""
     fields = {name: value for name, value in (request.body or {}).items() if name != "store"}
     extra = {name: value for name, value in request.extra.items() if name != "store"}

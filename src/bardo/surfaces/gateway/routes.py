@@ -2,193 +2,41 @@
 
 from __future__ import annotations
 
-import re
-from typing import Literal
 from urllib.parse import parse_qs
 
 import msgspec
 
 from bardo.dialects import DEFAULT_DIALECT
-from bardo.surfaces.gateway.batch_routes import BatchEndpoint, batch_methods
+from bardo.surfaces.gateway.batch_routes import batch_methods
 from bardo.surfaces.gateway.http import Scope, header
+from bardo.surfaces.gateway.route_tables import (
+    BEDROCK_OPERATIONS,
+    BEDROCK_PREFIX,
+    CLIENT_HEADERS,
+    DIALECT_PATHS,
+    EPISODE_METHODS,
+    EPISODE_PATH,
+    FIXED_ROUTES,
+    GEMINI_PREFIXES,
+    GEMINI_VERBS,
+    INTERACTION_PREFIXES,
+    MODEL_ROUTES,
+    STORED_METHODS,
+    STORED_PATH,
+    VERSIONLESS_ROUTES,
+    VERTEX_PATH,
+    VERTEX_PUBLISHER,
+    Route,
+)
 from bardo.values.errors import MethodNotAllowed, UnknownRoute
 from bardo.values.wire import Arrival
 
-Endpoint = Literal[
-    "generate",
-    "generate_or_load",
-    "respond",
-    "show_response",
-    "delete_response",
-    "list_input",
-    "create_conversation",
-    "show_conversation",
-    "update_conversation",
-    "delete_conversation",
-    "list_items",
-    "add_items",
-    "show_item",
-    "delete_item",
-    "complete",
-    "embed",
-    "count_tokens",
-    "models",
-    "model",
-    "show_capabilities",
-    "loaded_models",
-    "version",
-    "root",
-    "feedback",
-    "usage",
-    "show_cache",
-    "purge_cache",
-    "search_memory",
-    "show_episode",
-    "forget_episode",
-    "provider_health",
-    "metrics",
-    "events",
-    "health",
-    "ready",
-    "panel",
-    "openapi",
-]
-
-
-class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """One endpoint of one dialect. `by_client`: the headers of a request may tell another dialect, by `_CLIENT_HEADERS`.
-
-    `name` is the id of the response or the conversation that a path holds, `item` that of an item in it.
-    """
-
-    endpoint: Endpoint | BatchEndpoint
-    dialect: str = DEFAULT_DIALECT
-    by_client: bool = False
-    method: str = "POST"
-    arrival: Arrival = Arrival()
-    name: str = ""
-    item: str = ""
-
-
-FIXED_ROUTES: dict[str, Route] = {
-    "/v1/chat/completions": Route(endpoint="generate", dialect="openai_chat"),
-    "/v1/responses": Route(endpoint="respond", dialect="openai_responses"),
-    "/v1/messages": Route(endpoint="generate", dialect="anthropic_messages"),
-    "/v1/messages/count_tokens": Route(
-        endpoint="count_tokens", dialect="anthropic_messages", arrival=Arrival(stream=False, counting=True)
-    ),
-    "/v1/responses/input_tokens": Route(
-        endpoint="count_tokens", dialect="openai_responses", arrival=Arrival(stream=False, counting=True)
-    ),
-    "/v1/conversations": Route(endpoint="create_conversation", dialect="openai_responses"),
-    "/v1/completions": Route(endpoint="complete"),
-    "/v1/embeddings": Route(endpoint="embed"),
-    "/v1/interactions": Route(endpoint="generate", dialect="gemini_interactions"),
-    "/v1/models": Route(endpoint="models", method="GET", by_client=True),
-    "/v1beta/models": Route(endpoint="models", dialect="gemini", method="GET"),
-    "/v1alpha/models": Route(endpoint="models", dialect="gemini", method="GET"),
-    "/v1beta/interactions": Route(endpoint="generate", dialect="gemini_interactions"),
-    "/v1alpha/interactions": Route(endpoint="generate", dialect="gemini_interactions"),
-    "/v2/chat": Route(endpoint="generate", dialect="cohere"),
-    "/api/chat": Route(endpoint="generate_or_load", dialect="ollama", arrival=Arrival(framing="ndjson")),
-    "/api/generate": Route(endpoint="generate_or_load", dialect="ollama_generate", arrival=Arrival(framing="ndjson")),
-    "/api/tags": Route(endpoint="models", dialect="ollama", method="GET"),
-    "/api/show": Route(endpoint="show_capabilities", dialect="ollama"),
-    "/api/ps": Route(endpoint="loaded_models", dialect="ollama", method="GET"),
-    "/api/version": Route(endpoint="version", dialect="ollama", method="GET"),
-    "/": Route(endpoint="root", method="GET"),
-    "/api/embed": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embed")),
-    "/api/embeddings": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embeddings")),
-    "/v1/bardo/feedback": Route(endpoint="feedback"),
-    "/v1/bardo/usage": Route(endpoint="usage", method="GET"),
-    "/v1/bardo/cache": Route(endpoint="show_cache", method="GET"),
-    "/v1/bardo/cache/purge": Route(endpoint="purge_cache"),
-    "/v1/bardo/memory": Route(endpoint="search_memory", method="GET"),
-    "/v1/bardo/health": Route(endpoint="provider_health", method="GET"),
-    "/v1/bardo/events": Route(endpoint="events", method="GET"),
-    "/metrics": Route(endpoint="metrics", method="GET"),
-    "/healthz": Route(endpoint="health", method="GET"),
-    "/readyz": Route(endpoint="ready", method="GET"),
-    "/openapi.json": Route(endpoint="openapi", method="GET"),
-}
-# Some programs put the version into the base URL and some leave it out.
-VERSIONLESS_ROUTES = {
-    path.removeprefix("/v1"): route for path, route in FIXED_ROUTES.items() if path.startswith("/v1/")
-}
-_DIALECT_PATHS = (
-    ("/v1/messages", "anthropic_messages"),
-    ("/messages", "anthropic_messages"),
-    ("/v1/responses", "openai_responses"),
-    ("/responses", "openai_responses"),
-    ("/v1/conversations", "openai_responses"),
-    ("/conversations", "openai_responses"),
-    ("/v1beta/interactions", "gemini_interactions"),
-    ("/v1alpha/interactions", "gemini_interactions"),
-    ("/v1/interactions", "gemini_interactions"),
-    ("/v1beta", "gemini"),
-    ("/v1alpha", "gemini"),
-    ("/v2", "cohere"),
-    ("/api", "ollama"),
-    ("/model/", "bedrock_converse"),
-)
-GEMINI_PREFIXES = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
-# Google's SDKs ask so where they are told to use Vertex AI. A provider before the model's name stands in the place of the publisher.
-_VERTEX = re.compile(r"/v1(?:beta1|beta|alpha)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/([^/]+)/models/(.+)")
-_VERTEX_PUBLISHER = "google"
-VERTEX_PREFIXES = tuple(
-    f"/{version}/{place}publishers/{{publisher}}/models/"
-    for version in ("v1", "v1beta1")
-    for place in ("", "projects/{project}/locations/{location}/")
-)
-"""The paths of Vertex AI that Google's SDKs ask at, for the OpenAPI document; further versions lead to the same."""
-_BEDROCK = "/model/"
 _PANEL = "/panel"
-BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
-    "converse": ("bedrock_converse", False),
-    "converse-stream": ("bedrock_converse", True),
-    "invoke": ("bedrock_invoke", False),
-    "invoke-with-response-stream": ("bedrock_invoke", True),
-}
-_INTERACTIONS = tuple(f"{path}/" for path in FIXED_ROUTES if path.endswith("/interactions"))
-# What is kept: by the collection and the shape of the path below it, the endpoint of each method.
-_KEPT_PATH = re.compile(r"(?:/v1)?/(responses|conversations)/([^/]+)(?:/(input_items|items)(?:/([^/]+))?)?")
-_EPISODE_PATH = re.compile(r"(?:/v1)?/bardo/memory/([^/]+)")
-EPISODE_METHODS: dict[str, Endpoint] = {"GET": "show_episode", "DELETE": "forget_episode"}
-KEPT_METHODS: dict[tuple[str, str, bool], dict[str, Endpoint]] = {
-    ("responses", "", False): {"GET": "show_response", "DELETE": "delete_response"},
-    ("responses", "input_items", False): {"GET": "list_input"},
-    ("conversations", "", False): {
-        "GET": "show_conversation",
-        "POST": "update_conversation",
-        "DELETE": "delete_conversation",
-    },
-    ("conversations", "items", False): {"GET": "list_items", "POST": "add_items"},
-    ("conversations", "items", True): {"GET": "show_item", "DELETE": "delete_item"},
-}
-# Three libraries ask for models at one path.
-_CLIENT_HEADERS = (
-    (b"x-goog-api-client", "gemini"),
-    (b"x-goog-api-key", "gemini"),
-    (b"anthropic-version", "anthropic_messages"),
-)
-GEMINI_VERBS: dict[str, Endpoint] = {
-    "generateContent": "generate",
-    "streamGenerateContent": "generate",
-    "countTokens": "count_tokens",
-    "embedContent": "embed",
-    "batchEmbedContents": "embed",
-}
-MODEL_ROUTES = {
-    "/v1/models/": Route(endpoint="model", method="GET", by_client=True),
-    "/models/": Route(endpoint="model", method="GET", by_client=True),
-    "/v1beta/models/": Route(endpoint="model", dialect="gemini", method="GET"),
-    "/v1alpha/models/": Route(endpoint="model", dialect="gemini", method="GET"),
-}
 
 
 def find_route(method: str, path: str, query: bytes) -> Route:
     """Return the route of a request, whose path has its escapes decoded. Raises UnknownRoute or MethodNotAllowed."""
-    route = _route(path, query) or _kept(method, path) or _panel(method, path)
+    route = _route(path, query) or _stored_route(method, path) or _panel(method, path)
     # A POST whose path ends in a verb that no route has is of an unknown operation, and not of a model's description.
     if route is None and (method != "POST" or ":" not in path):
         route = _model(path)
@@ -204,7 +52,7 @@ def for_client(route: Route, scope: Scope) -> Route:
     """Return the route in the dialect of the client, where its headers tell which."""
     if not route.by_client:
         return route
-    told = (name for mark, name in _CLIENT_HEADERS if header(scope, mark))
+    told = (name for mark, name in CLIENT_HEADERS if header(scope, mark))
     return msgspec.structs.replace(route, dialect=next(told, route.dialect))
 
 
@@ -213,7 +61,7 @@ def dialect_of_path(path: str) -> str:
     route = _route(path, b"")
     if route is not None:
         return route.dialect
-    return next((name for start, name in _DIALECT_PATHS if path.startswith(start)), DEFAULT_DIALECT)
+    return next((name for start, name in DIALECT_PATHS if path.startswith(start)), DEFAULT_DIALECT)
 
 
 def _route(path: str, query: bytes) -> Route | None:
@@ -222,32 +70,32 @@ def _route(path: str, query: bytes) -> Route | None:
 
 def _unknown(path: str) -> UnknownRoute:
     """Return the error for a path without an endpoint."""
-    if path.startswith(_INTERACTIONS):
+    if path.startswith(INTERACTION_PREFIXES):
         hint = "send the whole conversation as the input of a new interaction"
         return UnknownRoute("bardo stores no interactions: none can be read, cancelled or deleted later", hint=hint)
     return UnknownRoute(f"no endpoint at {path}", hint=f"try one of {', '.join(FIXED_ROUTES)}")
 
 
-def _kept(method: str, path: str) -> Route | None:
-    """Return the route of what is kept: a response, a conversation, a file or a batch. Raises MethodNotAllowed."""
+def _stored_route(method: str, path: str) -> Route | None:
+    """Return the route of a stored object: a response, a conversation, a file or a batch. Raises MethodNotAllowed."""
     batch = batch_methods(path)
     if batch is not None:
         endpoints, dialect, name = batch
         if method not in endpoints:
             raise MethodNotAllowed(f"{path} takes {' and '.join(endpoints)}, not {method}", allowed=tuple(endpoints))
         return Route(endpoint=endpoints[method], dialect=dialect, method=method, name=name)
-    episode = _EPISODE_PATH.fullmatch(path)
+    episode = EPISODE_PATH.fullmatch(path)
     if episode is not None:
         if method not in EPISODE_METHODS:
             raise MethodNotAllowed(
                 f"{path} takes {' and '.join(EPISODE_METHODS)}, not {method}", allowed=tuple(EPISODE_METHODS)
             )
         return Route(endpoint=EPISODE_METHODS[method], method=method, name=episode[1])
-    found = _KEPT_PATH.fullmatch(path)
+    found = STORED_PATH.fullmatch(path)
     if found is None:
         return None
     collection, below, item = found[1], found[3] or "", found[4] or ""
-    methods = KEPT_METHODS.get((collection, below, bool(item)))
+    methods = STORED_METHODS.get((collection, below, bool(item)))
     if methods is None:
         return None
     if method not in methods:
@@ -286,17 +134,17 @@ def _gemini_name(path: str) -> str:
     prefix = next((prefix for prefix in GEMINI_PREFIXES if path.startswith(prefix)), None)
     if prefix is not None:
         return path[len(prefix) :]
-    found = _VERTEX.fullmatch(path)
+    found = VERTEX_PATH.fullmatch(path)
     if found is None:
         return ""
-    return found[2] if found[1] == _VERTEX_PUBLISHER else f"{found[1]}/{found[2]}"
+    return found[2] if found[1] == VERTEX_PUBLISHER else f"{found[1]}/{found[2]}"
 
 
 def _bedrock(path: str) -> Route | None:
     """Return the route of `/model/{model}/{operation}`; the ARN of an inference profile holds slashes itself."""
-    if not path.startswith(_BEDROCK):
+    if not path.startswith(BEDROCK_PREFIX):
         return None
-    model, _, operation = path[len(_BEDROCK) :].rpartition("/")
+    model, _, operation = path[len(BEDROCK_PREFIX) :].rpartition("/")
     found = BEDROCK_OPERATIONS.get(operation)
     if found is None or not model:
         return None

@@ -10,7 +10,7 @@ from bardo.edge.response_store import ResponseStore
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope, query_of
-from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import InvalidRequest, NotStored, UnknownRoute, Unsupported
 
@@ -32,7 +32,7 @@ async def show_response(context: GatewayContext, route: Route, scope: Scope, rec
         raise Unsupported("a response that is kept is not streamed again", hint="ask for it without stream")
     name = route.name
     found = (await store_of(context).responses(caller_of(scope).tenant, [name])).get(name)
-    await answer.json(found.response if found is not None else _missing(name))
+    await answer.json(found.response if found is not None else _no_such_response(name))
 
 
 async def delete_response(
@@ -41,7 +41,7 @@ async def delete_response(
     """Forget a response. Raises NotStored. A response that goes on from it can be read, and can be gone on from no more."""
     name, tenant, store = route.name, caller_of(scope).tenant, store_of(context)
     if not await store.remove_response(tenant, name):
-        _missing(name)
+        _no_such_response(name)
     await answer.json({"id": name, "object": "response", "deleted": True})
 
 
@@ -50,7 +50,7 @@ async def list_input(context: GatewayContext, route: Route, scope: Scope, receiv
     name, tenant, store = route.name, caller_of(scope).tenant, store_of(context)
     found = (await store.responses(tenant, [name])).get(name)
     if found is None:
-        _missing(name)
+        _no_such_response(name)
     before = await store.responses(tenant, found.earlier)
     items = [item for one in found.earlier if one in before for item in before[one].items]
     await answer.json(page_of([*items, *found.input], scope))
@@ -68,5 +68,5 @@ def page_of(items: list[Item], scope: Scope) -> Item:
     return page(items, limit=int(limit), descending=order == "desc", after=asked.get("after", ""), missing=missing)
 
 
-def _missing(name: str) -> NoReturn:
+def _no_such_response(name: str) -> NoReturn:
     raise NotStored(f"Response with id '{name}' not found.", hint="it was deleted, or is no longer kept")

@@ -118,7 +118,7 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
         near = get_close_matches(unknown[0], Options.__annotations__, n=1)
         meant = f" (did you mean {near[0]!r}?)" if near else ""
         raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}{meant}")
-    turns = [Message("user", (TextBlock(prompt),))] if isinstance(prompt, str) else _turns(prompt)
+    turns = [Message("user", (TextBlock(prompt),))] if isinstance(prompt, str) else _as_messages(prompt)
     stop = options.get("stop", ())
     system = options.get("system")
     if system:
@@ -129,8 +129,8 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
         messages=tuple(turns),
         tools=tuple(_tool(tool, place) for place, tool in enumerate(options.get("tools", ()))),
         tool_choice=_tool_choice(options.get("tool_choice"), options.get("parallel_tool_calls")),
-        max_output_tokens=_most_tokens(options),
-        choices=_choices(options.get("n", 1)),
+        max_output_tokens=_max_output_tokens(options),
+        choices=_answer_count(options.get("n", 1)),
         sampling=Sampling(
             **{name: value for name, value in options.items() if name in _SAMPLED},  # type: ignore[arg-type]
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
@@ -199,7 +199,7 @@ def _tool_choice(choice: Any, parallel: bool | None) -> ToolChoice | None:
     return ToolChoice(mode="named", name=name, parallel=parallel)
 
 
-def _most_tokens(options: Options) -> int | None:
+def _max_output_tokens(options: Options) -> int | None:
     given, other = options.get("max_output_tokens"), options.get("max_tokens")
     if given is not None and other is not None and given != other:
         hint = "give one of them"
@@ -207,7 +207,7 @@ def _most_tokens(options: Options) -> int | None:
     return other if given is None else given
 
 
-def _choices(asked: Any) -> int:
+def _answer_count(asked: Any) -> int:
     if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
         raise InvalidRequest(f"n is {asked!r}", hint="give a whole number from 1 on", param="n")
     return asked
@@ -231,14 +231,14 @@ def build_embed_request(
     return EmbedRequest(model=model, inputs=inputs, dimensions=dimensions, task=task, options=options)
 
 
-def _turns(prompt: Sequence[Message | Response | dict[str, Any]]) -> list[Message]:
+def _as_messages(prompt: Sequence[Message | Response | dict[str, Any]]) -> list[Message]:
     if not isinstance(prompt, Iterable) or isinstance(prompt, Mapping):
         hint = "give a text, or a list of turns"
         raise InvalidRequest(f"a prompt cannot be {type(prompt).__name__}", hint=hint, param="prompt")
-    return [_turn(turn, place) for place, turn in enumerate(prompt)]
+    return [_as_message(turn, place) for place, turn in enumerate(prompt)]
 
 
-def _turn(turn: Message | Response | dict[str, Any], place: int) -> Message:
+def _as_message(turn: Message | Response | dict[str, Any], place: int) -> Message:
     if isinstance(turn, Message):
         return turn
     if isinstance(turn, Response):

@@ -44,7 +44,7 @@ def decode(
     """
     row = provider_row(provider)
     pieces = [bytes(body)] if isinstance(body, bytes | bytearray | memoryview) else list(body)
-    streamed = _arrived_as_stream(row, b"".join(pieces), streamed)
+    streamed = _is_streamed(row, b"".join(pieces), streamed)
     response = _read(pieces, row, streamed=streamed, model=model)
     named = response.model
     if not model and named and text_formats_of(row, named) != text_formats_of(row, model):
@@ -72,14 +72,14 @@ def _call_ids(reply: Callable[[], bytes]) -> Callable[[], str]:
     return lambda: f"call_{blake2b(b'%d/' % next(numbers) + reply(), digest_size=12).hexdigest()}"
 
 
-def _arrived_as_stream(row: ProviderRow, body: bytes, said: bool | None) -> bool:
+def _is_streamed(row: ProviderRow, body: bytes, declared: bool | None) -> bool:
     """Whether the body is cut into frames; what its first bytes rule out is not believed."""
     text = body.lstrip(b"\xef\xbb\xbf \t\r\n")
     if dialect(row.dialect).stream_framing == "ndjson":
         # A stream of lines begins like a whole reply, but its first line is complete.
-        return text.split(b"\n", 1)[0].rstrip().endswith(b"}") if said is None else said
+        return text.split(b"\n", 1)[0].rstrip().endswith(b"}") if declared is None else declared
     # A stream may come as one JSON array, as Gemini's does without `alt=sse`, and an error instead of a stream as an object.
-    return said is not False and text[:1] not in (b"{", b"[")
+    return declared is not False and text[:1] not in (b"{", b"[")
 
 
 def provider_row(name: str) -> ProviderRow:

@@ -50,10 +50,10 @@ def explain_by(planner: RoutePlanner, request: Request, provider: str = "") -> E
     """Return what would be sent for a request by a planner's configuration. Raises as `explain` does."""
     if planner.may_have_layers(request):
         return _explain_with_layers(planner, request, provider)
-    return _explained(planner.plan(request, provider))
+    return _explain(planner.plan(request, provider))
 
 
-def _explained(planned: PlannedRoute) -> Explanation:
+def _explain(planned: PlannedRoute) -> Explanation:
     return explain_route(
         planned.request, planned.targets, why=planned.why, knowledge=planned.knowledge, routed=planned.routed
     )
@@ -71,9 +71,9 @@ def _explain_with_layers(planner: RoutePlanner, request: Request, provider: str)
 
     ran = _run(run_layers(planner.settings, request, plan))
     if ran is None:
-        return _explained(planner.plan(request, provider))
+        return _explain(planner.plan(request, provider))
     planned = msgspec.structs.replace(plans[0], request=ran.request, targets=ran.targets)
-    found = _explained(planned)
+    found = _explain(planned)
     forwarded = found.forwarded and not ran.call.changes_reply
     return msgspec.structs.replace(found, pipeline=ran.call.fields(), forwarded=forwarded)
 

@@ -24,8 +24,8 @@ def tool_of(function: Callable[..., Any]) -> Tool:
     for a parameter whose type has no JSON Schema, and for `*args` and parameters that have no name.
     """
     name = getattr(function, "__name__", "") or type(function).__name__
-    said = inspect.getdoc(function) or ""
-    described = _described(said)
+    docstring = inspect.getdoc(function) or ""
+    described = _described(docstring)
     properties: dict[str, Any] = {}
     required: list[str] = []
     definitions: dict[str, Any] = {}
@@ -40,7 +40,7 @@ def tool_of(function: Callable[..., Any]) -> Tool:
     whole["additionalProperties"] = False
     if definitions:
         whole["$defs"] = definitions
-    return Tool(name=name, description=_summary(said), schema=whole)
+    return Tool(name=name, description=_summary(docstring), schema=whole)
 
 
 def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
@@ -65,7 +65,7 @@ def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
 
 def _schema(hint: Any, place: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of one parameter; what it refers to goes into `definitions`."""
-    kind, text = _plain(hint)
+    kind, text = _unwrap_annotated(hint)
     if kind is Any:
         return {"description": text} if text else {}
     try:
@@ -77,7 +77,7 @@ def _schema(hint: Any, place: str, definitions: dict[str, Any]) -> dict[str, Any
     return {**found, **({"description": text} if text else {})}
 
 
-def _plain(hint: Any) -> tuple[Any, str]:
+def _unwrap_annotated(hint: Any) -> tuple[Any, str]:
     """Return a type, and the words that stand beside it in `Annotated`."""
     if get_origin(hint) is not Annotated:
         return hint, ""
@@ -96,13 +96,13 @@ def _default(value: Any) -> dict[str, Any]:
         return {}
 
 
-def _summary(said: str) -> str:
+def _summary(docstring: str) -> str:
     """Return the docstring without the lines that describe parameters."""
-    kept = [line for line in said.splitlines() if not _LINE.match(line)]
+    kept = [line for line in docstring.splitlines() if not _LINE.match(line)]
     text = "\n".join(line for line in kept if line.strip().lower() not in ("args:", "arguments:", "parameters:"))
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def _described(said: str) -> dict[str, str]:
-    found = (_LINE.match(line) for line in said.splitlines())
+def _described(docstring: str) -> dict[str, str]:
+    found = (_LINE.match(line) for line in docstring.splitlines())
     return {match["name"]: match["text"].strip() for match in found if match}

@@ -59,7 +59,7 @@ class ReplannedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     error: str = ""
 
 
-def choose(
+def replan(
     line: int, text: bytes, planner: RoutePlanner, *, dialect: str, model: str = "", needs: Mapping[str, Any] = NOTHING
 ) -> ReplannedRequest:
     """Return what would be chosen for the request on a line.
@@ -74,7 +74,7 @@ def choose(
         planned = planner.plan(request)
         if planned.why:
             return ReplannedRequest(line=line, asked=asked, request_id=past.request_id, error=planned.why)
-        return _chosen(line, past, planned, planner)
+        return _replanned(line, past, planned, planner)
     except BardoError as problem:
         return ReplannedRequest(line=line, asked=asked, error=str(problem))
 
@@ -88,11 +88,11 @@ def read_past(text: bytes, dialect: str, needs: Mapping[str, Any]) -> PastReques
     if not isinstance(fields, dict):
         raise InvalidRequest("the line is no JSON object", hint="give the body of a request, or a row of the log")
     if all(name in fields for name in _MARKS):
-        return _of_row(fields, needs)
+        return _from_row(fields, needs)
     return PastRequest(request=read_request(_with_needs(fields, needs), dialect))
 
 
-def _of_row(row: dict[str, Any], needs: Mapping[str, Any]) -> PastRequest:
+def _from_row(row: dict[str, Any], needs: Mapping[str, Any]) -> PastRequest:
     model, tokens = str(row["model_asked"]), (row.get("input_tokens"), row.get("output_tokens"))
     known = all(isinstance(count, int) for count in tokens)
     size = CallSize(input_tokens=tokens[0], output_tokens=tokens[1]) if known else None  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _chosen(line: int, past: PastRequest, planned: PlannedRoute, planner: RoutePlanner) -> ReplannedRequest:
+def _replanned(line: int, past: PastRequest, planned: PlannedRoute, planner: RoutePlanner) -> ReplannedRequest:
     target, intent, routed = planned.targets[0], planned.request.options.intent, planned.routed
     first = None if routed is None else routed.decision.considered[0]
     size = past.size or size_of(planned.request)

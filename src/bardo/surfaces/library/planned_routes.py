@@ -83,13 +83,13 @@ class RoutePlanner:
         request = with_effort(request, found)
         needs = needs_of(request, found, self._workloads)
         if needs is not None and not provider:
-            return self._routed(with_found(needs, layers_found))
+            return self._route(with_found(needs, layers_found))
         request = without_workload(request, self._workloads) if needs is None else needs.request
         names = (found.model, *found.fallbacks) if needs is None else needs.models
         targets, skipped, why = self._targets(names or (request.model,), provider)
-        return self._planned(request, targets, skipped, why=why)
+        return self._plan(request, targets, skipped, why=why)
 
-    def _routed(self, needs: CallNeeds) -> PlannedRoute:
+    def _route(self, needs: CallNeeds) -> PlannedRoute:
         request, providers = needs.request, self.providers
         skipped: tuple[Degradation, ...] = ()
         candidates: Candidates
@@ -114,7 +114,7 @@ class RoutePlanner:
         routed = route(request, candidates, by_id, strategy=self._settings.strategy, most=_MOST_SHOWN)
         check_contradiction(needs, routed.decision)
         routed = msgspec.structs.replace(routed, record=record_of(routed.record, needs, steps))
-        return self._planned(request, routed.targets, skipped, routed=routed)
+        return self._plan(request, routed.targets, skipped, routed=routed)
 
     def _check_lists(self) -> None:
         """Raise Unsupported where no provider's models are known: here no server is asked for its list."""
@@ -125,7 +125,7 @@ class RoutePlanner:
             )
             raise Unsupported(f"the models of {ids} are not known here", hint=hint, param="model")
 
-    def _planned(
+    def _plan(
         self,
         request: Request,
         targets: Sequence[Target],

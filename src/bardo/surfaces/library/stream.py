@@ -71,31 +71,31 @@ class AsyncReplyStream:
             await self._live.close()
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        """Give every event, in order, as `events` does."""
+        """Yield every event in order, as `events` does."""
         return self.events
 
     @property
     async def reasoning_stream(self) -> AsyncIterator[str]:
         """The thinking, piece by piece. Raises BardoError where the reply breaks."""
-        while await self._until(self._thoughts):
+        while await self._wait_for(self._thoughts):
             yield self._thoughts.popleft()
 
     @property
     async def text_stream(self) -> AsyncIterator[str]:
         """The answer, piece by piece. Raises BardoError where the reply breaks."""
-        while await self._until(self._texts):
+        while await self._wait_for(self._texts):
             yield self._texts.popleft()
 
     @property
     async def partial_stream(self) -> AsyncIterator[Json]:
         """The typed answer while it grows, as plain values: what was once there stays. Raises BardoError where the reply breaks."""
-        while await self._until(self._partials):
+        while await self._wait_for(self._partials):
             yield self._partials.popleft()
 
     @property
     async def events(self) -> AsyncIterator[Event]:
         """Every event, in order."""
-        while await self._until(self._events):
+        while await self._wait_for(self._events):
             yield self._events.popleft()
 
     @property
@@ -115,18 +115,18 @@ class AsyncReplyStream:
         """Return the whole reply, the rest of it read first. A reply that broke has `error` set."""
         while await self._pull(()):
             continue
-        return self._so_far()
+        return self._current_response()
 
-    def _so_far(self) -> Response:
+    def _current_response(self) -> Response:
         live = self._live
         if live is None:
             raise RuntimeError("enter the stream first: `with client.stream(…) as reply`")
         return live.response_with_receipt()
 
-    async def _until(self, waiting: deque[Any]) -> bool:
+    async def _wait_for(self, waiting: deque[Any]) -> bool:
         while not waiting:
             if not await self._pull(waiting):
-                failure = self._so_far().error
+                failure = self._current_response().error
                 if failure is not None:
                     raise failure
                 return False
@@ -174,7 +174,7 @@ class ReplyStream:
         self._run(self._inner.__aexit__())
 
     def __iter__(self) -> Iterator[Event]:
-        """Give every event, in order, as `events` does."""
+        """Yield every event in order, as `events` does."""
         return self.events
 
     @property
@@ -226,7 +226,7 @@ class EventStream:
     def __init__(
         self, subscribe: Callable[[], AsyncEventStream], run: Callable[[Coroutine[Any, Any, Any]], Any]
     ) -> None:
-        self._inner: AsyncEventStream = run(_called(subscribe))
+        self._inner: AsyncEventStream = run(_call_in_loop(subscribe))
         self._run = run
 
     @property
@@ -248,8 +248,8 @@ class EventStream:
                 return
 
     def close(self) -> None:
-        """Take no more events. What is held can still be read."""
-        self._run(_called(self._inner.close))
+        """Stop collecting events. Those already held can still be read."""
+        self._run(_call_in_loop(self._inner.close))
 
 
 @asynccontextmanager
@@ -277,6 +277,6 @@ async def _next(items: AsyncIterator[T]) -> T:
     return await anext(items)
 
 
-async def _called(function: Callable[[], T]) -> T:
+async def _call_in_loop(function: Callable[[], T]) -> T:
     """Call a function in the event loop."""
     return function()

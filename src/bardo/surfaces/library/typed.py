@@ -39,7 +39,7 @@ class AnswerType:
     """One type for one call: its schema, its own checks, and the value that passed them."""
 
     def __init__(self, wanted: Any) -> None:
-        """Look at a type. Raises InvalidRequest for anything else."""
+        """Build the schema of a type. Raises InvalidRequest for anything else."""
         self.wanted = wanted
         self._schema, self._decode = schema_of(wanted)
         self._value: Any = None
@@ -75,12 +75,12 @@ class AnswerType:
         if answer is None or reading is None:
             if response.error is not None:
                 raise response.error
-            return _typed(response, None, None)
+            return _typed_response(response, None, None)
         if not reading.extraction.ok:
-            return self._from_words(response, reading.extraction, answer.provenance)
-        return _typed(response, self._value, answer.provenance)
+            return self._read_free_text(response, reading.extraction, answer.provenance)
+        return _typed_response(response, self._value, answer.provenance)
 
-    def _from_words(self, response: Response, found: Extraction, how: Provenance | None) -> TypedResponse[Any]:
+    def _read_free_text(self, response: Response, found: Extraction, how: Provenance | None) -> TypedResponse[Any]:
         """Read an answer in free text by the type's own means, where the model could not be held to a schema."""
         # Words that were cut may have gone on to say something else.
         readable = found.error not in ("refusal", "truncated", "too_complex")
@@ -95,14 +95,16 @@ class AnswerType:
             raise UnusableAnswer(found)
         why = "there was no JSON that conforms, so the answer was read from its words"
         lost = Degradation("answer.text", asked="json", sent="words", why=why)
-        return _typed(msgspec.structs.replace(response, degraded=(*response.degraded, lost), error=None), value, how)
+        return _typed_response(
+            msgspec.structs.replace(response, degraded=(*response.degraded, lost), error=None), value, how
+        )
 
 
 def _is_own(wanted: Any) -> bool:
     return callable(getattr(wanted, "from_json", None)) and callable(getattr(wanted, "schema", None))
 
 
-def _typed(response: Response, value: Any, how: Provenance | None) -> TypedResponse[Any]:
+def _typed_response(response: Response, value: Any, how: Provenance | None) -> TypedResponse[Any]:
     fields = {name: getattr(response, name) for name in response.__struct_fields__}
     fields["bardo"] = {**response.bardo, "structured": None if how is None else msgspec.to_builtins(how)}
     return TypedResponse(**fields, parsed=value, provenance=how)

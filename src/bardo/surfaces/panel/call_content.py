@@ -89,15 +89,19 @@ def _parts(blocks: Sequence[Block | ReplyBlock]) -> Iterator[ContentPart]:
             case RefusalBlock(text=text):
                 yield ContentPart(kind="text", text=text, title="Refusal")
             case ToolCallBlock(name=name, arguments=arguments):
-                yield ContentPart(kind="json", text=_laid_out(arguments), title=f"Call of {name}")
+                yield ContentPart(kind="json", text=_indented_json(arguments), title=f"Call of {name}")
             case ToolResultBlock(name=name, content=content, is_error=is_error):
                 title = f"Result{f' of {name}' if name else ''}{', an error' if is_error else ''}"
-                words = "\n".join([one.text if isinstance(one, TextBlock) else _named(one) for one in content])
+                words = "\n".join(
+                    [one.text if isinstance(one, TextBlock) else _block_description(one) for one in content]
+                )
                 yield ContentPart(kind="plain", text=words, title=title)
             case ImageBlock() | DocumentBlock():
-                yield ContentPart(kind="plain", text=_named(block))
+                yield ContentPart(kind="plain", text=_block_description(block))
             case UnknownBlock(value=value):
-                yield ContentPart(kind="json", text=_laid_out(msgspec.json.encode(value).decode()), title="Other part")
+                yield ContentPart(
+                    kind="json", text=_indented_json(msgspec.json.encode(value).decode()), title="Other part"
+                )
 
 
 def _thinking(block: ReasoningBlock) -> ContentPart:
@@ -107,8 +111,8 @@ def _thinking(block: ReasoningBlock) -> ContentPart:
     return ContentPart(kind="thinking", text=text, title="Thinking" if block.text else "Summary of thinking")
 
 
-def _named(block: object) -> str:
-    """Say what a part is that is no text."""
+def _block_description(block: object) -> str:
+    """Return a description of a part that is not text."""
     if isinstance(block, ImageBlock):
         return f"[picture: {block.media_type or 'by its address'}]"
     if isinstance(block, DocumentBlock):
@@ -116,7 +120,7 @@ def _named(block: object) -> str:
     return "[part that is no text]"
 
 
-def _laid_out(text: str) -> str:
+def _indented_json(text: str) -> str:
     """Return JSON on several lines, and what is no JSON as it is."""
     try:
         return msgspec.json.format(text, indent=2)

@@ -15,7 +15,7 @@ from bardo.edge.known_models import KnownModel
 from bardo.edge.model_facts import ModelFacts
 from bardo.engine.route import Provider
 from bardo.surfaces.panel.tables import Cell, Head, Table
-from bardo.surfaces.render.facts import saying_text, value_text
+from bardo.surfaces.render.facts import source_text, value_text
 from bardo.surfaces.render.prices import short_price
 from bardo.surfaces.render.wording import NOT_REPORTED, count
 
@@ -84,7 +84,7 @@ def _model(name: ListedName, known: KnownModel) -> tuple[Cell | str, ...]:
         Cell(name.model, href=name.address),
         name.provider.id,
         Cell(words or "unknown", below=", ".join(efforts) if efforts else ""),
-        "" if fact is None else saying_text(fact.holds) + (", sources disagree" if merged.disagreements else ""),
+        "" if fact is None else source_text(fact.holds) + (", sources disagree" if merged.disagreements else ""),
         count(context) if context else NOT_REPORTED,
         short_price(known.price),
         day,

@@ -64,11 +64,11 @@ def figures_of(sums: CallSums) -> list[tuple[str, str, str]]:
         ("Cost", dollars(usd(sums.cost_nanos)) if sums.cost_known or not sums.calls else "unknown", "; ".join(parts)),
         ("Calls", count(sums.calls), f"{count(sums.failed)} failed" if sums.failed else ""),
         ("Calls of unknown cost", count(unknown), ""),
-        ("Saved by prompt caches", saved if sums.calls else dollars(0), _saved_of(sums)),
+        ("Saved by prompt caches", saved if sums.calls else dollars(0), _saved_text(sums)),
     ]
 
 
-def _saved_of(sums: CallSums) -> str:
+def _saved_text(sums: CallSums) -> str:
     return f"known for {count(sums.saved_known)} calls" if sums.saved_known != sums.calls else ""
 
 
@@ -109,7 +109,7 @@ def _cells(record: Mapping[str, Any]) -> tuple[str, ...]:
         count(record["reasoning_tokens"]),
         dollars(record["cost_usd"]),
         NOT_REPORTED if record["saved_usd"] is None else dollars(record["saved_usd"]),
-        _remark(known, calls),
+        _unknown_note(known, calls),
     )
 
 
@@ -125,11 +125,11 @@ def _foot(sums: CallSums) -> tuple[str, ...]:
         *(count(amount if known else None) for amount, known in tokens),
         exact_text(sums.cost_nanos) if sums.cost_known else "unknown",
         exact_text(sums.saved_nanos) if sums.saved_known else NOT_REPORTED,
-        _remark(sums.cost_known, sums.calls),
+        _unknown_note(sums.cost_known, sums.calls),
     )
 
 
-def _remark(known: int, calls: int) -> str:
+def _unknown_note(known: int, calls: int) -> str:
     return f"cost known for {known:,} of {calls:,}" if 0 < known < calls else ""
 
 

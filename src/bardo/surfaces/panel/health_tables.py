@@ -43,7 +43,7 @@ def states_table(report: HealthReport) -> Table:
 def plain_states_table(report: HealthReport, own: Collection[tuple[str, str]]) -> Table:
     """Return the states alone, for whoever may not see other keys' figures: of providers, and of the models in `own`."""
     rows = [
-        (provider.provider, target.model or "connection", state_cell(target.state), _waits(target.wait_seconds))
+        (provider.provider, target.model or "connection", state_cell(target.state), _rest_text(target.wait_seconds))
         for provider in report.providers
         for target in (provider.connection, *models_of(provider))
         if not target.model or (provider.provider, target.model) in own
@@ -114,10 +114,10 @@ def _target(provider: str, target: TargetHealth, below: str = "") -> tuple[Cell 
         state_cell(target.state),
         f"{target.failed:,} of {target.calls:,}" if target.calls else NOT_REPORTED,
         ", ".join(f"{fault} {number:,}" for fault, number in target.faults.items()),
-        _milliseconds(latency.p50_ms),
-        _milliseconds(latency.p95_ms),
-        _milliseconds(latency.first_token_p50_ms),
-        _waits(target.wait_seconds),
+        _latency_text(latency.p50_ms),
+        _latency_text(latency.p95_ms),
+        _latency_text(latency.first_token_p50_ms),
+        _rest_text(target.wait_seconds),
         target.why,
     )
 
@@ -133,7 +133,7 @@ def _key_rows(provider: ProviderHealth) -> Iterator[tuple[Cell | str, ...]]:
 def _key(provider: str, key: KeyHealth) -> tuple[Cell | str, ...]:
     why = f"{key.why} at {', '.join(key.models)}" if key.models else key.why
     uses = "" if key.uses is None else f"{key.uses:.1f}"
-    return provider, key.label or "its only key", state_cell(key.state), uses, _waits(key.wait_seconds), why
+    return provider, key.label or "its only key", state_cell(key.state), uses, _rest_text(key.wait_seconds), why
 
 
 def _cache_rows(provider: ProviderHealth) -> Iterator[tuple[Cell | str, ...]]:
@@ -158,9 +158,9 @@ def _cache(provider: str, cache: CacheHealth) -> tuple[Cell | str, ...]:
     )
 
 
-def _milliseconds(value: int | None) -> str:
+def _latency_text(value: int | None) -> str:
     return NOT_REPORTED if value is None else f"{value:,} ms"
 
 
-def _waits(value: float | None) -> str:
+def _rest_text(value: float | None) -> str:
     return "" if value is None else seconds(value)

@@ -34,7 +34,7 @@ def account_of_form(form: Mapping[str, str], now: float) -> Account:
         name=_text(form, "name"),
         tenant=_text(form, "tenant"),
         tags=_words(form, "tags"),
-        models=_named("models", lambda: checked_globs(_words(form, "models"))),
+        models=_parse_field("models", lambda: checked_globs(_words(form, "models"))),
         limits=KeyLimits(**limits_of_form(form)),
         created=now,
         expires=expiry_of_form(form, now),
@@ -51,14 +51,14 @@ def limits_of_form(form: Mapping[str, str]) -> dict[str, int | None]:
 
 def fields_of_form(form: Mapping[str, str], now: float) -> dict[str, Any]:
     """Return what else of a key can be changed later: the models that it may ask, and when it ends."""
-    models = _named("models", lambda: checked_globs(_words(form, "models")))
+    models = _parse_field("models", lambda: checked_globs(_words(form, "models")))
     return {"models": models, "expires": expiry_of_form(form, now)}
 
 
 def expiry_of_form(form: Mapping[str, str], now: float) -> float | None:
     """Return when a key ends, by `90d`, `12h` or a day; None where nothing is said."""
     text = form.get("expires", "").strip()
-    return _named("expires", lambda: expiry_of(text, now)) if text else None
+    return _parse_field("expires", lambda: expiry_of(text, now)) if text else None
 
 
 def form_of_account(account: Account) -> dict[str, str]:
@@ -92,10 +92,10 @@ def _count(form: Mapping[str, str], name: str) -> int | None:
 
 def _money(form: Mapping[str, str], name: str) -> int | None:
     text = form.get(name, "").strip().removeprefix("$").replace(",", "")
-    return _named(name, lambda: nanos_of_usd(text)) if text else None
+    return _parse_field(name, lambda: nanos_of_usd(text)) if text else None
 
 
-def _named(name: str, read: Callable[[], Read]) -> Read:
+def _parse_field(name: str, read: Callable[[], Read]) -> Read:
     """Return what `read` does; its error names the field."""
     try:
         return read()

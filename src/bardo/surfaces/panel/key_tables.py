@@ -73,7 +73,7 @@ def _row(account: Account, today: CallSums, month: CallSums, now: float) -> tupl
     )
 
 
-def spent(sums: CallSums) -> tuple[str, str]:
+def spent_text(sums: CallSums) -> tuple[str, str]:
     """Return what calls cost, and of how many that is not known, in words."""
     unknown = sums.calls - sums.cost_known
     if sums.calls and not sums.cost_known:
@@ -82,7 +82,7 @@ def spent(sums: CallSums) -> tuple[str, str]:
 
 
 def _spent_cell(sums: CallSums) -> Cell:
-    text, below = spent(sums)
+    text, below = spent_text(sums)
     return Cell(text, below=below)
 
 

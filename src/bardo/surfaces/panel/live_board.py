@@ -118,7 +118,7 @@ class LiveBoard:
         return call if call is not None and (key_id is None or call.key_id == key_id) else None
 
     def add(self, event: PublishedEvent) -> None:
-        """Take an event of the bus."""
+        """Process an event of the bus."""
         kind = event.event
         if not isinstance(kind, CallStarted | CallFinished | ReasoningText):
             return

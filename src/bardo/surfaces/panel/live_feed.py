@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bardo.surfaces.gateway.answer import Answer, until_gone
+from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.http import Receive
 from bardo.surfaces.panel.pages import Viewer
 from bardo.values.errors import Overloaded
@@ -55,7 +55,7 @@ async def send_live_events(
             board.leave(reader)
         await answer.end(b"")
 
-    await until_gone(receive, work())
+    await run_until_disconnect(receive, work())
 
 
 def _message(name: str, value: object) -> bytes:

@@ -64,7 +64,7 @@ class Panel:
             return await asyncio.to_thread(self._render, page, request)
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the log."""
         if self._log is not None:
             self._log.close()
 

@@ -10,7 +10,7 @@ from bardo.edge.reply_cache.evidence import SimilarFigures
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.periods import day_text
 from bardo.surfaces.panel.tables import Cell, Head, Table
-from bardo.surfaces.render.caches import GIVEN, prompt_cache_cells, reply_cache_cells, similar_words
+from bardo.surfaces.render.caches import GIVEN, prompt_cache_cells, reply_cache_cells, similar_text
 from bardo.surfaces.render.client_keys import time_text
 from bardo.surfaces.render.learned import model_cells, route_cells
 from bardo.surfaces.render.wording import count
@@ -85,7 +85,7 @@ def _similar(one: SimilarFigures, budget: float) -> tuple[str, ...]:
         count(one.different),
         share,
         f"{budget:.1%}",
-        "; ".join(similar_words(one, budget)),
+        "; ".join(similar_text(one, budget)),
     )
 
 

@@ -91,7 +91,7 @@ class PanelServer:
         self._panel.board.close()
 
     def close(self) -> None:
-        """Let go of what the panel has opened."""
+        """Close what the panel has opened."""
         self._panel.close()
 
 

@@ -60,15 +60,15 @@ def paged(
     pages = max(1, -(-len(rows) // size))
     number = min(page_number(query.get(name, "")), pages)
     begin = (number - 1) * size
-    shown = rows[begin : begin + size]
+    page_rows = rows[begin : begin + size]
     pager = Pager(
-        first=begin + 1 if shown else 0,
-        last=begin + len(shown),
+        first=begin + 1 if page_rows else 0,
+        last=begin + len(page_rows),
         total=len(rows),
         before=f"{path}?{query_text(query, **{name: number - 1})}" if number > 1 else "",
         after=f"{path}?{query_text(query, **{name: number + 1})}" if number < pages else "",
     )
-    return shown, pager
+    return page_rows, pager
 
 
 def page_number(written: str) -> int:

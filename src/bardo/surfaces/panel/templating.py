@@ -34,7 +34,7 @@ def make_environment(static: StaticFiles) -> jinja2.Environment:
         auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=shown,
+        finalize=visible_text,
     )
     made.filters |= {
         "count": _count,
@@ -49,7 +49,7 @@ def make_environment(static: StaticFiles) -> jinja2.Environment:
     return made
 
 
-def shown(value: Any) -> Any:
+def visible_text(value: Any) -> Any:
     """Return a value as a page may hold it: without control characters, and without those that turn text around."""
     if value is None:
         return NOT_REPORTED

@@ -123,7 +123,7 @@ class AnswerWriter:
         self._sign.hide()
         head = "" if self._thought else "[thinking]\n"
         self._thought = [text]
-        self._tell(head + text)
+        self._write_stderr(head + text)
 
     def _end_thinking(self) -> None:
         """Close one stretch of thinking, as its style wants it."""
@@ -131,14 +131,14 @@ class AnswerWriter:
             return
         self._thinking = False
         if self._style == ReasoningStyle.LINE:
-            self._tell(f"[thought for {self._sign.spent}]\n")
+            self._write_stderr(f"[thought for {self._sign.spent}]\n")
         elif self._style == ReasoningStyle.FULL and self._thought:
-            self._tell("\n[answer]\n")
+            self._write_stderr("\n[answer]\n")
         elif self._style == ReasoningStyle.PANEL and self._thought:
             _show_panel("".join(self._thought), self._sign.spent)
         self._thought = []
 
-    def _tell(self, text: str) -> None:
+    def _write_stderr(self, text: str) -> None:
         """Write to stderr, dim where it is a terminal that knows how."""
         if self._cleaner is not None:
             text = self._cleaner.feed(text)

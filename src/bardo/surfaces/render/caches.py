@@ -36,7 +36,7 @@ def reply_cache_json(totals: Sequence[ReplyCacheTotal], held: tuple[int, int] | 
     }
 
 
-def similar_words(figures: SimilarFigures, budget: float) -> Iterator[str]:
+def similar_text(figures: SimilarFigures, budget: float) -> Iterator[str]:
     """Write what became of similar questions, in lines: everything that was counted in a folder, whenever that was."""
     low, high = figures.evidence.false_rate
     yield (

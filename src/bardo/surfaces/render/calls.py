@@ -88,10 +88,10 @@ def outcome(row: LogRow) -> str:
 
 def call_facts(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> Table:
     """Return one call in full, with what was thought of its answer."""
-    return facts(call_words(row, now, feedback))
+    return facts(call_fields(row, now, feedback))
 
 
-def call_words(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> list[tuple[str, str]]:
+def call_fields(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> list[tuple[str, str]]:
     """Return what is known of one call as names and words, without what is empty."""
     pairs: list[tuple[str, str]] = [
         ("id", row.request_id),
@@ -125,12 +125,12 @@ def call_words(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> li
 
 
 def _route(route: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give the workload of a call, the vitality of its agent, and how it was found who answers."""
+    """Yield the workload of a call, the vitality of its agent, and how its target was chosen."""
     yield "workload", printable(str(route.get("workload", "")))
     yield "vitality", str(route.get("vitality", ""))
     asked = [_candidate(one) for one in route.get("candidates", ())]
     yield "route", printable(f"by {route.get('strategy', 'order')}: {', then '.join(asked[:_MOST_ASKED])}")
-    refused = [f"{_at(one)} ({', '.join(one.get('reasons', ()))})" for one in route.get("refused", ())]
+    refused = [f"{_target_text(one)} ({', '.join(one.get('reasons', ()))})" for one in route.get("refused", ())]
     more = len(refused[_MOST_ASKED:]) + route.get("more_refused", 0)
     further = f"; and {more} more" if more else ""
     yield "not asked", printable("; ".join(refused[:_MOST_ASKED]) + further)
@@ -140,10 +140,10 @@ def _candidate(one: Mapping[str, Any]) -> str:
     lacks = f"lacks {', '.join(one['degraded'])}" if one.get("degraded") else ""
     cost = one.get("estimated_cost_usd")
     words = "; ".join(word for word in (lacks, "" if cost is None else f"about {dollars(cost)}") if word)
-    return f"{_at(one)} ({words})" if words else _at(one)
+    return f"{_target_text(one)} ({words})" if words else _target_text(one)
 
 
-def _at(one: Mapping[str, Any]) -> str:
+def _target_text(one: Mapping[str, Any]) -> str:
     return f"{one.get('provider', '')}/{one.get('model', '')}"
 
 

@@ -84,32 +84,32 @@ def as_plain(value: Any) -> Any:
     return str(value)
 
 
-def say(message: str) -> None:
+def print_stderr(message: str) -> None:
     """Print lines of text on stderr."""
-    _say(printable(message))
+    _write_stderr(printable(message))
 
 
-def _say(text: str) -> None:
+def _write_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def say_problem(problem: BardoError) -> None:
+def print_problem(problem: BardoError) -> None:
     """Print what went wrong and what to do about it, on stderr."""
     mark = "\x1b[1;31mbardo:\x1b[0m" if has_colours() else "bardo:"
-    _say(f"{mark} {printable(_who(problem) + problem.message)}")
-    hint = problem.hint or _when(problem)
+    _write_stderr(f"{mark} {printable(_provider_note(problem) + problem.message)}")
+    hint = problem.hint or _retry_note(problem)
     if hint:
-        say(f"       {hint}")
+        print_stderr(f"       {hint}")
 
 
-def _who(problem: BardoError) -> str:
+def _provider_note(problem: BardoError) -> str:
     """Name the provider whose words the message is."""
     if isinstance(problem, UpstreamRefused):
         return f"{problem.provider} answered {problem.status}: "
     return ""
 
 
-def _when(problem: BardoError) -> str:
+def _retry_note(problem: BardoError) -> str:
     retry_after = getattr(problem, "retry_after", None)
     return f"it asks to be left alone for {retry_after} seconds" if retry_after else ""
 

@@ -127,7 +127,7 @@ def read_dimensions(by: Sequence[str] | None) -> tuple[tuple[Dimension, ...], bo
     return tuple([one for one in dict.fromkeys(words) if one != CAUSE]), CAUSE in words  # type: ignore[misc]
 
 
-def whole_record(groups: Sequence[CostGroup]) -> dict[str, Any]:
+def totals_record(groups: Sequence[CostGroup]) -> dict[str, Any]:
     """Return calls and cost of all groups together."""
     sums = sum_groups(groups)
     return {
@@ -149,7 +149,7 @@ def sum_groups(groups: Sequence[CostGroup]) -> CallSums:
     return whole
 
 
-def whole_words(groups: Sequence[CostGroup]) -> str:
+def totals_text(groups: Sequence[CostGroup]) -> str:
     """Write calls and cost of all groups together in one line."""
     sums = sum_groups(groups)
     spent = dollars(usd(sums.cost_nanos) if sums.cost_known else None)

@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.engine.explanation import AnswerForm, Candidate, Explanation
 from bardo.surfaces.render.layers import layer_facts
-from bardo.surfaces.render.receipts import decided_words, intent_words
+from bardo.surfaces.render.receipts import decision_text, intent_text
 from bardo.surfaces.render.wording import difference, printable
 from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile, ResponseSchema
@@ -37,7 +37,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explanation_sections(explanation: Explanation) -> Iterator[Section]:
-    """Give the sections in their order."""
+    """Return the sections in their order."""
     yield _route(explanation)
     if explanation.pipeline is not None:
         yield Section(heading="layers", facts=tuple(layer_facts(explanation.pipeline)))
@@ -54,7 +54,7 @@ def explanation_sections(explanation: Explanation) -> Iterator[Section]:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
-    """Give the sections, each with its heading and its lines."""
+    """Yield each section's heading and lines."""
     for section in explanation_sections(explanation):
         yield section.heading, list(_lines(section))
 
@@ -65,9 +65,9 @@ def _lines(section: Section) -> Iterator[str]:
         yield ""
     yield from _columns(section.rows)
     for item in section.items:
-        yield from _wrapped("  - ", printable(item))
+        yield from _wrap("  - ", printable(item))
     for note in section.notes:
-        yield from _wrapped("  ", note)
+        yield from _wrap("  ", note)
     if section.text:
         yield from (f"  {line}".rstrip() for line in section.text.split("\n"))
 
@@ -86,7 +86,7 @@ def _route(explanation: Explanation) -> Section:
         asked = (route.provider, route.model, route.address)
         taken = (one.provider, one.model, one.address) == asked and not one.passed_over
         at = f" at {one.address}" if one.address else ""
-        found.append((f"{place}. {one.provider}/{one.model}{at}", "<-" if taken else "", _why(one)))
+        found.append((f"{place}. {one.provider}/{one.model}{at}", "<-" if taken else "", _candidate_notes(one)))
     more = (f"and {route.more} more that cannot be asked",) if route.more else ()
     return Section(heading="route", facts=tuple(_needs(explanation)), rows=tuple(found), notes=more)
 
@@ -98,12 +98,12 @@ def _needs(explanation: Explanation) -> list[tuple[str, str]]:
         return []
     said = {name: value for name, value in msgspec.structs.asdict(intent).items() if value != getattr(_ANY, name)}
     workload = said.pop("subsystem", "")
-    words = "; ".join(f"{name} {_shown(value)}" for name, value in said.items()) or "nothing in particular"
+    words = "; ".join(f"{name} {_value_text(value)}" for name, value in said.items()) or "nothing in particular"
     pairs = [("needs", words), ("strategy", explanation.route.strategy or "none: the provider was named")]
     return [("workload", workload), *pairs] if workload else pairs
 
 
-def _why(one: Candidate) -> str:
+def _candidate_notes(one: Candidate) -> str:
     """Return why a candidate may be asked or not, what it lacks, and what is known of its score and its price."""
     words = [f"{one.why}; cannot be asked: {one.passed_over}" if one.passed_over else one.why]
     if one.degraded:
@@ -116,23 +116,23 @@ def _why(one: Candidate) -> str:
 
 
 def _profile(profile: InferenceProfile) -> Iterator[tuple[str, str]]:
-    """Give what a profile sets."""
+    """Return what a profile sets."""
     for name, value in msgspec.structs.asdict(profile).items():
         if value is not None:
-            yield name, value.name if isinstance(value, ResponseSchema) else _shown(value)
+            yield name, value.name if isinstance(value, ResponseSchema) else _value_text(value)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return ", ".join(value) if isinstance(value, tuple) else msgspec.json.encode(value).decode().strip('"')
 
 
 def _thinking(explanation: Explanation) -> Section:
     receipt = explanation.receipt
-    sent = intent_words(receipt.emitted_word) if receipt.emitted_word != "nothing" else "nothing"
+    sent = intent_text(receipt.emitted_word) if receipt.emitted_word != "nothing" else "nothing"
     pairs = [
-        ("asked", intent_words(receipt.intent)),
+        ("asked", intent_text(receipt.intent)),
         ("sent", f"{sent}, in the form {receipt.form}" if receipt.form and receipt.emitted else sent),
-        ("decided by", decided_words(receipt.layer, receipt.reason)),
+        ("decided by", decision_text(receipt.layer, receipt.reason)),
         ("expected", _EXPECTED[receipt.thinks]),
     ]
     if receipt.assumed:
@@ -183,11 +183,11 @@ def _columns(rows: Iterable[tuple[str, ...]]) -> list[str]:
 def _row(row: tuple[str, ...], widths: list[int]) -> list[str]:
     head = "  " + "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths, strict=False) if width)
     if len(head) > WIDTH // 2 + 8:
-        return [head.rstrip(), *_wrapped("      ", row[-1])]
-    return _wrapped(head, row[-1])
+        return [head.rstrip(), *_wrap("      ", row[-1])]
+    return _wrap(head, row[-1])
 
 
-def _wrapped(head: str, text: str) -> list[str]:
+def _wrap(head: str, text: str) -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
     ) or [head.rstrip()]

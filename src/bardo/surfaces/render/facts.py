@@ -25,7 +25,7 @@ TITLES = {
     "output_limit": "longest reply",
     "shutdown": "shuts down",
 }
-_WORDS: dict[str, dict[Any, str]] = {
+_VALUE_TEXTS: dict[str, dict[Any, str]] = {
     "omit": {"on": "thinks", "off": "does not think"},
     "off": {True: "yes", False: "no"},
 }
@@ -33,8 +33,8 @@ _WORDS: dict[str, dict[Any, str]] = {
 
 def value_text(field: str, value: Any) -> str:
     """Return a fact's value in words."""
-    if field in _WORDS:
-        return _WORDS[field].get(value, str(value))
+    if field in _VALUE_TEXTS:
+        return _VALUE_TEXTS[field].get(value, str(value))
     if field == "output_limit":
         return f"{value:,} tokens"
     if isinstance(value, BudgetRange):
@@ -50,14 +50,14 @@ def _range_text(span: BudgetRange) -> str:
     return f"{'from ' if span.max is None else ''}{span.min:,}{most} tokens{dynamic}"
 
 
-def saying_text(saying: LayerValue) -> str:
+def source_text(saying: LayerValue) -> str:
     """Return who says so, and as of when: `L2 2026-11-20`."""
     return f"{saying.layer} {saying.date}" if saying.date else saying.layer
 
 
-def against_text(fact: MergedFact) -> str:
+def conflicts_text(fact: MergedFact) -> str:
     """Return what other layers say of the field, where it is something else."""
-    return "; ".join(f"{saying_text(one)} says {value_text(fact.field, one.value)}" for one in fact.against)
+    return "; ".join(f"{source_text(one)} says {value_text(fact.field, one.value)}" for one in fact.against)
 
 
 _TRAITS = {
@@ -77,7 +77,7 @@ def traits_text(traits: ProviderTraits) -> str:
 def facts_line(merged: MergedModel) -> str:
     """Return everything that is known in one line."""
     said = [
-        f"{TITLES[fact.field]} {value_text(fact.field, fact.holds.value)} ({saying_text(fact.holds)})"
+        f"{TITLES[fact.field]} {value_text(fact.field, fact.holds.value)} ({source_text(fact.holds)})"
         for fact in merged.facts
         if fact.field != "form"
     ]
@@ -101,7 +101,7 @@ def facts_json(merged: MergedModel) -> dict[str, Any]:
         "disagreements": [fact.field for fact in merged.disagreements],
         "live": None
         if live is None
-        else {"at": live.at, "adapter": live.adapter, "problem": live.problem, **_beside(live)},
+        else {"at": live.at, "adapter": live.adapter, "problem": live.problem, **_server_fields(live)},
     }
 
 
@@ -115,13 +115,13 @@ def _saying_json(saying: LayerValue) -> dict[str, Any]:
     return plain
 
 
-def _beside(live: Any) -> dict[str, Any]:
+def _server_fields(live: Any) -> dict[str, Any]:
     """Return what a server says beside facts of control."""
     names = ("starts_inside", "text_format", "known_as", "context")
     return {name: getattr(live.facts, name, None) for name in names}
 
 
-def how_text(merged: MergedModel) -> str:
+def match_text(merged: MergedModel) -> str:
     """Write how the row of a model was found."""
     return f"{merged.how} to be like {merged.like}" if merged.like else merged.how
 

@@ -11,7 +11,7 @@ from bardo.values.cost import usd
 
 
 def layer_facts(pipeline: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Give the profile of a call, and what each of its layers did; nothing of a call without layers."""
+    """Return the profile of a call and what each of its layers did; empty for a call without layers."""
     if pipeline is None:
         return
     yield "pipeline", printable(str(pipeline.get("profile", "")))

@@ -77,7 +77,7 @@ class MarkdownBlocks:
         fence = _FENCE.match(line)
         nested = self._in_list and line[0] in " \t"
         if (self._blank and not nested) or (fence and not nested):
-            yield from self._ended()
+            yield from self._finish_block()
         if not self._lines:
             self._in_list = _LIST.match(line) is not None
         self._blank = False
@@ -85,16 +85,16 @@ class MarkdownBlocks:
         if fence:
             self._fence, self._opening = fence[1], line
         elif self._is_long():
-            yield from self._ended()
+            yield from self._finish_block()
 
     def _code(self, line: str) -> Iterator[str]:
-        """Take a line of a code block, which ends with a fence as long as the one that it began with."""
+        """Process a line of a code block, which ends with a fence as long as its opening fence."""
         self._add(line)
         marks = line.strip()
         if marks.startswith(self._fence) and not marks.strip(self._fence[0]):
             self._fence = ""
             if not self._in_list:
-                yield from self._ended()
+                yield from self._finish_block()
         elif self._is_long():
             yield self.rest
             self._clear()
@@ -107,7 +107,7 @@ class MarkdownBlocks:
     def _is_long(self) -> bool:
         return self._size > _MOST_CHARACTERS // 2 or len(self._lines) > _MOST_LINES
 
-    def _ended(self) -> Iterator[str]:
+    def _finish_block(self) -> Iterator[str]:
         block = "".join(self._lines)
         self._clear()
         if block.strip():
@@ -135,7 +135,7 @@ class _Answer(Markdown):
         self.parsed = _PARSER.parse(markup)
 
 
-class _Clean:
+class _Sanitized:
     """What a renderable gives, without anything that is not text: entities of Markdown can name any character."""
 
     def __init__(self, inner: RenderableType) -> None:
@@ -148,9 +148,9 @@ class _Clean:
                 yield Segment(printable(text, prose=True), plain)
 
 
-def rendered(block: str) -> RenderableType:
+def render_block(block: str) -> RenderableType:
     """Return a block of Markdown as it is shown."""
     text = printable(block, prose=True)
     if len(text) > _MOST_CHARACTERS:
         return Text(text.strip("\n"))
-    return _Clean(_Answer(text))
+    return _Sanitized(_Answer(text))

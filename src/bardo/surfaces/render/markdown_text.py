@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from bardo.surfaces.render.console import console
-from bardo.surfaces.render.markdown import MarkdownBlocks, rendered
+from bardo.surfaces.render.markdown import MarkdownBlocks, render_block
 from bardo.surfaces.render.wording import PrintableText
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class MarkdownText:
         if not self._first and not goes_on:
             self._console.print()
         self._first = False
-        self._console.print(rendered(block))
+        self._console.print(render_block(block))
 
     def _draw(self, rest: str) -> None:
         if not rest.strip():
@@ -80,8 +80,8 @@ class MarkdownText:
             )
             self._live.start()
         lines = min(_MOST_LINES, max(1, self._console.height - 4))
-        short = rendered(rest) if len(rest) < _MOST_CHARACTERS else Text(rest[-_MOST_CHARACTERS:])
-        self._live.update(_Last(short, lines, gap=not self._first), refresh=True)
+        short = render_block(rest) if len(rest) < _MOST_CHARACTERS else Text(rest[-_MOST_CHARACTERS:])
+        self._live.update(_Tail(short, lines, gap=not self._first), refresh=True)
 
     def _stop(self) -> None:
         if self._live is not None:
@@ -89,7 +89,7 @@ class MarkdownText:
             self._live = None
 
 
-class _Last:
+class _Tail:
     """The last lines of something that may be longer than the terminal is high."""
 
     def __init__(self, inner: RenderableType, most: int, *, gap: bool) -> None:

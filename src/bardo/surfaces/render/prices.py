@@ -18,7 +18,7 @@ def price_text(price: Price | None) -> str:
     """Return what a model costs, in US dollars per million tokens."""
     if price is None:
         return "not known"
-    prices = _named(price.schedule.rates)
+    prices = _named_rates(price.schedule.rates)
     told = ", ".join(f"{word} {_dollars(prices[name])}" for name, word in _SHOWN.items() if name in prices)
     tiers = "".join(_tier_text(tier.above, tier.rates) for tier in price.schedule.tiers)
     since = f"; since {price.valid_from}" if price.valid_from else ""
@@ -27,7 +27,7 @@ def price_text(price: Price | None) -> str:
 
 def short_price(price: Price | None) -> str:
     """Return what a million tokens of input and of output cost; a dash where nobody knows."""
-    prices = {} if price is None else _named(price.schedule.rates)
+    prices = {} if price is None else _named_rates(price.schedule.rates)
     return " / ".join(_dollars(prices[name]) for name in ("input", "output") if name in prices) or NOT_REPORTED
 
 
@@ -36,10 +36,10 @@ def price_json(price: Price | None) -> dict[str, Any] | None:
     if price is None:
         return None
     return {
-        "usd_per_million_tokens": _named(price.schedule.rates),
+        "usd_per_million_tokens": _named_rates(price.schedule.rates),
         "tiers": _tiers(price.schedule),
         "variants": {
-            name: {"usd_per_million_tokens": _named(one.rates), "tiers": _tiers(one)}
+            name: {"usd_per_million_tokens": _named_rates(one.rates), "tiers": _tiers(one)}
             for name, one in price.variants.items()
         },
         "request_fee_usd": usd(price.request_fee),
@@ -51,17 +51,17 @@ def price_json(price: Price | None) -> dict[str, Any] | None:
 
 
 def _tiers(schedule: Schedule) -> list[dict[str, Any]]:
-    return [{"above": tier.above, "usd_per_million_tokens": _named(tier.rates)} for tier in schedule.tiers]
+    return [{"above": tier.above, "usd_per_million_tokens": _named_rates(tier.rates)} for tier in schedule.tiers]
 
 
-def _named(rates: Rates) -> dict[str, float]:
+def _named_rates(rates: Rates) -> dict[str, float]:
     """Return the rates that are known, in US dollars, by the names that `[[prices]]` has for them."""
     pairs = zip(TOKEN_PRICES, msgspec.structs.astuple(rates), strict=True)
     return {name: usd(rate) for name, rate in pairs if rate is not None}
 
 
 def _tier_text(above: int, rates: Rates) -> str:
-    prices = _named(rates)
+    prices = _named_rates(rates)
     told = ", ".join(f"{name} {_dollars(prices[name])}" for name in ("input", "output") if name in prices)
     return f"; above {above:,} tokens of input {told}"
 

@@ -54,15 +54,15 @@ def receipt_facts(receipt: Mapping[str, Any] | None, said: str | None) -> list[t
         return []
     seen = receipt.get("observed") or {}
     return [
-        ("thinking asked", intent_words(str(receipt.get("intent")))),
-        ("thinking sent", _sent(said, receipt.get("emitted"))),
-        ("decided by", decided_words(str(receipt["layer"]), str(receipt.get("reason") or ""))),
-        ("seen", _seen(seen)),
-        ("verdict", verdict_words(str(receipt.get("verdict")))),
+        ("thinking asked", intent_text(str(receipt.get("intent")))),
+        ("thinking sent", _sent_text(said, receipt.get("emitted"))),
+        ("decided by", decision_text(str(receipt["layer"]), str(receipt.get("reason") or ""))),
+        ("seen", _observed_text(seen)),
+        ("verdict", verdict_text(str(receipt.get("verdict")))),
     ]
 
 
-def intent_words(intent: str) -> str:
+def intent_text(intent: str) -> str:
     """Write what was asked for: `low`, `off`, `a budget of 2,048 tokens`, `nothing`."""
     if intent == "none":
         return "nothing"
@@ -70,24 +70,24 @@ def intent_words(intent: str) -> str:
     return f"a budget of {int(tokens):,} tokens" if name == "budget" and tokens.isdecimal() else intent
 
 
-def decided_words(layer: str, reason: str) -> str:
+def decision_text(layer: str, reason: str) -> str:
     """Write who decided, and why: `L2, the catalog: nearest level`."""
     who = f"{layer}, {LAYERS[layer]}" if layer in LAYERS else layer
     told = f"{reason} ({REASONS[reason]})" if reason in REASONS else reason
     return printable(f"{who}: {told}" if told else who)
 
 
-def verdict_words(verdict: str) -> str:
+def verdict_text(verdict: str) -> str:
     """Write a verdict with what it means."""
     return f"{verdict}: {VERDICTS[verdict]}" if verdict in VERDICTS else printable(verdict)
 
 
-def _sent(said: str | None, fields: Any) -> str:
+def _sent_text(said: str | None, fields: Any) -> str:
     written = printable(msgspec.json.encode(fields).decode()) if fields else ""
-    return " as ".join(part for part in (intent_words(said or ""), written) if part) or "nothing"
+    return " as ".join(part for part in (intent_text(said or ""), written) if part) or "nothing"
 
 
-def _seen(seen: Mapping[str, Any]) -> str:
+def _observed_text(seen: Mapping[str, Any]) -> str:
     tokens = seen.get("reasoning_tokens")
     how = "estimated" if seen.get("approx") else "reported"
     counted = "tokens not reported" if tokens is None else f"{count(tokens)} tokens {how}"

@@ -39,11 +39,11 @@ def reply_json(response: Response) -> dict[str, Any]:
 def call_line(response: Response, took: float) -> str:
     """Write who answered, what it used, what it cost and how long it took, on one line."""
     chain = response.reasoning
-    thinking = f", thinking {reasoning_words(chain)}" if chain.visibility != "none" or chain.reported else ""
+    thinking = f", thinking {reasoning_text(chain)}" if chain.visibility != "none" or chain.reported else ""
     return "; ".join(
         (
             f"{response.provider}/{response.model}",
-            f"tokens: {usage_words(response.usage)}{thinking}",
+            f"tokens: {usage_text(response.usage)}{thinking}",
             f"cost {dollars(response.bardo.get('cost_usd'))}",
             seconds(took),
         )
@@ -58,23 +58,23 @@ def reply_facts(response: Response) -> Table:
         ("provider", response.provider),
         ("model", response.model),
         ("visibility", response.reasoning.visibility.value),
-        ("reasoning", reasoning_words(response.reasoning)),
-        ("usage", usage_words(response.usage)),
-        ("finish", finish_words(response.finish)),
+        ("reasoning", reasoning_text(response.reasoning)),
+        ("usage", usage_text(response.usage)),
+        ("finish", finish_text(response.finish)),
         *(("degraded", difference(degradation)) for degradation in response.degraded),
         *((("error", f"{response.error.code}: {printable(response.error.message)}"),) if response.error else ()),
     ]
     return facts((name, value) for name, value in rows if value)
 
 
-def finish_words(finish: Finish) -> str:
+def finish_text(finish: Finish) -> str:
     """Write why a reply ended, in our word and the provider's; empty where nothing says."""
     if finish.raw and finish.raw != finish.reason:
         return f"{finish.reason} ({finish.raw})"
     return finish.reason if finish.raw or finish.reason != "unknown" else ""
 
 
-def reasoning_words(chain: ReasoningChain) -> str:
+def reasoning_text(chain: ReasoningChain) -> str:
     """Write how much was thought, and how that is known."""
     if chain.tokens_approx:
         return f"{count(chain.reasoning_tokens, estimated=True)} tokens, estimated from its text"
@@ -83,7 +83,7 @@ def reasoning_words(chain: ReasoningChain) -> str:
     return "tokens not reported" if chain.visibility != "none" else "none seen, none reported"
 
 
-def usage_words(usage: Usage) -> str:
+def usage_text(usage: Usage) -> str:
     """Write what a call used."""
     if not usage.reported:
         return "not reported"

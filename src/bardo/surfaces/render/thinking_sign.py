@@ -53,7 +53,7 @@ class ThinkingSign:
         self._live.start(refresh=True)
 
     def hide(self) -> None:
-        """Take the sign away; the line is empty again."""
+        """Remove the sign and clear its line."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -55,7 +55,7 @@ class TopCall:
         """Return how many seconds it has taken."""
         return max(0.0, now - self.began_at) if self.seconds is None else self.seconds
 
-    def holds(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         """Whether a filter's text stands in what the list shows of the call."""
         shown = (self.id, self.provider, self.model, self.asked, self.key, self.state, self.subsystem, self.verdict)
         return any(text in one.lower() for one in shown)
@@ -76,7 +76,7 @@ class TopCalls:
         self.health_changes = 0
 
     def seed(self, rows: Iterable[LogRow]) -> None:
-        """Take calls that ended before, oldest first, from the log."""
+        """Add calls from the log that have already ended, oldest first."""
         for row in rows:
             call = TopCall(row.request_id, row.started_at, row.key_id or "", row.provider, row.model, row.model_asked)
             call.dialect, call.streamed, call.subsystem = row.client_dialect, row.streamed, row.subsystem or ""
@@ -91,11 +91,11 @@ class TopCalls:
             self._end(call)
 
     def take(self, published: PublishedEvent) -> None:
-        """Take one event."""
+        """Process one event."""
         event = published.event
         if isinstance(event, HealthChanged):
             self.health_changes += 1
-        if not published.request_id or (published.request_id in self._ended and not self._is_again(published)):
+        if not published.request_id or (published.request_id in self._ended and not self._is_resumed(published)):
             return
         match event:
             case CallStarted():
@@ -124,7 +124,7 @@ class TopCalls:
         """Return the calls that a filter lets through: those that run, then those that ended, the newest first."""
         text = wanted.lower()
         every = [*reversed(self._running.values()), *reversed(self._ended.values())]
-        return [call for call in every if call.holds(text)] if text else every
+        return [call for call in every if call.matches(text)] if text else every
 
     @property
     def running(self) -> int:
@@ -137,7 +137,7 @@ class TopCalls:
             self._costs.popleft()
         return sum(one[1] for one in self._costs), sum(one[2] for one in self._costs)
 
-    def _is_again(self, published: PublishedEvent) -> bool:
+    def _is_resumed(self, published: PublishedEvent) -> bool:
         """Whether a call that was thought to have ended goes on."""
         call = self._ended[published.request_id]
         if call.state != LOST:

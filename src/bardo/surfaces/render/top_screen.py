@@ -97,13 +97,13 @@ def _health(report: HealthReport | None) -> Text:
         return Text("health is not known", style="dim")
     line = Text()
     for provider in sorted(report.providers, key=lambda one: one.connection.state in ("healthy", "unknown")):
-        state, why = _worst(provider)
+        state, why = _worst_state(provider)
         told = f" ({_line(why)})" if why and state not in ("healthy", "unknown") else ""
         line.append(f"{_line(provider.provider)} ").append(f"{state}{told}", style=_STYLES.get(state, "")).append("  ")
     return line
 
 
-def _worst(provider: ProviderHealth) -> tuple[str, str]:
+def _worst_state(provider: ProviderHealth) -> tuple[str, str]:
     """Return the state of a provider, or of its first model that is not well, and why."""
     one = provider.connection
     ill = next((model for model in provider.models if model.state in ("down", "degraded")), None)
@@ -177,11 +177,11 @@ def _pane(view: TopView, call: TopCall | None, now: float, width: int) -> list[T
         return [head, Text(hint, style="dim")]
     lines = [head]
     for line in printable(call.thought, prose=True).expandtabs(4).split("\n"):
-        lines += [Text(piece, style="dim") for piece in _folded(line, width)]
+        lines += [Text(piece, style="dim") for piece in _wrap(line, width)]
     return lines
 
 
-def _folded(line: str, width: int) -> Iterator[str]:
+def _wrap(line: str, width: int) -> Iterator[str]:
     """Cut a line into pieces of a width."""
     size = max(1, width)
     while cell_len(line) > size:

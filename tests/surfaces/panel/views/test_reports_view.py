@@ -72,7 +72,7 @@ def test_learned_routing_that_another_gateway_left_in_its_file(tmp_path: Path, m
     place = tmp_path / "routing.json"
     toml = f'{TOML}[routing.learned]\nfile = "{place}"\n'
     with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=toml) as gateway:
-        from bardo.surfaces.cli.routing import fitted
+        from bardo.surfaces.cli.routing import fit_outcomes
 
         outcomes = tmp_path / "outcomes.jsonl"
         draw = random.Random(1)
@@ -87,7 +87,7 @@ def test_learned_routing_that_another_gateway_left_in_its_file(tmp_path: Path, m
             for model in ("deepseek/m1", "deepseek/m2")
         ]
         outcomes.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
-        state: LearnedState = fitted(outcomes, embedding_of(gateway.settings))
+        state: LearnedState = fit_outcomes(outcomes, embedding_of(gateway.settings))
         store_state(state, place)
         reader = PanelReader(gateway.address, gateway.key(operator=True))
         seen = reader.page("/reports").table("What routing has learned")

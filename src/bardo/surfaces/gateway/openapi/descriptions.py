@@ -34,7 +34,7 @@ _KEPT = "Only where the gateway keeps responses (`[responses]` in bardo.toml)."
 _BATCHES = "Only where the gateway takes batches (`[batches]` in bardo.toml)."
 _MEMORY = "Of the caller's own tenant. Only where the gateway keeps thinking (`[memory]` in bardo.toml)."
 
-WORDS: dict[str, Description] = {
+DESCRIPTIONS: dict[str, Description] = {
     "generate openai_chat": Description("Create a chat completion", "OpenAI", _MODEL_CALL),
     "respond openai_responses": Description("Create a response", "OpenAI", _MODEL_CALL),
     "generate anthropic_messages": Description("Create a message", "Anthropic", _MODEL_CALL),
@@ -137,6 +137,6 @@ WORDS: dict[str, Description] = {
 """The words by the form of a route, by its endpoint and dialect, or by its endpoint alone."""
 
 
-def words_of(form: str) -> Description:
+def description_of(form: str) -> Description:
     """Return the words of a form. Raises KeyError where nobody has written any."""
-    return WORDS[longest_name(form, WORDS) or form]
+    return DESCRIPTIONS[longest_name(form, DESCRIPTIONS) or form]

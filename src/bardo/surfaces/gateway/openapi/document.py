@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bardo._version import __version__
-from bardo.surfaces.gateway.openapi.descriptions import GROUPS, words_of
+from bardo.surfaces.gateway.openapi.descriptions import GROUPS, description_of
 from bardo.surfaces.gateway.openapi.errors import ERROR_BODIES, statuses_text
 from bardo.surfaces.gateway.openapi.json_schema import STRING, Schema, array, either, ref
 from bardo.surfaces.gateway.openapi.listing import ListedRoute, form_of, listed_routes, longest_name
@@ -54,8 +54,8 @@ def openapi_bytes() -> tuple[bytes, str]:
 def openapi_document() -> dict[str, Any]:
     """Return the document. Raises KeyError for a route without words or schemas."""
     paths: dict[str, dict[str, Any]] = {}
-    for listed in listed_routes():
-        paths.setdefault(listed.path, {})[listed.method.lower()] = _operation(listed)
+    for route in listed_routes():
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -66,37 +66,37 @@ def openapi_document() -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "security": _SECURITY,
-        "tags": [{"name": name, "description": words} for name, words in GROUPS.items()],
+        "tags": [{"name": name, "description": description} for name, description in GROUPS.items()],
         "paths": paths,
         "components": _components(),
     }
 
 
-def _operation(listed: ListedRoute) -> dict[str, Any]:
-    form = form_of(listed.route)
-    words = words_of(form)
+def _operation(route: ListedRoute) -> dict[str, Any]:
+    form = form_of(route.route)
+    description = description_of(form)
     operation: dict[str, Any] = {
-        "operationId": _operation_id(listed),
-        "summary": words.summary,
-        "tags": [words.group],
-        "responses": _responses(listed, form),
+        "operationId": _operation_id(route),
+        "summary": description.summary,
+        "tags": [description.group],
+        "responses": _responses(route, form),
     }
-    if words.description:
-        operation["description"] = words.description
-    if parameters := parameters_of(listed):
+    if description.description:
+        operation["description"] = description.description
+    if parameters := parameters_of(route):
         operation["parameters"] = parameters
-    if body := _request_body(listed, form):
+    if body := _request_body(route, form):
         operation["requestBody"] = body
-    if listed.versionless:
-        operation["x-also-at"] = listed.versionless
-    if listed.route.endpoint in _OPEN:
+    if route.versionless:
+        operation["x-also-at"] = route.versionless
+    if route.route.endpoint in _OPEN:
         operation["security"] = []
     return operation
 
 
-def _operation_id(listed: ListedRoute) -> str:
-    words = re.findall(r"[A-Za-z0-9]+", listed.path.replace("openapi.json", "openapi"))
-    return "_".join((listed.method.lower(), *(words or ("root",))))
+def _operation_id(route: ListedRoute) -> str:
+    description = re.findall(r"[A-Za-z0-9]+", route.path.replace("openapi.json", "openapi"))
+    return "_".join((route.method.lower(), *(description or ("root",))))
 
 
 def component_name(form: str, kind: str) -> str:
@@ -104,33 +104,33 @@ def component_name(form: str, kind: str) -> str:
     return "".join(f"{word[:1].upper()}{word[1:]}" for word in re.split(r"[ _]", f"{form} {kind}"))
 
 
-def _request_body(listed: ListedRoute, form: str) -> dict[str, Any] | None:
-    if listed.method != "POST":
+def _request_body(route: ListedRoute, form: str) -> dict[str, Any] | None:
+    if route.method != "POST":
         return None
-    if listed.route.endpoint == "upload_file":
+    if route.route.endpoint == "upload_file":
         return {"required": True, "content": {"multipart/form-data": {"schema": UPLOAD}}}
     name = longest_name(form, REQUESTS)
     if not name:
         # Nothing is read of the body of a request that cancels a batch.
         return None
     schema = ref(component_name(name, "request"))
-    return {"required": listed.route.endpoint not in OPTIONAL_BODIES, "content": {_JSON: {"schema": schema}}}
+    return {"required": route.route.endpoint not in OPTIONAL_BODIES, "content": {_JSON: {"schema": schema}}}
 
 
-def _responses(listed: ListedRoute, form: str) -> dict[str, Any]:
-    asks_model = listed.route.endpoint in OPTION_ENDPOINTS
-    success: dict[str, Any] = {"description": "The answer.", "content": _content(listed, form)}
+def _responses(route: ListedRoute, form: str) -> dict[str, Any]:
+    asks_model = route.route.endpoint in OPTION_ENDPOINTS
+    success: dict[str, Any] = {"description": "The answer.", "content": _content(route, form)}
     if asks_model:
         success["headers"] = {name: ref(name, "headers") for name in REPLY_HEADERS}
     found = {"200": success}
-    if listed.route.endpoint == "openapi":
+    if route.route.endpoint == "openapi":
         found["304"] = {"description": "The client has the document."}
-    error = ref("Error.by_client" if listed.route.by_client else f"Error.{listed.route.dialect}", "responses")
+    error = ref("Error.by_client" if route.route.by_client else f"Error.{route.route.dialect}", "responses")
     return {**found, "4XX": error, "5XX": error}
 
 
-def _content(listed: ListedRoute, form: str) -> dict[str, Any]:
-    endpoint = listed.route.endpoint
+def _content(route: ListedRoute, form: str) -> dict[str, Any]:
+    endpoint = route.route.endpoint
     if endpoint == "events":
         return {SSE: _streamed(either(ref("PublishedEvent"), ref("MissedEvent")))}
     if endpoint in PLAIN:
@@ -141,7 +141,7 @@ def _content(listed: ListedRoute, form: str) -> dict[str, Any]:
     if not name:
         raise KeyError(form)
     whole = ref(component_name(name, "reply"))
-    streams = listed.route.arrival.stream
+    streams = route.route.arrival.stream
     content: dict[str, Any] = {} if streams else {_JSON: {"schema": whole}}
     stream = STREAMS.get(name) if streams is not False else None
     if stream is not None:

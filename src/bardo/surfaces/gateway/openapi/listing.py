@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from bardo.surfaces.gateway.batch_routes import BATCH_METHODS
-from bardo.surfaces.gateway.routes import (
+from bardo.surfaces.gateway.route_tables import (
     BEDROCK_OPERATIONS,
     EPISODE_METHODS,
     FIXED_ROUTES,
     GEMINI_PREFIXES,
     GEMINI_VERBS,
-    KEPT_METHODS,
     MODEL_ROUTES,
+    STORED_METHODS,
     VERSIONLESS_ROUTES,
     VERTEX_PREFIXES,
     Route,
@@ -39,7 +39,7 @@ class ListedRoute(NamedTuple):
 
 def listed_routes() -> list[ListedRoute]:
     """Return every path and method that the gateway answers, pages for people left out."""
-    return [*_fixed(), *_kept(), *_episodes(), *_batches(), *_models(), *_gemini(), *_bedrock()]
+    return [*_fixed(), *_stored_routes(), *_episodes(), *_batches(), *_models(), *_gemini(), *_bedrock()]
 
 
 def _fixed() -> Iterator[ListedRoute]:
@@ -50,8 +50,8 @@ def _fixed() -> Iterator[ListedRoute]:
         yield ListedRoute(path, route.method, route, shorter if shorter in VERSIONLESS_ROUTES else "")
 
 
-def _kept() -> Iterator[ListedRoute]:
-    for (collection, below, has_item), methods in KEPT_METHODS.items():
+def _stored_routes() -> Iterator[ListedRoute]:
+    for (collection, below, has_item), methods in STORED_METHODS.items():
         path = f"/{collection}/{{{collection[:-1]}_id}}" + (f"/{below}" if below else "")
         path += "/{item_id}" if has_item else ""
         for method, endpoint in methods.items():

@@ -116,8 +116,8 @@ OPTION_ENDPOINTS = frozenset(("generate", "generate_or_load", "respond", "comple
 def header_components() -> dict[str, Any]:
     """Return the headers of replies and errors, as components."""
     return {
-        name: {"description": words, "schema": schema}
-        for name, (schema, words) in {**REPLY_HEADERS, **ERROR_HEADERS}.items()
+        name: {"description": description, "schema": schema}
+        for name, (schema, description) in {**REPLY_HEADERS, **ERROR_HEADERS}.items()
     }
 
 
@@ -126,17 +126,17 @@ def parameter_components() -> dict[str, Any]:
     return {name: _parameter("header", name, *row) for name, row in REQUEST_HEADERS.items()}
 
 
-def parameters_of(listed: ListedRoute) -> list[dict[str, Any]]:
+def parameters_of(route: ListedRoute) -> list[dict[str, Any]]:
     """Return the parameters of one path and method."""
-    names = re.findall(r"\{(\w+)\}", listed.path)
+    names = re.findall(r"\{(\w+)\}", route.path)
     found = [{**_parameter("path", name, STRING, _PATH_WORDS[name]), "required": True} for name in names]
-    verb = listed.path.rpartition(":")[2]
-    query = QUERIES.get(listed.route.endpoint) or QUERIES.get(verb) or {}
+    verb = route.path.rpartition(":")[2]
+    query = QUERIES.get(route.route.endpoint) or QUERIES.get(verb) or {}
     found += [_parameter("query", name, *row) for name, row in query.items()]
-    if listed.route.endpoint in OPTION_ENDPOINTS:
+    if route.route.endpoint in OPTION_ENDPOINTS:
         found += [{"$ref": f"#/components/parameters/{name}"} for name in REQUEST_HEADERS]
     return found
 
 
-def _parameter(place: str, name: str, schema: Schema, words: str) -> dict[str, Any]:
-    return {"name": name, "in": place, "description": words, "schema": schema}
+def _parameter(place: str, name: str, schema: Schema, description: str) -> dict[str, Any]:
+    return {"name": name, "in": place, "description": description, "schema": schema}

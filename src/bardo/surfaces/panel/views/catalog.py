@@ -24,7 +24,7 @@ from bardo.surfaces.panel.catalog_lists import (
 from bardo.surfaces.panel.pages import Page, PanelRequest
 from bardo.surfaces.panel.tables import Head, Pager, Table, paged
 from bardo.surfaces.presets import provider_named
-from bardo.surfaces.render.facts import TITLES, against_text, how_text, server_text, traits_text, value_text
+from bardo.surfaces.render.facts import TITLES, conflicts_text, match_text, server_text, traits_text, value_text
 from bardo.surfaces.render.listings import listed_text
 from bardo.surfaces.render.prices import price_text
 from bardo.surfaces.render.receipts import LAYERS
@@ -44,7 +44,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     which = request.query.get("list", "")
     which = which if which in LISTS else "models"
     search = request.query.get("q", "").strip()[:_LONGEST]
-    table, pager = await _listed(panel, request, which, search.lower().split())
+    table, pager = await _list_page(panel, request, which, search.lower().split())
     values = {"list": which, "lists": list(LISTS.items()), "search": search, "table": table, "pager": pager}
     return Page("catalog.html", "Catalog", values)
 
@@ -64,7 +64,7 @@ async def show_model(panel: Panel, request: PanelRequest) -> Page:
     return Page("catalog_model.html", model, values)
 
 
-async def _listed(panel: Panel, request: PanelRequest, which: str, words: Sequence[str]) -> tuple[Table, Pager]:
+async def _list_page(panel: Panel, request: PanelRequest, which: str, words: Sequence[str]) -> tuple[Table, Pager]:
     runner, query = panel.context.runner, request.query
     configured = runner.directory.providers
     if which == "providers":
@@ -79,11 +79,11 @@ async def _listed(panel: Panel, request: PanelRequest, which: str, words: Sequen
     names = model_names(configured, runner.facts, account)
     names = [one for one in names if has_words(f"{one.provider.id}/{one.model}", words)]
     page, pager = paged(names, _PATH, query)
-    known = await _known(panel, [Target(provider=one.provider, model=one.model) for one in page])
+    known = await _known_models(panel, [Target(provider=one.provider, model=one.model) for one in page])
     return models_table(page, known, searched=bool(words)), pager
 
 
-async def _known(panel: Panel, targets: Sequence[Target]) -> list[KnownModel]:
+async def _known_models(panel: Panel, targets: Sequence[Target]) -> list[KnownModel]:
     runner = panel.context.runner
     now, found = runner.clock(), []
     for place, target in enumerate(targets):
@@ -97,7 +97,7 @@ def _about(known: KnownModel) -> list[tuple[str, str]]:
     merged = known.merged
     return [
         ("provider", f"{merged.provider} ({merged.dialect})"),
-        ("in the catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({how_text(merged)})"),
+        ("in the catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({match_text(merged)})"),
         ("form of its control", merged.form),
         ("the provider", traits_text(merged.traits)),
         ("its server", server_text(merged)),
@@ -122,4 +122,11 @@ def _fact(fact: MergedFact) -> tuple[str, ...]:
     who = f"{holds.layer}, {LAYERS[holds.layer]}" if holds.layer in LAYERS else holds.layer
     day = "" if holds.date is None else holds.date.isoformat()
     agreed = "agree" if fact.others else ""
-    return TITLES[fact.field], value_text(fact.field, holds.value), who, day, holds.source, against_text(fact) or agreed
+    return (
+        TITLES[fact.field],
+        value_text(fact.field, holds.value),
+        who,
+        day,
+        holds.source,
+        conflicts_text(fact) or agreed,
+    )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel
 
 _PATH = "/panel/costs"
-_WORDS = {"key": "key", "subsystem": "subsystem", CAUSE: "cause"}
+_DIMENSION_TITLES = {"key": "key", "subsystem": "subsystem", CAUSE: "cause"}
 _SPLITS = ("provider", "model", "key", "subsystem", "operation", CAUSE)
 
 
@@ -53,7 +53,7 @@ class CostQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the page of a question."""
-    question = _asked(request.query, panel.context.runner.clock(), sees_all=request.viewer.operator)
+    question = _read_question(request.query, panel.context.runner.clock(), sees_all=request.viewer.operator)
     groups = await _groups(panel, request, question)
     names = names_of(panel.context.accounts) if request.viewer.operator else {}
     return Page("costs.html", "Costs", await _values(request, question, groups, names))
@@ -61,7 +61,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
 
 async def download(panel: Panel, request: PanelRequest) -> Download:
     """Return the sums of a question as CSV, as `bardo costs --csv` prints them."""
-    question = _asked(request.query, panel.context.runner.clock(), sees_all=request.viewer.operator)
+    question = _read_question(request.query, panel.context.runner.clock(), sees_all=request.viewer.operator)
     groups = await _groups(panel, request, question)
     by_cause = CAUSE in (question.by, question.split)
     records = cause_records(groups) if by_cause else cost_records(groups)
@@ -79,7 +79,7 @@ async def _groups(panel: Panel, request: PanelRequest, question: CostQuestion) -
     return await panel.read_log(read)
 
 
-def _asked(query: Mapping[str, str], now: float, *, sees_all: bool) -> CostQuestion:
+def _read_question(query: Mapping[str, str], now: float, *, sees_all: bool) -> CostQuestion:
     """Return what a query asks for; what is not known there, or not for this viewer, is as if it were left out."""
     words = _choices(sees_all=sees_all)
     by = query.get("by", "")
@@ -99,8 +99,8 @@ async def _values(
     words = _choices(sees_all=request.viewer.operator)
     values: dict[str, object] = {
         "question": question,
-        "by_choices": [(one, _WORDS.get(one, one)) for one in words],
-        "split_choices": [("", "none"), *((one, _WORDS.get(one, one)) for one in words if one in _SPLITS)],
+        "by_choices": [(one, _DIMENSION_TITLES.get(one, one)) for one in words],
+        "split_choices": [("", "none"), *((one, _DIMENSION_TITLES.get(one, one)) for one in words if one in _SPLITS)],
         "period_choices": [*((name, words) for name, (words, _) in CHOICES.items()), (OWN, "custom dates")],
         "figures": figures_of(sum_groups(groups)),
         "csv": f"{_PATH}.csv?{query_text(question.fields)}",
@@ -114,7 +114,7 @@ async def _values(
         chart = groups_chart(groups, CAUSE, question.period, names) if groups else None
     else:
         ordered = cost_records(groups)[:: -1 if question.by == "day" else 1]
-        shown, pager = paged(ordered, _PATH, {**request.query})
-        table = group_table(shown, sum_groups(groups), question.by, question.period, names)
+        visible_text, pager = paged(ordered, _PATH, {**request.query})
+        table = group_table(visible_text, sum_groups(groups), question.by, question.period, names)
         chart = groups_chart(groups, question.by, question.period, names) if groups else None
     return {**values, "table": table, "pager": pager, "chart": chart}

@@ -79,7 +79,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     if request.method != "POST":
         return Page("explain.html", "Explain", values)
     try:
-        found = await asyncio.to_thread(_explained, panel, form, panel.context.runner.directory.providers)
+        found = await asyncio.to_thread(_explain, panel, form, panel.context.runner.directory.providers)
     except BardoError as problem:
         panel.context.runner.clean(problem)
         return Page(
@@ -115,7 +115,7 @@ def _choices(panel: Panel) -> dict[str, Any]:
     }
 
 
-def _explained(panel: Panel, form: ExplainForm, providers: list[Provider]) -> Explanation:
+def _explain(panel: Panel, form: ExplainForm, providers: list[Provider]) -> Explanation:
     """Return what would be sent. Raises BardoError."""
     _check_lengths(form)
     body = with_reasoning(_body_of(form), policy_of(form.reasoning) if form.reasoning else None)

@@ -63,12 +63,12 @@ async def _times(panel: Panel, since: float, key: str | None) -> list[CallTimes]
 
 def _figures(report: HealthReport, *, models: bool) -> list[tuple[str, str, str]]:
     states = Counter(provider.connection.state for provider in report.providers)
-    found = [("Providers", str(len(report.providers)), _words(states))]
+    found = [("Providers", str(len(report.providers)), _counts_text(states))]
     if models:
         called = [model for provider in report.providers for model in models_of(provider)]
-        found.append(("Models called recently", str(len(called)), _words(Counter(one.state for one in called))))
+        found.append(("Models called recently", str(len(called)), _counts_text(Counter(one.state for one in called))))
     return found
 
 
-def _words(states: Mapping[Health, int]) -> str:
+def _counts_text(states: Mapping[Health, int]) -> str:
     return ", ".join(f"{number} {state}" for state, number in sorted(states.items(), key=lambda one: -one[1]))

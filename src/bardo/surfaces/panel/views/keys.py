@@ -18,7 +18,7 @@ from bardo.surfaces.panel.key_forms import (
     form_of_account,
     limits_of_form,
 )
-from bardo.surfaces.panel.key_tables import key_address, keys_table, limit_uses, models_table, spent, state_cell
+from bardo.surfaces.panel.key_tables import key_address, keys_table, limit_uses, models_table, spent_text, state_cell
 from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect
 from bardo.surfaces.panel.periods import day_text
 from bardo.surfaces.panel.tables import paged
@@ -178,7 +178,7 @@ async def _page(
         "account": account,
         "state": state_cell(account, now),
         "about": _about(account, stored=accounts.is_stored(account.id)),
-        "figures": [("Spent today (UTC)", *spent(today)), ("Spent this month (UTC)", *spent(month))],
+        "figures": [("Spent today (UTC)", *spent_text(today)), ("Spent this month (UTC)", *spent_text(month))],
         "uses": limit_uses(usage),
         "table": models_table(usage.models),
         "stored": accounts.is_stored(account.id),

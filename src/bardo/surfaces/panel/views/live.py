@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the page, which a script fills."""
     providers = [provider.id for provider in panel.context.runner.directory.providers]
-    return Page("live.html", "Live", {"providers": providers, "workers": _workers_apart(panel)})
+    return Page("live.html", "Live", {"providers": providers, "workers": _separate_workers(panel)})
 
 
-def _workers_apart(panel: Panel) -> int:
+def _separate_workers(panel: Panel) -> int:
     """Return how many workers there are where the page shows the calls of one alone, else 1."""
     return 1 if panel.context.runner.events.has_other_workers else panel.settings.gateway.workers
 
@@ -32,13 +32,13 @@ async def show_thinking(panel: Panel, viewer: Viewer, request_id: str) -> Page:
     """
     call = panel.board.find(request_id, viewer.key_id)
     if call is None:
-        thinking, cut = await _kept_thinking(panel, viewer, request_id), 0
+        thinking, cut = await _logged_thinking(panel, viewer, request_id), 0
     else:
         thinking, cut = "".join(call.text), max(0, call.length - MOST_TEXT)
     return Page("live_thinking.html", "", {"thinking": thinking, "cut": cut})
 
 
-async def _kept_thinking(panel: Panel, viewer: Viewer, request_id: str) -> str:
+async def _logged_thinking(panel: Panel, viewer: Viewer, request_id: str) -> str:
     """Return the thinking of a call of the log. Raises NotStored where the viewer may see none."""
     if panel.keeps_content:
         row = await read_call(panel, viewer, request_id)

@@ -55,7 +55,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     operator = request.viewer.operator
     chosen = request.query.get("period", "")
     period = read_period({"period": chosen if chosen in CHOICES else _USUAL}, panel.context.runner.clock())
-    found = await _of_log(panel, period, request.viewer.key_id, whole=operator)
+    found = await _read_log_report(panel, period, request.viewer.key_id, whole=operator)
     names = names_of(panel.context.accounts) if operator else {}
     prompts, pager = paged(found.prompts, _PATH, request.query, size=_PROMPT_ROWS)
     values = {
@@ -63,7 +63,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
         "periods": _PERIODS,
         "reply_figures": reply_figures(found.replies),
         "replies": replies_table(found.replies, period.words),
-        "held": await _held(panel, request),
+        "held": await _stored_text(panel, request),
         "prompts": prompts_table(prompts, names, period.words),
         "pager": pager,
         "similar": None,
@@ -72,11 +72,11 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
         "gaps": gaps_table(found.gaps),
     }
     if operator:
-        values |= {"similar": await _similar(panel), "learned": await _learned(panel)}
+        values |= {"similar": await _similar(panel), "learned": await _load_learned(panel)}
     return Page("reports.html", "Reports", values)
 
 
-async def _of_log(panel: Panel, period: Period, key: str | None, *, whole: bool) -> LogReport:
+async def _read_log_report(panel: Panel, period: Period, key: str | None, *, whole: bool) -> LogReport:
     """Return what the log tells. Its two longest questions are asked at the same time, in two threads."""
 
     def read_replies(log: LogReader) -> list[ReplyCacheTotal]:
@@ -90,7 +90,7 @@ async def _of_log(panel: Panel, period: Period, key: str | None, *, whole: bool)
     return msgspec.structs.replace(rest, replies=replies)
 
 
-async def _held(panel: Panel, request: PanelRequest) -> str:
+async def _stored_text(panel: Panel, request: PanelRequest) -> str:
     """Return what the store of replies holds, in words: of all, or of the viewer's tenant."""
     from bardo.edge.reply_cache.cache import CountReplies
 
@@ -111,7 +111,7 @@ async def _similar(panel: Panel) -> Table:
     return similar_table(found, panel.settings.inference.pipeline.cache.max_false_hit)
 
 
-async def _learned(panel: Panel) -> tuple[Table, Table]:
+async def _load_learned(panel: Panel) -> tuple[Table, Table]:
     """Return what this gateway has learned, or what stands in the file where it goes by another strategy."""
     state = panel.context.runner.routing.learned
     if state is None:

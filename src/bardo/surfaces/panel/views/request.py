@@ -14,7 +14,7 @@ from bardo.edge.log.row import Feedback, LogRow
 from bardo.surfaces.panel.call_content import answered_parts, asked_turns, past_request
 from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect, Viewer
 from bardo.surfaces.panel.tables import Cell, Head, Table
-from bardo.surfaces.render.calls import call_words, outcome, served_by
+from bardo.surfaces.render.calls import call_fields, outcome, served_by
 from bardo.surfaces.render.wording import count, difference, dollars, excerpt, seconds
 from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
@@ -46,7 +46,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     earlier = request.query.get("of", "")
     before = (await _read(panel, request.viewer, earlier))[0] if earlier else None
     now = panel.context.runner.clock()
-    words = call_words(without_content(row), now, feedback)
+    words = call_fields(without_content(row), now, feedback)
     kept = panel.keeps_content
     values = {
         "row": row,
@@ -55,7 +55,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
         "outcome": outcome(row),
         "figures": _figures(row),
         "groups": _groups(words),
-        "degraded": list(_degraded(row)),
+        "degraded": list(_degradation_table(row)),
         "attempts": _attempts(row),
         "costs": _costs(row),
         "turns": asked_turns(row) if kept else (),
@@ -76,7 +76,7 @@ async def send_again(panel: Panel, request: PanelRequest) -> Redirect:
     past = past_request(row) if panel.keeps_content and row.operation == "generate" else None
     if past is None:
         raise InvalidRequest("the log does not hold this request", hint="set content = true under [log] in bardo.toml")
-    changed = _changed(past, request.form)
+    changed = _apply_changes(past, request.form)
     account = request.viewer.account
     try:
         live = await panel.context.runner.open(
@@ -94,7 +94,7 @@ async def send_again(panel: Panel, request: PanelRequest) -> Redirect:
     return Redirect(f"/panel/requests/{quote(made, safe='')}?of={quote(row.request_id, safe='')}")
 
 
-def _changed(past: Request, form: Mapping[str, str]) -> Request:
+def _apply_changes(past: Request, form: Mapping[str, str]) -> Request:
     """Return the request with the model and the effort of a form. Raises InvalidRequest."""
     model, effort = form.get("model", "").strip() or past.model, form.get("effort", "")
     request = msgspec.structs.replace(past, model=model, stream=False)
@@ -163,7 +163,7 @@ def _groups(words: list[tuple[str, str]]) -> list[tuple[str, list[tuple[str, str
     return [(title, pairs) for title, pairs in made if pairs]
 
 
-def _degraded(row: LogRow) -> Iterator[str]:
+def _degradation_table(row: LogRow) -> Iterator[str]:
     for one in row.degraded:
         try:
             yield difference(msgspec.convert(one, Degradation))
@@ -214,7 +214,7 @@ def _json(text: str) -> Any:
 
 
 def _raw(row: LogRow) -> Iterator[tuple[str, Any]]:
-    """Give what the log holds as JSON: receipts are more exact than words."""
+    """Yield what the log holds as JSON: receipts are more exact than sentences."""
     named = (("Receipt", row.receipt), ("Route", row.route), ("Layers", row.pipeline), ("Usage as sent", row.usage_raw))
     sent = () if row.sent_content is None else (("Request to the provider", _json(row.sent_content)),)
     for title, value in (*sent, *named):
@@ -224,7 +224,7 @@ def _raw(row: LogRow) -> Iterator[tuple[str, Any]]:
 
 def _comparison(before: LogRow, after: LogRow) -> Table:
     """Return an earlier call and the one that sent it again, side by side."""
-    pairs = [(_compared(before)[place], _compared(after)[place]) for place in range(len(_COMPARED))]
+    pairs = [(_comparison_cells(before)[place], _comparison_cells(after)[place]) for place in range(len(_COMPARED))]
     rows = tuple((name, first, second) for name, (first, second) in zip(_COMPARED, pairs, strict=True))
     heads = (Head(""), Head("Before", wrap=True), Head("Now", wrap=True))
     return Table(name="comparison", caption="Sent again", heads=heads, rows=rows)
@@ -233,7 +233,7 @@ def _comparison(before: LogRow, after: LogRow) -> Table:
 _COMPARED = ("Model", "Outcome", "Thinking sent", "Took", "Output", "Thinking", "Cost")
 
 
-def _compared(row: LogRow) -> tuple[str, ...]:
+def _comparison_cells(row: LogRow) -> tuple[str, ...]:
     return (
         excerpt(served_by(row), 200),
         outcome(row),
