@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from bardo.simulators import Fault, Script, Simulator, Turn
@@ -17,7 +16,7 @@ from support.gateway import House, Watched, house
 from support.keyed_gateway import PRICE, keyed_gateway
 from support.patience import PATIENCE
 from support.sdk import anthropic_client, openai_client
-from support.talk import ask
+from support.talk import Caller, ask
 
 JUDGE = "anthropic/claude-haiku-4-5"
 TABLE = f"""
@@ -220,15 +219,19 @@ def test_a_second_model_that_says_nothing_is_not_waited_for_without_end(monkeypa
     assert b"It is " in answer.body
 
 
-def test_a_client_that_leaves_a_stream_while_it_is_judged_has_the_answer() -> None:
+@pytest.mark.parametrize("stream", [True, False], ids=["a stream", "a whole reply"])
+def test_a_client_that_leaves_while_its_answer_is_judged_ends_the_second_call(monkeypatch: Any, stream: bool) -> None:
+    monkeypatch.setattr("bardo.edge.verification.MOST_SECONDS", 4 * PATIENCE)
     second = Watched("anthropic", silent_first=True, models=["claude-haiku-4-5"])
+    body = {"model": "bardo/careful", "messages": MESSAGES, "stream": stream}
     with house([answerer(), second], toml=TABLE) as it:
-        body = {"model": "bardo/careful", "messages": MESSAGES, "stream": True}
-        with httpx.stream("POST", f"{it.address}/v1/chat/completions", json=body, timeout=PATIENCE) as answer:
-            for line in answer.iter_lines():
-                if '"finish_reason":"stop"' in line:
-                    assert second.asked.wait(PATIENCE)
-                    break
+        with Caller(it.address, "/v1/chat/completions", body) as client:
+            if stream:
+                # The text does not wait for the verdict, what ends the stream does.
+                client.hear(b'"00."')
+            assert second.asked.wait(PATIENCE)
+        assert second.over.wait(PATIENCE)
         outcomes = {row.provider: row.outcome for row in it.log.wait(lambda row: row.provider == "deepseek")}
-        assert outcomes["deepseek"] == "ok"
         assert it.log.wait(lambda row: row.provider == "anthropic")[0].outcome == "cancelled"
+        # Who has all of a stream's text has the answer.
+        assert outcomes["deepseek"] == ("ok" if stream else "cancelled")
