@@ -8,6 +8,7 @@ import msgspec
 
 from bardo.dialects.lenient import MAX_DEPTH as MAX_DEPTH
 from bardo.dialects.lenient import too_deep
+from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.values.errors import InvalidRequest
 
 T = TypeVar("T")
@@ -15,6 +16,11 @@ T = TypeVar("T")
 
 def decode_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object a client sent. Raises InvalidRequest for anything else, hostile nesting included."""
+    fields: dict[str, Any] = REPEATED_TOOLS.decode(body, _parse_object)
+    return fields
+
+
+def _parse_object(body: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(body)
         deep = too_deep(value, body)

@@ -12,6 +12,7 @@ import msgspec
 
 from bardo.catalog.shared_fields import not_granted
 from bardo.dialects.declaration import Check, Checks, Declaration
+from bardo.dialects.repeated_tools import are_complete
 from bardo.values.blocks import Block, Carried, Opaque, ReasoningBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request, Sampling, Tool
@@ -29,6 +30,20 @@ class Losses:
         self.dialect = declaration.dialect
         self._by_key: dict[tuple[str, str], Degradation] = {}
         self._marked: dict[str, int] = {}
+
+    def anew(self) -> Losses:
+        """Return losses for the same dialect, none of which is known yet."""
+        return Losses(self.declaration, markers=self._markers)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was lost, and no marker was offered or placed."""
+        return not (self._by_key or self._offered or self._marked)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """The markers that the dialect has too."""
+        return tuple(self._markers)
 
     @property
     def all(self) -> tuple[Degradation, ...]:
@@ -134,12 +149,18 @@ def report_field_lacks(request: Request, losses: Losses) -> None:
 
 def report_tool_lacks(request: Request, losses: Losses) -> None:
     """Report all that the tools of a request say and the dialect declares to lack, and fields of other dialects."""
-    declaration = losses.declaration
-    checks = declaration.own_checks if request.dialect in declaration.speaks else declaration.foreign_checks
-    for tool in request.tools:
-        if not tool.hosted:
-            _report(tool, checks.fields.get("tools", ()), losses)
-            losses.lose_fields(tool.carried)
+    declaration, tools = losses.declaration, request.tools
+    own = request.dialect in declaration.speaks
+    checks = (declaration.own_checks if own else declaration.foreign_checks).fields.get("tools", ())
+
+    def report(losses: Losses) -> None:
+        for tool in tools:
+            if not tool.hosted:
+                _report(tool, checks, losses)
+                losses.lose_fields(tool.carried)
+
+    if tools and not are_complete(tools, losses, report, declaration.dialect, own, losses.markers):
+        report(losses)
 
 
 def report_message_lacks(request: Request, losses: Losses) -> None:

@@ -23,10 +23,10 @@ def with_original_form(body: dict[str, Any], original: dict[str, Any]) -> dict[s
 
 def as_first_written(written: Any, original: Any) -> Any:
     """Return what was written anew in the form of the original: its order of keys, and text as a list of one part where it was one."""
+    if written is original:
+        return original
     if isinstance(written, dict) and isinstance(original, dict):
-        kept = {name: value for name, value in original.items() if _SAYS_NOTHING.get(name, _NEVER) == value} | written
-        ordered = {name: as_first_written(kept[name], original[name]) for name in original if name in kept}
-        return ordered | {name: value for name, value in written.items() if name not in ordered}
+        return _ordered(written, original)
     if isinstance(written, list) and isinstance(original, list):
         aligned = [as_first_written(one, first) for one, first in zip(written, original, strict=False)]
         return aligned + written[len(aligned) :]
@@ -35,7 +35,21 @@ def as_first_written(written: Any, original: Any) -> Any:
     return written
 
 
-_NEVER = object()
+def _ordered(written: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
+    ordered: dict[str, Any] = {}
+    for name, first in original.items():
+        if name in written:
+            value = written[name]
+            # Beside what holds other values, nothing has a form of its own.
+            ordered[name] = value if value is first or type(first) not in _NESTED else as_first_written(value, first)
+        elif name in _SAYS_NOTHING and _SAYS_NOTHING[name] == first:
+            ordered[name] = first
+    if not ordered.keys() >= written.keys():
+        ordered |= {name: value for name, value in written.items() if name not in ordered}
+    return ordered
+
+
+_NESTED = (dict, list)
 
 
 def _text_of(parts: list[Any]) -> Any:

@@ -16,9 +16,10 @@ from bardo.dialects.anthropic_messages.decode_controls import (
 from bardo.dialects.anthropic_messages.decode_messages import read_message, read_system, with_tool_names
 from bardo.dialects.jsonfield import decode_object, optional, required, take
 from bardo.dialects.options import read_options
+from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import decode_sampling
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import BardoOptions, Message, Request
+from bardo.values.request import BardoOptions, Message, Request, Tool
 from bardo.values.wire import Arrival
 
 READ = frozenset(
@@ -73,10 +74,9 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
     """Return the request with all that its less common fields say."""
     config = optional(fields, "output_config", dict) or {}
     left = {name: value for name, value in config.items() if name not in ("effort", "format")}
-    tools = optional(fields, "tools", list) or ()
     return msgspec.structs.replace(
         request,
-        tools=tuple(read_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)),
+        tools=REPEATED_TOOLS.read(optional(fields, "tools", list) or [], NAME, _read_tools),
         tool_choice=read_tool_choice(fields),
         reasoning=read_reasoning(fields, config),
         output_format=read_output_format(fields, config),
@@ -85,6 +85,10 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
         body={name: value for name, value in fields.items() if name != "bardo"},
         options=_options(fields),
     )
+
+
+def _read_tools(tools: list[Any]) -> tuple[Tool, ...]:
+    return tuple([read_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)])
 
 
 def _options(fields: dict[str, Any]) -> BardoOptions:

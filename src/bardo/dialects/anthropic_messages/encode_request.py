@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.fragments import merge_fields
@@ -12,6 +15,7 @@ from bardo.dialects.anthropic_messages.encode_messages import encode_messages, l
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, own_words, with_thinking
 from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.losses import Losses
+from bardo.dialects.repeated_tools import written_tools
 from bardo.dialects.sampling import encode_sampling
 from bardo.dialects.wire import without
 from bardo.values.request import Request, Tool, ToolChoice
@@ -81,9 +85,13 @@ def encode_control(request: Request, losses: Losses, *, lacks_thinking: bool = F
     return fields
 
 
-def _tools(request: Request, losses: Losses) -> list[dict[str, Any]]:
+def _tools(request: Request, losses: Losses) -> list[dict[str, Any]] | msgspec.Raw:
     strict = _binds_schemas(request.model)
-    return [wire for tool in request.tools if (wire := _tool(tool, losses, strict=strict)) is not None]
+
+    def write(tools: Sequence[Tool], losses: Losses) -> list[dict[str, Any]]:
+        return [wire for tool in tools if (wire := _tool(tool, losses, strict=strict)) is not None]
+
+    return written_tools(request, losses, write, strict)
 
 
 def _tool(tool: Tool, losses: Losses, *, strict: bool) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from bardo.dialects.allowed_tools import with_allowed_tools
 from bardo.dialects.gemini.constants import NAME, camel, split_fields
 from bardo.dialects.gemini.schema import json_schema
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Request, Tool, ToolChoice
@@ -29,8 +30,12 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
 def decode_tools(value: Any) -> tuple[Tool, ...]:
     """Read function declarations, and the tools that Google itself runs as `hosted`."""
     listed = take(value, (list, dict), "tools") if value is not None else []
+    return REPEATED_TOOLS.read([listed] if isinstance(listed, dict) else listed, NAME, _read_tools)
+
+
+def _read_tools(listed: list[Any]) -> tuple[Tool, ...]:
     tools: list[Tool] = []
-    for index, entry in enumerate([listed] if isinstance(listed, dict) else listed):
+    for index, entry in enumerate(listed):
         at = f"tools[{index}]"
         for name, held in take(entry, dict, at).items():
             if held is None:

@@ -12,6 +12,7 @@ from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import read_options
 from bardo.dialects.reasoning_fields import read_thinking, without_thinking
+from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import OPENAI_SAMPLING, decode_sampling
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
@@ -91,12 +92,15 @@ def _stream_extra(stream_options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
-    tools = optional(fields, "tools", list) or []
+    tools = REPEATED_TOOLS.read(optional(fields, "tools", list) or [], NAME, _read_tools)
     older = optional(fields, "functions", list) or []
-    return tuple(
-        [decode_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)]
-        + [_function(function, f"functions[{place}]", {}) for place, function in enumerate(older)]
-    )
+    if not older:
+        return tools
+    return (*tools, *[_function(function, f"functions[{place}]", {}) for place, function in enumerate(older)])
+
+
+def _read_tools(tools: list[Any]) -> tuple[Tool, ...]:
+    return tuple([decode_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)])
 
 
 def decode_tool(value: Any, at: str) -> Tool:

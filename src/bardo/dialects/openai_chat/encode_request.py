@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.fragments import merge_fields
@@ -13,6 +14,7 @@ from bardo.dialects.openai_chat.constants import DEVELOPER, NAME
 from bardo.dialects.openai_chat.encode_messages import MessageWriter
 from bardo.dialects.openai_chat.unsigned_calls import has_unsigned_calls, waive_signatures
 from bardo.dialects.reasoning_fields import with_own_words
+from bardo.dialects.repeated_tools import written_tools
 from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
 from bardo.values.blocks import fields_for
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
@@ -57,7 +59,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     messages = [written for message in request.messages for written in writer.write(message)]
     waive_signatures(request.model, messages, quirks, losses)
     body: dict[str, Any] = {"model": request.model, "messages": messages}
-    tools = [written for tool in request.tools for written in _tool(tool, losses)]
+    tools = written_tools(request, losses, _tools)
     if tools:
         body["tools"] = tools
         body |= _tool_choice(request.tool_choice)
@@ -106,6 +108,10 @@ def _stream(request: Request, quirks: Quirks, value: Any) -> dict[str, Any]:
         return {}
     options = {**(value or {}), **({"include_usage": True} if quirks.stream_usage else {})}
     return {"stream": True, "stream_options": options} if options else {"stream": True}
+
+
+def _tools(tools: Sequence[Tool], losses: Losses) -> list[dict[str, Any]]:
+    return [written for tool in tools for written in _tool(tool, losses)]
 
 
 def _tool(tool: Tool, losses: Losses) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from bardo.dialects.openai_responses.input_items import decode_input
 from bardo.dialects.openai_responses.state import NAME
 from bardo.dialects.options import read_options
 from bardo.dialects.reasoning_fields import read_thinking, without_thinking
+from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import OPENAI_SAMPLING, decode_sampling
 from bardo.values.blocks import Carried, TextBlock
 from bardo.values.errors import InvalidRequest
@@ -32,7 +33,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     return Request(
         model=_model(fields, arrival),
         messages=_messages(fields),
-        tools=_tools(optional(fields, "tools", list) or []),
+        tools=REPEATED_TOOLS.read(optional(fields, "tools", list) or [], NAME, _tools),
         tool_choice=_tool_choice(fields),
         max_output_tokens=_output_limit(fields),
         sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),

@@ -5,6 +5,7 @@ By default nothing is stored, and the ciphertext of reasoning is asked for, so t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.fragments import merge_fields
@@ -14,6 +15,7 @@ from bardo.dialects.losses import Losses
 from bardo.dialects.openai_responses.output_items import encode_input
 from bardo.dialects.openai_responses.state import NAME
 from bardo.dialects.reasoning_fields import with_own_words
+from bardo.dialects.repeated_tools import written_tools
 from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
 from bardo.values.request import OutputFormat, Request, Tool
 
@@ -71,7 +73,11 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
 
 def _tools(request: Request, losses: Losses) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    tools = [written for tool in request.tools if (written := _tool(tool, request, losses)) is not None]
+
+    def write(tools: Sequence[Tool], losses: Losses) -> list[dict[str, Any]]:
+        return [written for tool in tools if (written := _tool(tool, request.dialect, losses)) is not None]
+
+    tools = written_tools(request, losses, write, request.dialect)
     if tools:
         fields["tools"] = tools
     choice = request.tool_choice
@@ -82,7 +88,7 @@ def _tools(request: Request, losses: Losses) -> dict[str, Any]:
     return fields
 
 
-def _tool(tool: Tool, request: Request, losses: Losses) -> dict[str, Any] | None:
+def _tool(tool: Tool, asked_in: str, losses: Losses) -> dict[str, Any] | None:
     own = losses.own_fields(tool.carried)
     if tool.hosted:
         if not own:
@@ -96,7 +102,7 @@ def _tool(tool: Tool, request: Request, losses: Losses) -> dict[str, Any] | None
     if tool.description:
         written["description"] = tool.description
     # Left out, strict would be on here, and off in the other dialects.
-    if tool.strict is not None or request.dialect != NAME:
+    if tool.strict is not None or asked_in != NAME:
         written["strict"] = bool(tool.strict)
     return {**written, **own}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from operator import methodcaller
 
 import msgspec
 
@@ -30,6 +31,7 @@ from bardo.values.request import Message, Request
 _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 # State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
 _TELLING_STATE = 24
+_utf_8 = methodcaller("encode", "utf-8", "surrogatepass")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -60,8 +62,8 @@ class TurnKeys(msgspec.Struct, frozen=True):
 
 def digest(*parts: str) -> str:
     """Return a short digest of texts; where one ends matters."""
-    raw = [part.encode("utf-8", "surrogatepass") for part in parts]
-    lengths = ",".join([str(len(one)) for one in raw]).encode()
+    raw = [*map(_utf_8, parts)]
+    lengths = ",".join(map(str, map(len, raw))).encode()
     return hashlib.blake2b(b"".join([lengths, b";", *raw]), digest_size=15).hexdigest()
 
 
