@@ -13,7 +13,16 @@ import msgspec
 from bardo.catalog.shared_fields import not_granted
 from bardo.dialects.declaration import Check, Checks, Declaration
 from bardo.dialects.repeated_tools import are_complete
-from bardo.values.blocks import Block, Carried, Opaque, ReasoningBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    Opaque,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request, Sampling, Tool
 
@@ -202,11 +211,14 @@ def _report_foreign(request: Request, losses: Losses) -> None:
 
 
 def _report_message(message: Message, losses: Losses, checks: Checks) -> None:
-    if message.role != "system" or message.carried is None or message.carried.fields.keys() != {"role"}:
+    carried = message.carried
+    if carried is not None and (message.role != "system" or carried.fields.keys() != {"role"}):
         # OpenAI's roles `developer` and `system` are one in every other dialect.
-        losses.lose_fields(message.carried)
+        losses.lose_fields(carried)
     for block in message.blocks:
         kind = type(block)
+        if kind is TextBlock and block.carried is None and kind not in checks.blocks and kind not in checks.kinds:
+            continue  # Most blocks are texts, and hold nothing else.
         if kind is not ReasoningBlock or kind in checks.kinds:
             _report_block(block, kind, losses, checks)
 

@@ -14,11 +14,18 @@ _SAYS_NOTHING = {"is_error": False}
 def with_original_form(body: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
     """Return a body with its fields in the form that its client gave them."""
     try:
-        return {
-            name: as_first_written(value, original[name]) if name in original else value for name, value in body.items()
-        }
+        return {name: _as_first_written(value, original.get(name)) for name, value in body.items()}
     except RecursionError:
         return body  # It cannot be written either.
+
+
+def _as_first_written(written: Any, original: Any) -> Any:
+    """Return a field in the form of the original, whose elements are taken over where they are equal: most of a history is."""
+    if written is original or not (isinstance(written, list) and isinstance(original, list)):
+        return as_first_written(written, original)
+    pairs = zip(written, original, strict=False)
+    aligned = [first if one == first else as_first_written(one, first) for one, first in pairs]
+    return aligned + written[len(aligned) :]
 
 
 def as_first_written(written: Any, original: Any) -> Any:

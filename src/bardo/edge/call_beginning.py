@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,7 +22,7 @@ from bardo.engine.exchange import attempts
 from bardo.engine.failover import moves_on
 from bardo.engine.planning import plan
 from bardo.engine.repeated_attempts import RepeatedAttempt
-from bardo.engine.route import Target
+from bardo.engine.route import RouteRecord, Target
 from bardo.reasoning.replay import NOTHING
 from bardo.routing.cascade import EscalatedCall
 from bardo.values.errors import BardoError
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bardo.edge.accounts.account import Account
     from bardo.edge.accounts.call_gate import CallGate
     from bardo.edge.directory import ProviderDirectory
+    from bardo.edge.pipeline.call_layers import CallLayers
     from bardo.edge.pipeline.pipeline import Pipeline
     from bardo.edge.prompt_watch import PromptTracker
     from bardo.edge.replay_store import ReplayKeeper
@@ -87,16 +88,32 @@ async def _begin(
     *,
     earlier: tuple[EscalatedCall, ...],
 ) -> None:
-    layers = None
-    if runner.pipeline is not None and not call.judges:
-        layers = runner.pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
     admit = _admission(runner, live, call, first=not earlier)
-    if layers is not None and runner.pipeline is not None:
+    pipeline = None if call.judges else runner.pipeline
+    layers = None if pipeline is None else pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
+    if layers is not None and pipeline is not None:
         live.recorder.layers = layers
-        answer = partial(_answer, runner, live, call, admit)
-        request = await runner.pipeline.before_route(layers, request, answer)
+        request = await pipeline.before_route(layers, request, partial(_answer, runner, live, call, admit))
         if layers.answer is not None:
             return
+    request, placed = await _place(runner, live, request, call, admit, layers)
+    targets, may_forward = placed.targets, call.may_forward
+    if layers is not None and pipeline is not None:
+        request, targets = await pipeline.after_route(layers, request, targets)
+        may_forward = may_forward and not layers.changes_reply
+    route = with_cascade(placed.route, earlier)
+    await _attempt(runner, live, request, targets, call.tenant, may_forward=may_forward, route=route)
+
+
+async def _place(
+    runner: BeginningContext,
+    live: LiveReply,
+    request: Request,
+    call: CallOptions,
+    admit: Admission | None,
+    layers: CallLayers | None,
+) -> tuple[Request, Placement]:
+    """Return the request with what is lost of it before it is planned, and who is asked, within the limits of the caller's key."""
     warms = layers is not None and layers.plan.has("affinity")
     session = layers.session if layers is not None and warms else ""
     needs = {} if layers is None else layers.needs
@@ -106,27 +123,33 @@ async def _begin(
     placed = await runner.servers.at_servers(placed, request, call.tenant, every=warms)
     if placed.skipped:
         request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
-    request = runner.prompts.note(request, call.tenant)
-    targets, may_forward = placed.targets, call.may_forward
-    if layers is not None and runner.pipeline is not None:
-        request, targets = await runner.pipeline.after_route(layers, request, targets)
-        may_forward = may_forward and not layers.changes_reply
-    recalled = NOTHING if runner.replay is None else await runner.replay.recall(live.request, call.tenant, request)
-    knowledge = runner.facts.knowledge(targets, call.tenant)
-    route = with_cascade(placed.route, earlier)
+    return runner.prompts.note(request, call.tenant), placed
+
+
+async def _attempt(
+    runner: BeginningContext,
+    live: LiveReply,
+    request: Request,
+    targets: Sequence[Target],
+    tenant: str,
+    *,
+    may_forward: bool,
+    route: RouteRecord | None,
+) -> None:
+    """Try one target after the other, or give an old reply where the operator allows it. Raises BardoError where there is none."""
+    recalled = NOTHING if runner.replay is None else await runner.replay.recall(live.request, tenant, request)
+    knowledge = runner.facts.knowledge(targets, tenant)
     planned = partial(attempts, knowledge=knowledge, recalled=recalled, may_forward=may_forward, route=route)
     deadline, hedges = runner.failover.deadline(request.options.deadline_seconds), runner.failover.settings.hedge
     hedge = partial(hedge_attempts, planned, request, targets) if hedges and len(targets) > 1 else None
-    _prepare_stale(runner, live, call.tenant)
-    repeated = (
-        RepeatedAttempt(request, targets[0], knowledge, recalled, may_forward=may_forward, route=route)
-        if targets
-        else None
-    )
+    _prepare_stale(runner, live, tenant)
+    repeated = None
+    if targets:
+        repeated = RepeatedAttempt(request, targets[0], knowledge, recalled, may_forward=may_forward, route=route)
     try:
-        attempt = await AttemptLoop(
-            runner, live, planned(request, targets), knowledge, deadline, hedge, targets=targets, repeated=repeated
-        ).run()
+        exchange = planned(request, targets)
+        loop = AttemptLoop(runner, live, exchange, knowledge, deadline, hedge, targets=targets, repeated=repeated)
+        attempt = await loop.run()
     except BardoError as problem:
         await _begin_stale(live, request, problem)
         return

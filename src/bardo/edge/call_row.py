@@ -55,20 +55,14 @@ def log_row(
     """Return the row of one call. Content goes in only where it is to be kept."""
     fields: dict[str, Any] = {
         "request_id": request_id,
-        "started_at": timing.started_at,
-        "seconds": timing.seconds,
-        "first_byte_seconds": timing.first_byte_seconds,
-        "client_dialect": request.dialect,
-        "model_asked": request.model,
-        "streamed": request.stream,
         "attempts": attempts,
         "tenant": tenant,
         "key_id": key_id,
         "tags": tags,
         "subsystem": subsystem_of(request, attempt),
         "attempt_records": attempt_records,
+        **_request_fields(request, timing),
         **cost_fields(cost),
-        "operation": request.operation,
         "outcome": outcome,
         "status": error.status if error is not None else 200 if response is not None else None,
     }
@@ -85,6 +79,19 @@ def log_row(
     if keep_content:
         fields |= _contents(request, response, layers, attempt)
     return LogRow(**fields)
+
+
+def _request_fields(request: Request, timing: Timing) -> dict[str, Any]:
+    """Return the fields about what was asked, and when."""
+    return {
+        "started_at": timing.started_at,
+        "seconds": timing.seconds,
+        "first_byte_seconds": timing.first_byte_seconds,
+        "client_dialect": request.dialect,
+        "model_asked": request.model,
+        "streamed": request.stream,
+        "operation": request.operation,
+    }
 
 
 def _attempt_fields(attempt: Attempt, *, forwarded: bool) -> dict[str, Any]:

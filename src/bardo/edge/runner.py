@@ -55,6 +55,19 @@ if TYPE_CHECKING:
 class Runner(SecretHolder):
     """Opens exchanges over one transport. `clock` gives Unix time, `watch` measures how long calls take."""
 
+    searcher: WebSearcher | None = None
+    """What searches the web for models; None where nobody does."""
+    gate: CallGate | None = None
+    """What calls of clients with keys pass before they are sent; None where no keys are asked for."""
+    affinity: Affinity | None = None
+    """What targets probably have cached; None where no layer asks for it."""
+    pipeline: Pipeline | None = None
+    """The layers that work on calls before they are sent; None where calls have none."""
+    episodes: EpisodeSink | None = None
+    """Where the thinking of calls is kept; None where it is not."""
+    telemetry: Telemetry | None = None
+    """What monitoring systems are told of calls by; None where nobody is told."""
+
     def __init__(
         self,
         directory: ProviderDirectory,
@@ -85,7 +98,6 @@ class Runner(SecretHolder):
         self.payments = payments
         memory = memory or CallMemory(clock)
         self.events, self.estimates, self.prompts = memory.events, memory.estimates, memory.prompts
-        self.searcher: WebSearcher | None = None
         self.failover = failover or Failover()
         self.clock = clock
         self.watch = watch
@@ -98,16 +110,6 @@ class Runner(SecretHolder):
         self.health.events = self.events
         self.servers = ServerChoice(self.health, watch, servers)
         self._client_keys = client_keys or ClientKeys()
-        self.gate: CallGate | None = None
-        """What calls of clients with keys pass before they are sent; None where no keys are asked for."""
-        self.affinity: Affinity | None = None
-        """What targets probably have cached; None where no layer asks for it."""
-        self.pipeline: Pipeline | None = None
-        """The layers that work on calls before they are sent; None where calls have none."""
-        self.episodes: EpisodeSink | None = None
-        """Where the thinking of calls is kept; None where it is not."""
-        self.telemetry: Telemetry | None = None
-        """What monitoring systems are told of calls by; None where nobody is told."""
         cover(self)
 
     async def open(

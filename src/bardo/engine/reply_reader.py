@@ -83,21 +83,13 @@ class ReplyReader:
         fill_ids = FillCallIds(calls, make_id) if forward and calls is not None else None
         self._sound = SoundFrames(self._decoder, fill_ids) if forward else None
         self._lets_ids_out = language.omits_call_ids
-        self._stages = (formats or text_formats_of(row, model)).stages(make_id)
-        self._inline = _inline_of(self._stages) if self._stages else None
-        if budget is not None:
-            self._stages.append(budget)
+        of_text = (formats or text_formats_of(row, model)).stages(make_id)
+        self._inline = _inline_of(of_text) if of_text else None
         self._all: ResponseFold | None = None
         if thinking is not None:
             self._all = ResponseFold(provider=self._provider, model=model, most_text=most_text)
-            self._stages += [FoldStage(self._all), thinking]
-        if stamp is not None:
-            self._stages.append(FillMissingFields(stamp))
-        self._stages += stages
-        self._passes_text, self._observers = False, list[TextObserver]()
-        if self._repeated is not None:
-            self._passes_text = all(getattr(stage, "passes_text", False) for stage in self._stages)
-            self._observers = [stage for stage in self._stages if isinstance(stage, TextObserver)]
+        self._stages = _in_order(of_text, budget, self._all, thinking, stamp, stages)
+        self._note_stages_of_text()
         self.repeats = False
         self.fold = ResponseFold(
             provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
@@ -105,6 +97,13 @@ class ReplyReader:
         self._failure: BardoError | None = None
         self._secrets, self._watch = secrets, SecretWatch(secrets)
         self._clean = clean
+
+    def _note_stages_of_text(self) -> None:
+        """Note which stages look at each piece of a text, and whether all others pass it on: then frames that repeat pass quickly."""
+        self._passes_text, self._observers = False, list[TextObserver]()
+        if self._repeated is not None:
+            self._passes_text = all(getattr(stage, "passes_text", False) for stage in self._stages)
+            self._observers = [stage for stage in self._stages if isinstance(stage, TextObserver)]
 
     @property
     def failure(self) -> BardoError | None:
@@ -321,6 +320,22 @@ class ReplyReader:
                 self._failure = event.error
             self.fold.feed(event)
         return events
+
+
+def _in_order(
+    of_text: list[Stage[Event, Event]],
+    budget: Stage[Event, Event] | None,
+    everything: ResponseFold | None,
+    thinking: Stage[Event, Event] | None,
+    stamp: ReplyStart | None,
+    last: Sequence[Stage[Event, Event]],
+) -> list[Stage[Event, Event]]:
+    """Return the stages of a reply in the order in which its events pass them."""
+    stages = of_text if budget is None else [*of_text, budget]
+    if everything is not None and thinking is not None:
+        stages = [*stages, FoldStage(everything), thinking]
+    filling = () if stamp is None else (FillMissingFields(stamp),)
+    return [*stages, *filling, *last]
 
 
 def _inline_of(stages: Sequence[Stage[Event, Event]]) -> InlineReasoning | None:

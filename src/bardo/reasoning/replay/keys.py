@@ -182,6 +182,8 @@ def _turn_digest(before: str, message: Message) -> str:
 
 
 def _prompt_digest(before: str, message: Message) -> str:
+    if len(message.blocks) == 1 and type(block := message.blocks[0]) is TextBlock:
+        return digest(before, message.role, "text", block.text)
     return digest(before, message.role, *(part for block in message.blocks for part in _prompt(block)))
 
 
@@ -212,6 +214,8 @@ def _prompt(block: Block) -> tuple[str, ...]:
     match block:
         case TextBlock(text=text) | RefusalBlock(text=text):
             return ("text", text)
+        case ToolResultBlock(content=(TextBlock(text=text),)):
+            return ("result", "text", text)
         case ToolResultBlock():
             return ("result", *(part for inner in block.content for part in _prompt(inner)))
         case DocumentBlock():
