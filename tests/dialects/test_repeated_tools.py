@@ -30,13 +30,13 @@ def _bodies() -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield name, "m", body
     for folder in folders():
         for one in rows(folder):
-            body, path = one.meta.get("request_body"), one.meta.get("api_path", "")
-            if isinstance(body, dict) and body.get("tools"):
+            asked, path = one.meta.get("request_body"), one.meta.get("api_path", "")
+            if isinstance(asked, dict) and asked.get("tools"):
                 name = next((name for part, name in DIALECTS.items() if part in path), "openai_chat")
-                key = name, msgspec.json.encode(body["tools"])
+                key = name, msgspec.json.encode(asked["tools"])
                 if key not in seen:
                     seen.add(key)
-                    yield name, one.meta.get("model") or "m", body
+                    yield name, one.meta.get("model") or "m", asked
 
 
 def _outcome(name: str, model: str, raw: bytes) -> tuple[Any, ...]:

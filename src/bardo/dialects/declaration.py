@@ -136,6 +136,10 @@ class Checks(NamedTuple):
     blocks: dict[type, tuple[Check, ...]]
     kinds: dict[type, tuple[str, Limitation]]
 
+    def looks_at(self, kind: type) -> bool:
+        """Whether blocks of a kind are looked at beside the fields of other dialects that they carry."""
+        return kind in self.blocks or kind in self.kinds
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Declaration:

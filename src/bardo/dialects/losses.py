@@ -217,7 +217,7 @@ def _report_message(message: Message, losses: Losses, checks: Checks) -> None:
         losses.lose_fields(carried)
     for block in message.blocks:
         kind = type(block)
-        if kind is TextBlock and block.carried is None and kind not in checks.blocks and kind not in checks.kinds:
+        if isinstance(block, TextBlock) and block.carried is None and not checks.looks_at(kind):
             continue  # Most blocks are texts, and hold nothing else.
         if kind is not ReasoningBlock or kind in checks.kinds:
             _report_block(block, kind, losses, checks)

@@ -29,7 +29,7 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
 
 def decode_tools(value: Any) -> tuple[Tool, ...]:
     """Read function declarations, and the tools that Google itself runs as `hosted`."""
-    listed = take(value, (list, dict), "tools") if value is not None else []
+    listed: Any = take(value, (list, dict), "tools") if value is not None else []
     return REPEATED_TOOLS.read([listed] if isinstance(listed, dict) else listed, NAME, _read_tools)
 
 
