@@ -249,3 +249,9 @@ def test_a_scripted_usage_is_given_as_it_is() -> None:
 def _timeless(reply: bytes) -> str:
     """Leave out the only things that differ: the time."""
     return re.sub(r'"(created|created_at|completed_at|updated)": ?"?[\d.:TZ-]+|gen-\d+', "", reply.decode("latin-1"))
+
+
+def test_a_simulator_that_keeps_no_requests_answers_all_the_same() -> None:
+    with Simulator("vllm", keep_requests=False).running() as server:
+        assert request(server, "GET", "/v1/models", headers=headers_for("vllm"))[0] == 200
+        assert server.requests == []

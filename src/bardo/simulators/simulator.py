@@ -53,7 +53,7 @@ class Simulator:
     `delta_size` the characters of a streamed delta, `pace` the seconds between events, `fault` what goes wrong with
     every request, `thinking_behaviour` how the model takes what it is told of its thinking (None: it thinks as scripted).
     `prefix_cache` is what the server keeps of prompts, None: nothing is counted as read from a cache but what the provider's own says.
-    `requests` holds what arrived.
+    `requests` holds what arrived, unless `keep_requests` is False: a server that runs for days must not keep them all.
     """
 
     def __init__(
@@ -68,12 +68,14 @@ class Simulator:
         delta_size: int = 8,
         pace: float = 0.0,
         prefix_cache: PrefixCache | None = None,
+        keep_requests: bool = True,
     ) -> None:
         if preset not in PRESETS:
             raise ValueError(f"no simulator is called {preset!r}; there are: {', '.join(sorted(PRESETS))}")
         self.provider: Provider = PRESETS[preset]()
         self._other_dialects = [other() for other in self.provider.other_dialects]
         self.requests: list[Incoming] = []
+        self._keep_requests = keep_requests
         self._script = script or Script()
         self._key = key
         self._models = tuple(models)
@@ -134,7 +136,8 @@ class Simulator:
 
     def actions(self, incoming: Incoming) -> Iterator[Action]:
         """Return what happens on the wire for one request. No socket is needed, so a test may ask directly."""
-        self.requests.append(incoming)
+        if self._keep_requests:
+            self.requests.append(incoming)
         provider = self._dialect_for(incoming)
         try:
             reply, fault = self._answer(provider, incoming)

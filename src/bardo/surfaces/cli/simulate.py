@@ -160,7 +160,8 @@ def simulate(
         return
     going_wrong, said, turned = read_fault(fault), read_script(script), read_thinking_behaviour(thinking_behaviour)
     simulators = [
-        Simulator(name, script=said, fault=going_wrong, thinking_behaviour=turned, pace=pace) for name in chosen
+        Simulator(name, script=said, fault=going_wrong, thinking_behaviour=turned, pace=pace, keep_requests=False)
+        for name in chosen
     ]
     try:
         asyncio.run(_run(simulators, port, as_json=as_json))
