@@ -20,7 +20,7 @@ from bardo.edge.client_keys import KeyEntry as KeyEntry
 from bardo.edge.client_keys import read_keys
 from bardo.edge.settings_aliases import read_aliases
 from bardo.edge.settings_batches import BatchSettings
-from bardo.edge.settings_budgets import BudgetSettings
+from bardo.edge.settings_budgets import BudgetSettings, check_budgets
 from bardo.edge.settings_chat import DiscordSettings, TelegramSettings, check_chat
 from bardo.edge.settings_environment import with_environment
 from bardo.edge.settings_failover import FailoverSettings, check_failover
@@ -212,6 +212,7 @@ _FIRST_CHECKS: Mapping[str, Check] = {"gateway": check_gateway, "log": _check_on
 _LAST_CHECKS: Mapping[str, Check] = {
     "telegram": check_chat,
     "discord": check_chat,
+    "budgets": check_budgets,
     "health": check_health,
     "replay": _check_its_store,
     "responses": _check_its_store,

@@ -1,15 +1,14 @@
-"""Limits that several processes share through the state database: SQLite always, PostgreSQL where one can be started."""
+"""Limits that several processes share, in each store of them: SQLite always, PostgreSQL and Redis where one can be started."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn, cast
 
 import pytest
-from sqlalchemy import Engine, text
 
 from bardo.accounting.limits import COUNTED_SECONDS, KeyLimits, day_number
 from bardo.edge.accounts.access_keys import make_key
@@ -18,7 +17,9 @@ from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.accounts.admissions import Admission, Admissions
 from bardo.edge.accounts.call_facts import CallFacts
 from bardo.edge.accounts.key_store import KeyStore, open_keys
-from bardo.edge.accounts.lease_store import STALE_SECONDS, LeaseStore
+from bardo.edge.accounts.lease_store import SqlLeaseStore
+from bardo.edge.accounts.leases import STALE_SECONDS, LeaseStore
+from bardo.edge.accounts.redis_leases import RedisLeaseStore
 from bardo.edge.database.problems import DatabaseUnusable
 from bardo.edge.log.row import LogRow
 from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorized, Unavailable
@@ -48,13 +49,16 @@ class Spent:
         )
 
 
+OpenStore = Callable[[str, Spent], LeaseStore]
+
+
 class Process:
     """One process that serves calls, at a time of the test's."""
 
-    def __init__(self, engine: Engine, name: str, spent: Spent, *, count_unknown: bool = True) -> None:
+    def __init__(self, stores: OpenStore, name: str, spent: Spent, *, count_unknown: bool = True) -> None:
         self.now = NOON
         self.spent = spent
-        store = LeaseStore(engine, name, spent)
+        self.store = store = stores(name, spent)
         self.admissions = Admissions(store, spent, count_unknown=count_unknown, clock=lambda: self.now)
         self._calls = 0
         self.name = name
@@ -76,12 +80,25 @@ class Process:
         self.spent.rows.append(row)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+@pytest.fixture(params=["sqlite", "postgres", "redis"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
+    """Return what opens the store of one process, given its name and what the log says was spent."""
+    if request.param == "redis":
+        address = str(request.getfixturevalue("redis_url"))
+        opened: list[RedisLeaseStore] = []
+
+        def open_store(name: str, spent: Spent) -> LeaseStore:
+            opened.append(RedisLeaseStore(address, name, spent))
+            return opened[-1]
+
+        yield open_store
+        for one in opened:
+            one.close()
+        return
     place = str(tmp_path / "state.db") if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
-    opened = open_keys(place)
-    yield opened
-    opened.dispose()
+    engine = open_keys(place)
+    yield lambda name, spent: SqlLeaseStore(engine, name, spent)
+    engine.dispose()
 
 
 def account(**limits: int) -> Account:
@@ -101,10 +118,10 @@ async def at_once(processes: list[Process], team: Account, calls: int, **facts: 
     return list(await asyncio.gather(*work, return_exceptions=True))
 
 
-def test_fifty_calls_at_once_share_a_budget_for_three(engine: Engine) -> None:
+def test_fifty_calls_at_once_share_a_budget_for_three(stores: OpenStore) -> None:
     async def run() -> None:
         spent = Spent()
-        processes = [Process(engine, f"worker-{number}", spent) for number in range(4)]
+        processes = [Process(stores, f"worker-{number}", spent) for number in range(4)]
         results = await at_once(processes, account(usd_per_day=3_000), 50, nanos=1_000)
         assert counted(results) == (3, 47)
         assert {one.limit for one in results if isinstance(one, OverBudget)} == {"usd_per_day"}
@@ -118,11 +135,11 @@ def test_fifty_calls_at_once_share_a_budget_for_three(engine: Engine) -> None:
     ids=["requests", "concurrency", "tokens"],
 )
 def test_processes_together_let_no_more_through_than_the_limit(
-    engine: Engine, limits: dict[str, int], through: int
+    stores: OpenStore, limits: dict[str, int], through: int
 ) -> None:
     async def run() -> None:
         spent = Spent()
-        processes = [Process(engine, f"worker-{number}", spent) for number in range(3)]
+        processes = [Process(stores, f"worker-{number}", spent) for number in range(3)]
         results = await at_once(processes, account(**limits), 30, tokens=10)
         assert counted(results) == (through, 30 - through)
         refused = next(one for one in results if isinstance(one, RateLimited))
@@ -132,10 +149,10 @@ def test_processes_together_let_no_more_through_than_the_limit(
     asyncio.run(run())
 
 
-def test_a_call_that_ends_makes_room_also_for_another_process(engine: Engine) -> None:
+def test_a_call_that_ends_makes_room_also_for_another_process(stores: OpenStore) -> None:
     async def run() -> None:
         spent, team = Spent(), account(concurrency=1)
-        one, other = Process(engine, "one", spent), Process(engine, "other", spent)
+        one, other = Process(stores, "one", spent), Process(stores, "other", spent)
         await one.admissions.sync()
         await other.admissions.sync()
         await one.admissions.sync()
@@ -149,10 +166,10 @@ def test_a_call_that_ends_makes_room_also_for_another_process(engine: Engine) ->
     asyncio.run(run())
 
 
-def test_spent_money_is_counted_once_while_it_moves_into_the_log(engine: Engine) -> None:
+def test_spent_money_is_counted_once_while_it_moves_into_the_log(stores: OpenStore) -> None:
     async def run() -> None:
         spent, team = Spent(), account(usd_per_day=10_000)
-        one, other = Process(engine, "one", spent), Process(engine, "other", spent)
+        one, other = Process(stores, "one", spent), Process(stores, "other", spent)
         for _ in range(9):
             one.end(await one.call(team, nanos=500), cost_nanos=1_000)
         for is_stored in (False, True, True):
@@ -168,15 +185,15 @@ def test_spent_money_is_counted_once_while_it_moves_into_the_log(engine: Engine)
     asyncio.run(run())
 
 
-def test_a_call_of_unknown_cost_counts_as_its_estimate_for_good(engine: Engine) -> None:
+def test_a_call_of_unknown_cost_counts_as_its_estimate_for_good(stores: OpenStore) -> None:
     async def run() -> None:
         spent, team = Spent(), account(usd_per_day=1_000)
-        one = Process(engine, "one", spent)
+        one = Process(stores, "one", spent)
         one.end(await one.call(team, nanos=900), output_tokens=5)
         spent.store()
         await one.admissions.sync()
         await one.admissions.leave()
-        later = Process(engine, "later", spent)
+        later = Process(stores, "later", spent)
         with pytest.raises(OverBudget):
             await later.call(team, nanos=101)
         await later.call(team, nanos=100)
@@ -184,30 +201,30 @@ def test_a_call_of_unknown_cost_counts_as_its_estimate_for_good(engine: Engine) 
     asyncio.run(run())
 
 
-def test_a_call_of_unknown_cost_may_count_as_nothing(engine: Engine) -> None:
+def test_a_call_of_unknown_cost_may_count_as_nothing(stores: OpenStore) -> None:
     async def run() -> None:
         spent, team = Spent(), account(usd_per_day=1_000)
-        one = Process(engine, "one", spent, count_unknown=False)
+        one = Process(stores, "one", spent, count_unknown=False)
         one.end(await one.call(team, nanos=900), output_tokens=5)
         await one.admissions.sync()
-        await Process(engine, "later", spent).call(team, nanos=1_000)
+        await Process(stores, "later", spent).call(team, nanos=1_000)
 
     asyncio.run(run())
 
 
-def test_a_call_that_was_refused_by_its_provider_costs_nothing(engine: Engine) -> None:
+def test_a_call_that_was_refused_by_its_provider_costs_nothing(stores: OpenStore) -> None:
     async def run() -> None:
-        one, team = Process(engine, "one", Spent()), account(usd_per_month=1_000, tokens_per_minute=100)
+        one, team = Process(stores, "one", Spent()), account(usd_per_month=1_000, tokens_per_minute=100)
         for _ in range(3):
             one.end(await one.call(team, nanos=900, tokens=100), outcome="error", status=500)
 
     asyncio.run(run())
 
 
-def test_a_process_that_is_gone_holds_no_calls_and_no_money(engine: Engine) -> None:
+def test_a_process_that_is_gone_holds_no_calls_and_no_money(stores: OpenStore) -> None:
     async def run() -> None:
         spent, team = Spent(), account(concurrency=1, usd_per_day=1_000)
-        gone, left = Process(engine, "gone", spent), Process(engine, "left", spent)
+        gone, left = Process(stores, "gone", spent), Process(stores, "left", spent)
         await gone.call(team, nanos=1_000)
         left.now += STALE_SECONDS - 1
         with pytest.raises((RateLimited, OverBudget)):
@@ -219,10 +236,10 @@ def test_a_process_that_is_gone_holds_no_calls_and_no_money(engine: Engine) -> N
     asyncio.run(run())
 
 
-def test_requests_of_a_process_that_is_gone_count_on_for_their_minute(engine: Engine) -> None:
+def test_requests_of_a_process_that_is_gone_count_on_for_their_minute(stores: OpenStore) -> None:
     async def run() -> None:
         team = account(requests_per_minute=1)
-        gone, left = Process(engine, "gone", Spent()), Process(engine, "left", Spent())
+        gone, left = Process(stores, "gone", Spent()), Process(stores, "left", Spent())
         await gone.call(team)
         left.now += STALE_SECONDS + 5
         await left.admissions.clean()
@@ -234,9 +251,55 @@ def test_requests_of_a_process_that_is_gone_count_on_for_their_minute(engine: En
     asyncio.run(run())
 
 
-def test_a_cancelled_call_takes_nothing(engine: Engine) -> None:
+def test_a_process_that_was_away_counts_again_when_it_is_back(stores: OpenStore) -> None:
     async def run() -> None:
-        team, one = account(concurrency=1), Process(engine, "one", Spent())
+        spent, team = Spent(), account(concurrency=2, usd_per_day=1_000)
+        away, left = Process(stores, "away", spent), Process(stores, "left", spent)
+        await away.call(team, nanos=600)
+        left.now += STALE_SECONDS + 1
+        await left.admissions.clean()
+        left.end(await left.call(team, nanos=1_000), cost_nanos=0)
+        await left.admissions.sync()
+        away.now = left.now
+        await away.admissions.sync()
+        with pytest.raises(OverBudget):
+            await left.call(team, nanos=401)
+        await left.call(team, nanos=400)
+        with pytest.raises(RateLimited):
+            await left.call(team)
+
+    asyncio.run(run())
+
+
+def test_a_process_that_ends_returns_calls_and_money_at_once(stores: OpenStore) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(concurrency=1, usd_per_day=1_000, requests_per_minute=2)
+        one, other = Process(stores, "one", spent), Process(stores, "other", spent)
+        one.end(await one.call(team, nanos=1_000), cost_nanos=0)
+        await one.admissions.leave()
+        await other.call(team, nanos=1_000)
+        used = other.store.used("team", NOON)
+        assert used.total("concurrency", NOON) == 1
+        assert used.total("requests_per_minute", NOON) == 2
+
+    asyncio.run(run())
+
+
+def test_money_beyond_what_a_float_can_count_is_exact(stores: OpenStore) -> None:
+    async def run() -> None:
+        limit, team = 2**60 + 1, account(usd_per_month=2**60 + 1)
+        one = Process(stores, "one", Spent())
+        await one.call(team, nanos=limit)
+        assert one.store.used("team", NOON).total("usd_per_month", NOON) == limit
+        with pytest.raises(OverBudget):
+            await Process(stores, "other", Spent()).call(team, nanos=1)
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_call_takes_nothing(stores: OpenStore) -> None:
+    async def run() -> None:
+        team, one = account(concurrency=1), Process(stores, "one", Spent())
         asking = asyncio.ensure_future(one.call(team))
         await asyncio.sleep(0)
         asking.cancel()
@@ -248,9 +311,9 @@ def test_a_cancelled_call_takes_nothing(engine: Engine) -> None:
     asyncio.run(run())
 
 
-def test_limits_that_change_hold_at_once(engine: Engine) -> None:
+def test_limits_that_change_hold_at_once(stores: OpenStore) -> None:
     async def run() -> None:
-        one = Process(engine, "one", Spent())
+        one = Process(stores, "one", Spent())
         await one.call(account(requests_per_minute=100))
         with pytest.raises(RateLimited):
             await one.call(account(requests_per_minute=1))
@@ -260,20 +323,20 @@ def test_limits_that_change_hold_at_once(engine: Engine) -> None:
     asyncio.run(run())
 
 
-def test_a_refusal_is_repeated_without_asking_the_database_again(engine: Engine) -> None:
+def test_a_refusal_is_repeated_without_asking_the_store_again(
+    stores: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def run() -> None:
-        one, team = Process(engine, "one", Spent()), account(requests_per_minute=1)
+        one, team = Process(stores, "one", Spent()), account(requests_per_minute=1)
         await one.call(team)
         with pytest.raises(RateLimited):
             await one.call(team)
-        with engine.connect() as connection:
-            before = connection.scalar(text("SELECT seen_at FROM limit_workers"))
         one.now += 0.1
-        for _ in range(100):
-            with pytest.raises(RateLimited):
-                await one.call(team)
-        with engine.connect() as connection:
-            assert connection.scalar(text("SELECT seen_at FROM limit_workers")) == before
+        with monkeypatch.context() as patched:
+            patched.setattr(one.store, "claim", None)
+            for _ in range(100):
+                with pytest.raises(RateLimited):
+                    await one.call(team)
 
     asyncio.run(run())
 

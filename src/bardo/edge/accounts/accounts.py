@@ -72,7 +72,7 @@ class Accounts:
 
     @property
     def failed(self) -> bool:
-        """Whether the state database could not be used at the last look: calls of keys with limits are refused then."""
+        """Whether keys or limits could not be looked up at the last look: calls of keys with limits are refused then."""
         return self._failed
 
     @property
@@ -197,17 +197,26 @@ class Accounts:
                 await self._sync()
             except DatabaseProblem as problem:
                 if not self._failed:
-                    _log.error("the state database cannot be used, and calls of limited keys are refused: %s", problem)
+                    _log.error(
+                        "the database of keys, or the store of limits, cannot be used, and calls of limited keys are refused: %s",
+                        problem,
+                    )
                 self._failed = True
             except Exception:  # noqa: BLE001 - without this task no lease is returned and no revoked key is refused
                 _log.exception("a mistake in bardo, while keys were looked at")
             else:
                 if self._failed:
-                    _log.warning("the state database is used again")
+                    _log.warning("the database of keys and the store of limits are used again")
                 self._failed = False
 
     async def _sync(self) -> None:
-        await self._look_for_changes()
+        try:
+            await self._look_for_changes()
+        finally:
+            await self._sync_admissions()
+
+    async def _sync_admissions(self) -> None:
+        """Keep what is leased alive, also while the keys cannot be read: limits may be counted elsewhere."""
         if self._admissions is None:
             return
         await self._admissions.sync()

@@ -9,13 +9,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from bardo.accounting.allowance import UNKNOWN, Allowance, Reservation
 from bardo.accounting.limits import Demand, KeyLimits, Shortage
 from bardo.edge.accounts.account import Account
 from bardo.edge.accounts.call_facts import CallFacts, demand_of, nanos_of, refusal, tokens_of
-from bardo.edge.accounts.leases import Estimate, Lease
+from bardo.edge.accounts.leases import Estimate, Lease, LeaseStore
 from bardo.edge.database.problems import DatabaseProblem
 from bardo.edge.log.row import LogRow
 
@@ -31,10 +31,6 @@ _FEW_AT_A_TIME = 20
 T = TypeVar("T")
 
 _log = logging.getLogger("bardo.keys")
-
-
-if TYPE_CHECKING:
-    from bardo.edge.accounts.lease_store import LeaseStore
 
 
 class RowQueue(Protocol):

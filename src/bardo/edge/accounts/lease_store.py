@@ -1,7 +1,6 @@
 """What processes have leased of the limits of keys, in the state database, and what of their budgets is spent.
 
-A row holds how much of one limit one process uses or may give out in one period, so writing it twice does no harm. Rows of a process
-that has not been seen for some seconds count for nothing. Loads SQLAlchemy: import it where keys are opened, and nowhere above.
+Loads SQLAlchemy: import it where keys are opened, and nowhere above.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, cast
+from typing import cast
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -20,19 +19,22 @@ from bardo.accounting.limits import (
     LeasedUsage,
     LeaseRequest,
     LimitName,
-    Period,
     Shortage,
     day_number,
     is_counted,
-    leased,
-    seconds_until,
 )
-from bardo.edge.accounts.leases import Estimate, Lease, LeaseGrant
+from bardo.edge.accounts.leases import (
+    STALE_SECONDS,
+    Estimate,
+    Lease,
+    LeaseGrant,
+    OwnRows,
+    Spend,
+    grant_of,
+    is_about_money,
+    rows_of,
+)
 from bardo.edge.database.engines import unusable
-
-_MONEY = ("usd_per_day", "usd_per_month")
-STALE_SECONDS = 10.0
-"""A process that was not seen for so long is over."""
 
 _PUT_LEASE = text(
     "INSERT INTO limit_leases (account, name, period, worker, amount) VALUES (:account, :name, :period, :worker, :amount) "
@@ -54,6 +56,7 @@ _REMOVE_STALE = text(
 _REMOVE_WORKERS = text("DELETE FROM limit_workers WHERE seen_at <= :since")
 _REMOVE_PAST = text(f"DELETE FROM limit_leases WHERE period < :first AND name IN ({_WINDOW_NAMES})")
 _REMOVE_OWN = text(f"DELETE FROM limit_leases WHERE worker = :worker AND name NOT IN ({_WINDOW_NAMES})")
+_WAS_SEEN = text("SELECT seen_at FROM limit_workers WHERE worker = :worker")
 _SEEN = text(
     "INSERT INTO limit_workers (worker, seen_at) VALUES (:worker, :now) "
     "ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at"
@@ -66,52 +69,37 @@ _ADD_ESTIMATED = text(
 )
 
 
-class Spend(Protocol):
-    """What calls have cost by the log: nano-dollars of one key, of the days from the first to the last, as 20261123."""
-
-    def __call__(self, account: str, first_day: int, last_day: int) -> int: ...
-
-
-class LeaseStore:
-    """The leases of one process. Its methods block, and raise DatabaseUnusable where the database cannot be used."""
+class SqlLeaseStore:
+    """The leases of one process in SQLite or PostgreSQL."""
 
     def __init__(self, engine: Engine, worker: str, spend: Spend) -> None:
         self._engine = engine
         self._worker = worker
         self._spend = spend
+        self._own = OwnRows()
 
     def claim(
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
     ) -> LeaseGrant | Shortage:
         """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
         with self._writing() as connection:
-            connection.execute(_SEEN, {"worker": self._worker, "now": now})
-            self._store(connection, rows)
-            used = self._used(connection, account, now, money=any(want.name in _MONEY for want in wants))
-            granted: dict[Period, int] = {}
-            left: dict[LimitName, int] = {}
-            for want in wants:
-                total = used.total(want.name, now)
-                amount = leased(want, total)
-                if amount is None:
-                    seconds = seconds_until(want, used.leases.get(want.name, {}), now)
-                    return Shortage(want.name, want.limit, max(0, want.limit - total), seconds)
-                granted[(want.name, want.period)] = amount
-                left[want.name] = want.limit - total - amount
-            self._store(
-                connection,
-                [Lease(account, (one.name, one.period), one.used + granted[(one.name, one.period)]) for one in wants],
-            )
-            return LeaseGrant(granted, left)
+            self._live(connection, rows, now)
+            used = self._used(connection, account, now, money=is_about_money(wants))
+            found = grant_of(wants, used, now)
+            granted = rows_of(account, wants, found) if isinstance(found, LeaseGrant) else []
+            self._store(connection, granted)
+        self._own.note([*rows, *granted])
+        return found
 
     def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
         """Store rows and estimates, say that this process lives, and return how many do."""
         with self._writing() as connection:
-            connection.execute(_SEEN, {"worker": self._worker, "now": now})
-            self._store(connection, rows)
+            self._live(connection, rows, now)
             if estimates:
                 connection.execute(_ADD_ESTIMATED, [one._asdict() for one in estimates])
-            return int(connection.scalar(_LIVING, {"since": now - STALE_SECONDS}) or 0)
+            living = int(connection.scalar(_LIVING, {"since": now - STALE_SECONDS}) or 0)
+        self._own.note(rows)
+        return living
 
     def used(self, account: str, now: float) -> LeasedUsage:
         """Return what is used and leased of the limits of one key by all processes."""
@@ -130,6 +118,18 @@ class LeaseStore:
         """Return all leases of calls at a time and of money: this process ends. What it used of a minute counts on."""
         with self._writing() as connection:
             connection.execute(_REMOVE_OWN, {"worker": self._worker})
+        self._own.clear()
+
+    def close(self) -> None:
+        """Do nothing: the engine is not only for leases."""
+
+    def _live(self, connection: Connection, rows: Sequence[Lease], now: float) -> None:
+        """Say that this process lives, and store rows; all of its own where others took it for over, and may have removed them."""
+        seen = connection.scalar(_WAS_SEEN, {"worker": self._worker})
+        connection.execute(_SEEN, {"worker": self._worker, "now": now})
+        if seen is None or float(seen) <= now - STALE_SECONDS:
+            self._store(connection, self._own.all())
+        self._store(connection, rows)
 
     def _used(self, connection: Connection, account: str, now: float, *, money: bool) -> LeasedUsage:
         leases: dict[LimitName, dict[int, int]] = defaultdict(dict)

@@ -1,11 +1,28 @@
-"""What passes between the calls of a process and the state database: rows of leases, and what calls of unknown cost count as."""
+"""What passes between the calls of a process and the store of limits, and what such a store is.
+
+A row holds how much of one limit one process uses or may give out in one period, so writing it twice does no harm. Rows of calls at a time
+and of money count only while their process is seen; a process that was away for longer writes its rows anew.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
-from bardo.accounting.limits import LimitName, Period
+from bardo.accounting.limits import (
+    WINDOWS,
+    LeasedUsage,
+    LeaseRequest,
+    LimitName,
+    Period,
+    Shortage,
+    leased,
+    seconds_until,
+)
+
+STALE_SECONDS = 10.0
+"""A process that was not seen for so long is over."""
+_MONEY = ("usd_per_day", "usd_per_month")
 
 
 class Lease(NamedTuple):
@@ -29,3 +46,83 @@ class LeaseGrant(NamedTuple):
 
     leased: Mapping[Period, int]
     left: Mapping[LimitName, int]
+
+
+class Spend(Protocol):
+    """What calls have cost by the log: nano-dollars of one key, of the days from the first to the last, as 20261123."""
+
+    def __call__(self, account: str, first_day: int, last_day: int) -> int: ...
+
+
+class LeaseStore(Protocol):
+    """The leases of one process among those of all. Its methods block, and raise DatabaseUnusable where the store cannot be used."""
+
+    def claim(
+        self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
+    ) -> LeaseGrant | Shortage:
+        """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
+
+    def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
+        """Store rows and estimates, say that this process lives, and return how many do."""
+
+    def used(self, account: str, now: float) -> LeasedUsage:
+        """Return what is used and leased of the limits of one key by all processes."""
+
+    def clean(self, now: float) -> None:
+        """Remove what counts no longer."""
+
+    def leave(self) -> None:
+        """Return all leases of calls at a time and of money: this process ends. What it used of a minute counts on."""
+
+    def close(self) -> None:
+        """Close what was opened for this store alone."""
+
+
+def is_about_money(wants: Sequence[LeaseRequest]) -> bool:
+    """Whether what was spent has to be known to grant them."""
+    return any(want.name in _MONEY for want in wants)
+
+
+def grant_of(wants: Sequence[LeaseRequest], used: LeasedUsage, now: float) -> LeaseGrant | Shortage:
+    """Return what can be leased besides what all processes use: all that is wanted, or the first limit that has too little left."""
+    granted: dict[Period, int] = {}
+    left: dict[LimitName, int] = {}
+    for want in wants:
+        total = used.total(want.name, now)
+        amount = leased(want, total)
+        if amount is None:
+            seconds = seconds_until(want, used.leases.get(want.name, {}), now)
+            return Shortage(want.name, want.limit, max(0, want.limit - total), seconds)
+        granted[(want.name, want.period)] = amount
+        left[want.name] = want.limit - total - amount
+    return LeaseGrant(granted, left)
+
+
+def rows_of(account: str, wants: Sequence[LeaseRequest], grant: LeaseGrant) -> list[Lease]:
+    """Return the rows that hold what was granted."""
+    return [Lease(account, (one.name, one.period), one.used + grant.leased[(one.name, one.period)]) for one in wants]
+
+
+class OwnRows:
+    """The rows that count only while this process is seen, as they were stored last: what is written anew where they are gone."""
+
+    def __init__(self) -> None:
+        self._amounts: dict[tuple[str, Period], int] = {}
+
+    def note(self, rows: Sequence[Lease]) -> None:
+        """Take in rows that were stored."""
+        for account, period, amount in rows:
+            if period[0] in WINDOWS:
+                continue
+            if amount > 0:
+                self._amounts[account, period] = amount
+            else:
+                self._amounts.pop((account, period), None)
+
+    def all(self) -> list[Lease]:
+        """Return every row."""
+        return [Lease(account, period, amount) for (account, period), amount in self._amounts.items()]
+
+    def clear(self) -> None:
+        """Forget all: they were returned."""
+        self._amounts.clear()

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bardo.edge.accounts.account import Account
@@ -18,7 +19,15 @@ from bardo.edge.client_keys import account_of, keys_that_are_set
 from bardo.edge.data_paths import log_path, state_path
 from bardo.edge.named_paths import is_file
 from bardo.edge.settings import Settings
+from bardo.edge.settings_budgets import check_limits_store
+from bardo.edge.settings_problems import Place
+from bardo.edge.settings_stores import place_of
 from bardo.values.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from bardo.edge.accounts.leases import LeaseStore
 
 
 def has_keys(settings: Settings, environment: Mapping[str, str] | None = None) -> bool:
@@ -35,7 +44,7 @@ def open_accounts(settings: Settings, environment: Mapping[str, str] | None = No
         return None
     spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None)
     if stored or any(account.limited for _, account in pairs):
-        return _with_database(settings, place, configured_accounts(pairs), spend)
+        return _with_database(settings, place, configured_accounts(pairs), spend, environment)
     usage = UsageReader(None, spend, has_log=settings.log.enabled)
     optional = settings.gateway.allow_unauthenticated
     return Accounts(configured_accounts(pairs), usage=usage, optional=optional, close=spend.close)
@@ -44,23 +53,31 @@ def open_accounts(settings: Settings, environment: Mapping[str, str] | None = No
 def open_limits(settings: Settings, environment: Mapping[str, str] | None = None) -> Accounts:
     """Return what counts the calls of accounts that come with no key, such as the users of a chat. Raises DatabaseProblem."""
     spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None)
-    return _with_database(settings, state_path(settings, environment), {}, spend)
+    return _with_database(settings, state_path(settings, environment), {}, spend, environment)
 
 
 def _with_database(
-    settings: Settings, place: str | Path, configured: Mapping[bytes, Account], spend: LogSpend
+    settings: Settings,
+    place: str | Path,
+    configured: Mapping[bytes, Account],
+    spend: LogSpend,
+    environment: Mapping[str, str] | None,
 ) -> Accounts:
     from bardo.edge.accounts.admissions import Admissions
     from bardo.edge.accounts.key_store import KeyStore, open_keys
-    from bardo.edge.accounts.lease_store import LeaseStore
 
     engine = open_keys(place)
+    try:
+        leases = _open_leases(settings, engine, spend, environment)
+    except BaseException:
+        engine.dispose()
+        raise
 
     def close() -> None:
         spend.close()
+        leases.close()
         engine.dispose()
 
-    leases = LeaseStore(engine, _worker_name(), spend)
     accounts = Accounts(
         configured,
         store=KeyStore(engine),
@@ -77,6 +94,21 @@ def _with_database(
         close()
         raise
     return accounts
+
+
+def _open_leases(
+    settings: Settings, engine: Engine, spend: LogSpend, environment: Mapping[str, str] | None
+) -> LeaseStore:
+    """Return where the limits of all gateways are counted: Redis where one is named, else the state database. Raises ConfigError."""
+    address = place_of(settings.budgets, os.environ if environment is None else environment, "limits")
+    if not address:
+        from bardo.edge.accounts.lease_store import SqlLeaseStore
+
+        return SqlLeaseStore(engine, _worker_name(), spend)
+    check_limits_store(address, Place("", settings.budgets.store_env or "budgets.store"))
+    from bardo.edge.accounts.redis_leases import RedisLeaseStore
+
+    return RedisLeaseStore(address, _worker_name(), spend)
 
 
 def _worker_name() -> str:

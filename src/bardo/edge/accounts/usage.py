@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from bardo.accounting.limits import COUNTED_SECONDS, WINDOWS, LeasedUsage, LimitName, day_number, next_day, next_month
 from bardo.edge.accounts.account import NANOS, Account
+from bardo.edge.accounts.leases import LeaseStore
 from bardo.edge.accounts.spend import LogSpend, ModelUsage
-
-if TYPE_CHECKING:
-    from bardo.edge.accounts.lease_store import LeaseStore
 
 
 class KeyUsage(msgspec.Struct, frozen=True, kw_only=True):
