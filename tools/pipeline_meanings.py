@@ -26,7 +26,7 @@ PIPELINE_TABLES: dict[str, type[msgspec.Struct]] = {
     "inference.pipeline.classify": ClassifySettings,
 }
 PIPELINE_MEANINGS = {
-    "inference.pipeline": "the layers that work on calls before they are sent: the keys below",
+    "inference.pipeline": "the layers that process calls before they are sent: the keys below",
     "inference.pipeline.profile": "whose layers work on calls that name no profile: `minimal`, `fast`, `standard`, `full`, one of your "
     "own, or empty for none. See [pipeline profiles](../how-to/use-pipeline-profiles.md)",
     "inference.pipeline.profiles": 'profiles of your own: `fewer = { layers = ["prefilter", "affinity"] }`',
@@ -39,7 +39,7 @@ PIPELINE_MEANINGS = {
     "(`postgresql+psycopg://…`), Redis or Valkey (`redis://…`, with `bardo[redis]`)",
     "inference.pipeline.cache.store_env": "the variable that holds the address, where it has a password",
     "inference.pipeline.cache.timeout_seconds": "how long a store may take to find a reply before the provider is asked",
-    "inference.pipeline.cache.ttl_seconds": "for how long a reply is kept; `BARDO_INFERENCE_CACHE_TTL` goes before it",
+    "inference.pipeline.cache.ttl_seconds": "how long a reply is kept; `BARDO_INFERENCE_CACHE_TTL` overrides it",
     "inference.pipeline.cache.ttl_seconds_at": "other times for some models and workloads: "
     '`{ "openai/*" = 3600, "heartbeat_t1" = 0 }`; 0 keeps none',
     "inference.pipeline.cache.max_entries": "how many replies are kept at most",
@@ -50,7 +50,7 @@ PIPELINE_MEANINGS = {
     "inference.pipeline.cache.allow": "reasons of refusal that do not count: `multi_turn`, `tools`, `time_words`, `pii`, "
     "`sampling`, `media`",
     "inference.pipeline.cache.max_temperature": "a call with a higher temperature wants another answer each time, and is not answered so",
-    "inference.pipeline.cache.single_flight": "whether of equal calls that come at once one is sent and the others wait for its reply",
+    "inference.pipeline.cache.single_flight": "whether only one of several equal concurrent calls is sent, and others wait for its reply",
     "inference.pipeline.cache.wait_seconds": "how long a call waits for the reply to an equal one",
     "inference.pipeline.cache.semantic": "what becomes of a question that is "
     "[similar to an earlier one](../how-to/cache-replies.md#similar-questions): `shadow`, the provider answers and its reply is "
@@ -84,8 +84,8 @@ PIPELINE_MEANINGS = {
     "inference.pipeline.injection.threshold": "how certain it has to be, from 0 to 1",
     "inference.pipeline.affinity": "`affinity`, which sends calls where their prompt is probably cached: the keys below. See "
     "[several servers](serve-several-pods.md)",
-    "inference.pipeline.affinity.load_bound": "a server with this many times the mean number of calls under way is passed over",
-    "inference.pipeline.affinity.free_calls": "so many calls under way are no load",
+    "inference.pipeline.affinity.load_bound": "a server with more than this multiple of the mean number of calls in progress is skipped",
+    "inference.pipeline.affinity.free_calls": "up to this number of calls in progress, a server counts as idle",
     "inference.pipeline.affinity.balance": "how much a new session counts each token that a server was sent lately: 0 gathers sessions "
     "with the same system prompt at one server, more spreads them",
     "inference.pipeline.affinity.turns_ahead": "how many more calls of a session are expected, where routing weighs its cached prompt "

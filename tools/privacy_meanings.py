@@ -12,14 +12,14 @@ from bardo.edge.settings_privacy import PrivacySettings
 PRIVACY_TABLES: dict[str, type[msgspec.Struct]] = {"inference.pipeline.privacy": PrivacySettings}
 PRIVACY_MEANINGS = {
     "inference.pipeline.privacy": "`privacy`, which [masks personal data](mask-personal-data.md): the keys below",
-    "inference.pipeline.privacy.mode": "`mask` puts placeholders in the place of values and puts these back into the reply, `report` only "
+    "inference.pipeline.privacy.mode": "`mask` replaces values by placeholders and restores them in the reply, `report` only "
     "counts them, and `block` refuses the call",
-    "inference.pipeline.privacy.entities": "the kinds of values that are looked for; empty: all usual ones",
-    "inference.pipeline.privacy.also": 'kinds that are looked for besides: `["URL", "DATE_TIME"]`',
-    "inference.pipeline.privacy.never": "kinds that are not looked for",
-    "inference.pipeline.privacy.countries": 'of kinds that belong to a country, those that are looked for: `["US", "GB"]`; empty: all',
-    "inference.pipeline.privacy.least_score": "how likely a value must be, from 0 to 1",
-    "inference.pipeline.privacy.allowed": 'values that stay, as globs: `["*@example.com"]`',
+    "inference.pipeline.privacy.entities": "the kinds to search for; empty: the default kinds",
+    "inference.pipeline.privacy.also": 'further kinds to search for: `["URL", "DATE_TIME"]`',
+    "inference.pipeline.privacy.never": "kinds that are not searched for",
+    "inference.pipeline.privacy.countries": 'the countries whose national kinds are searched for: `["US", "GB"]`; empty: all',
+    "inference.pipeline.privacy.least_score": "the least score of a value, from 0 to 1",
+    "inference.pipeline.privacy.allowed": 'values that are not masked, as globs: `["*@example.com"]`',
     "inference.pipeline.privacy.phone_regions": "regions whose phone numbers are known without a country code; empty: sixteen of them",
     "inference.pipeline.privacy.patterns": "kinds of your own, by name: "
     """`{ EMPLOYEE = { match = 'E-[0-9]{6}', label = "EMPLOYEE", near = ["staff"] } }`""",

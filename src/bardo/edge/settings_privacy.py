@@ -21,10 +21,10 @@ class PrivacyPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class PrivacySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the layer does. `mode`: values are masked and put back, only counted, or the call is refused.
 
-    `entities` names the kinds that are looked for, empty for the usual ones; `also` adds some to these, and `never` takes some away.
-    `countries` (ISO 3166) keeps only kinds of these countries, and those of none. `least_score` is how likely a value must be. `allowed`
-    are values that stay, as globs. `phone_regions` are regions whose numbers are known without a country code. `patterns` are kinds of the
-    operator's own, by name. `engine`: bardo's own, or Presidio, which adds what it finds with the NLP model `model` (spaCy) in `language`.
+    `entities` lists the kinds to search for, empty for the default ones; `also` adds kinds, and `never` removes kinds. `countries`
+    (ISO 3166) limits national kinds to these countries. `least_score` is the least score of a value. `allowed` are values that are not
+    masked, as globs. `phone_regions` are regions whose numbers are recognised without a country code. `patterns` are the operator's own
+    kinds, by name. `engine`: bardo's own, or Presidio, which adds what it finds with the NLP model `model` (spaCy) in `language`.
     """
 
     mode: Literal["mask", "report", "block"] = "mask"

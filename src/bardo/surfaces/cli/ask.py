@@ -74,7 +74,7 @@ def ask(
     verbose: option.Verbose = False,
     config: option.ConfigFile = None,
 ) -> None:
-    """Ask a model. The answer goes to stdout, all else to stderr."""
+    """Ask a model. The answer goes to stdout, everything else to stderr."""
     settings = load_settings(config)
     kept = Conversations(data_folder(settings))
     earlier = _load_conversation(kept, conversation, go_on=go_on)

@@ -10,9 +10,7 @@ import typer
 from bardo.surfaces.cli.options import finite
 from bardo.surfaces.render.answer import ReasoningStyle
 
-Words = Annotated[
-    list[str] | None, typer.Argument(metavar="PROMPT...", help="The question; - or nothing reads it from stdin.")
-]
+Words = Annotated[list[str] | None, typer.Argument(metavar="PROMPT...", help="The question; - or nothing reads stdin.")]
 Model = Annotated[
     str, typer.Option("--model", "-m", metavar="NAME", help="A model's id, provider/model, or a part of one id.")
 ]
@@ -29,20 +27,22 @@ TemplateName = Annotated[
     str, typer.Option("--template", "-t", metavar="NAME", help="A template; its NAME=VALUE go before PROMPT.")
 ]
 ConversationName = Annotated[
-    str, typer.Option("--conversation", "-c", metavar="NAME", help="Keep this conversation, and go on with it.")
+    str, typer.Option("--conversation", "-c", metavar="NAME", help="Continue and keep this conversation.")
 ]
-ContinueWithResults = Annotated[bool, typer.Option("--continue", help="Go on with the latest conversation.")]
+ContinueWithResults = Annotated[bool, typer.Option("--continue", help="Continue the latest conversation.")]
 SchemaFile = Annotated[
-    Path | None, typer.Option("--schema", metavar="FILE", help="A JSON Schema: the answer is JSON that conforms.")
+    Path | None, typer.Option("--schema", metavar="FILE", help="A JSON Schema that the answer must match.")
 ]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", metavar="N", min=1, help="The longest reply.")]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", metavar="N", min=1, help="The most tokens of the reply.")
+]
 Temperature = Annotated[float | None, typer.Option("--temperature", metavar="T", min=0.0, callback=finite)]
 Show = Annotated[
     ReasoningStyle | None,
     typer.Option("--show-reasoning", metavar="[=HOW]", help="Thinking on stderr: none, line, full or panel."),
 ]
-Plain = Annotated[bool, typer.Option("--plain", help="Text as it comes, no Markdown.")]
-Gateway = Annotated[str, typer.Option("--gateway", metavar="URL", help="Ask through a gateway that runs.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Print the text without Markdown.")]
+Gateway = Annotated[str, typer.Option("--gateway", metavar="URL", help="Ask through a running gateway.")]
 Key = Annotated[str, typer.Option("--key", metavar="KEY", help="The gateway's key, or $BARDO_API_KEY.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Model, tokens, cost and time, on stderr.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The configuration.")]

@@ -52,7 +52,7 @@ def cache(
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Show what the cache of replies did, or remove entries from it.
+    """Show statistics of the reply cache, or remove entries from it.
 
     What it did is told from the log, and what it holds from the store of the configuration. A model is named as it was asked for, or as it
     answered. Entries in the memory of a running gateway end with it.

@@ -41,17 +41,18 @@ def register(app: typer.Typer) -> None:
 def catalog(
     which: Annotated[Rows, typer.Argument(help="Which rows; show one model; or refresh lists.")] = Rows.PROVIDERS,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="With show a model; with refresh and diff providers.")
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help="With show: a model. With refresh and diff: providers."),
     ] = None,
     provider: Annotated[
-        str, typer.Option("--provider", metavar="NAME", help="With show: where, by its id or a preset.")
+        str, typer.Option("--provider", metavar="NAME", help="With show: the provider, by its id or a preset.")
     ] = "",
     offline: Annotated[bool, typer.Option("--offline", help="With show: ask no server.")] = False,
-    accept: Annotated[bool, typer.Option("--accept", help="With refresh: take over what looks wrong too.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="With refresh: accept implausible changes too.")] = False,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is known of providers and models, or refresh it.
+    """Show facts about providers and models, or refresh them.
 
     Providers are the presets of bardo.toml; formats are how models mark their thinking in text. Of a model every fact is shown with who
     says so and as of when. refresh asks providers for their lists of models, prices included, and keeps them; diff shows what that would

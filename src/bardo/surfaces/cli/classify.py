@@ -41,14 +41,16 @@ def register(app: typer.Typer) -> None:
 
 
 def classify(
-    action: Annotated[Action, typer.Argument(help="run: label a text. train: make heads of labelled texts.")],
+    action: Annotated[Action, typer.Argument(help="run: classify a text. train: train heads on labelled texts.")],
     given: Annotated[str, typer.Argument(metavar="TEXT|FILE", help="run: the text. train: a file of JSON lines.")],
-    out: Annotated[Path, typer.Option("--out", help="train: where the heads are written.")] = Path("heads.json"),
-    label: Annotated[list[str] | None, typer.Option("--label", help="train: fields that are labels; else all.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="train: the file for the heads.")] = Path("heads.json"),
+    label: Annotated[
+        list[str] | None, typer.Option("--label", help="train: the fields that are labels; by default all.")
+    ] = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Label a text as the layer classify does, or train its heads.
+    """Classify a text as the layer `classify` does, or train its heads.
 
     Each line of a file is an object with `text` and labels, such as `domain` or a name of your own; each label needs five rows. Training
     says how often the heads are right on rows they were not trained on, with its 95 % interval. It needs bardo[vectors].

@@ -28,16 +28,15 @@ def register(app: typer.Typer) -> None:
 
 
 def conform(
-    url: Annotated[
-        str, typer.Argument(metavar="URL", help="The base URL that SDKs are given, as http://host/v1.")
-    ] = "",
+    url: Annotated[str, typer.Argument(metavar="URL", help="The base URL of SDKs, such as http://host/v1.")] = "",
     model: Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A model of the server.")] = "",
     dialect: Annotated[str, typer.Option(metavar="DIALECT", help=f"One of {', '.join(WIRES)}.")] = DEFAULT_DIALECT,
     key_env: Annotated[str, typer.Option(metavar="NAME", help="The variable that holds the key.")] = "",
     no_thinking: Annotated[bool, typer.Option("--no-thinking", help="The model does not think.")] = False,
-    cut_model: Annotated[str, typer.Option(metavar="MODEL", help="A model whose streams break off.")] = "",
+    cut_model: Annotated[str, typer.Option(metavar="MODEL", help="A model whose streams break.")] = "",
     overflow: Annotated[
-        int, typer.Option(min=0, metavar="TOKENS", help="More than a prompt may have; 0: not asked.")
+        int,
+        typer.Option(min=0, metavar="TOKENS", help="A prompt size that exceeds the context window; 0 skips this law."),
     ] = 0,
     only: Annotated[
         list[str] | None, typer.Option(metavar="LAW", help="Only this law, or those of a group, as tools; repeatable.")
@@ -48,7 +47,7 @@ def conform(
 ) -> None:
     """Check a server against the laws that clients of its API rely on.
 
-    Sends about fifteen short requests, which cost what they cost. Ends with 1 where a law is broken; what the model itself left open is
+    Sends about fifteen short requests, which may cost money. Exits with 1 where a law is broken. A result that depends on the model is
     unclear, and no fault of the server.
     """
     if list_only:

@@ -39,7 +39,9 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    names: Annotated[list[str] | None, typer.Argument(metavar="PRESET...", help="Which ones; by default all.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="PRESET...", help="The simulated providers; by default all.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """See every provider's thinking in one form.

@@ -39,16 +39,17 @@ def doctor(
     config: Config = None,
     as_json: AsJson = False,
     watching: Annotated[
-        bool, typer.Option("--watch", help="Show how the providers of a running gateway are, until Ctrl-C.")
+        bool, typer.Option("--watch", help="Show the provider health of a running gateway, until Ctrl-C.")
     ] = False,
     url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="That gateway; by default the one configured here.")
+        str | None,
+        typer.Option("--url", metavar="URL", help="The gateway to watch; by default that of the configuration."),
     ] = None,
     every: Annotated[
         float, typer.Option("--every", metavar="SECONDS", min=0.1, callback=finite, help="How often to look.")
     ] = 2.0,
 ) -> None:
-    """Check what is configured, and say how to mend it.
+    """Check the configuration, and say how to fix problems.
 
     Looks at the configuration, keys, providers, local servers, the log and the port; takes a few seconds and changes nothing. Ends with
     1 where something configured does not work. Keys are never shown.

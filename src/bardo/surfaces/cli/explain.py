@@ -37,7 +37,7 @@ def explain(
         str, typer.Option("--model", "-m", help="A model's id, or provider/model; by default the request's.")
     ] = "",
     provider: Annotated[
-        str, typer.Option("--provider", metavar="NAME", help="Whom to ask, by its id or a preset.")
+        str, typer.Option("--provider", metavar="NAME", help="The provider, by its id or a preset.")
     ] = "",
     reasoning: Annotated[
         str | None,
@@ -48,7 +48,7 @@ def explain(
     ] = DEFAULT_DIALECT,
     workload: Annotated[
         str,
-        typer.Option("--workload", "--subsystem", metavar="NAME", help="The workload or subsystem that the call is."),
+        typer.Option("--workload", "--subsystem", metavar="NAME", help="The workload or subsystem of the call."),
     ] = "",
     intent: Annotated[
         str,

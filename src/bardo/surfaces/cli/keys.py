@@ -51,7 +51,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _keys() -> None:
-    """Make, list, limit and revoke keys of clients."""
+    """Create, list, limit and revoke client keys."""
 
 
 def create(
@@ -69,7 +69,7 @@ def create(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and show it: this once, since only a digest is kept."""
+    """Create a key and show it once: only a digest is stored."""
     now = time.time()
     changes = _named_limits(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
     account = Account(
@@ -139,7 +139,7 @@ def limit(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change the limits of a key; those that are not named stay."""
+    """Change the limits of a key; other limits stay as they are."""
     changes = _named_limits(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
     fields: dict[str, Any] = {}
     for name in remove or ():

@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _memory() -> None:
-    """Search past thinking, show one call's, forget it. [memory] in bardo.toml turns it on."""
+    """Search the thinking of past calls, show one call's, or delete it. [memory] in bardo.toml turns this on."""
 
 
 def search(
@@ -64,7 +64,7 @@ def search(
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Search questions, thinking and answers by their words, and by what they mean."""
+    """Search questions, thinking and answers by words and by meaning."""
     from bardo.edge.memory.reasoning_memory import EpisodeSelection
 
     now = time.time()

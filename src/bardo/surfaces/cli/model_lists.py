@@ -21,7 +21,7 @@ WithLists = Annotated[
     bool,
     typer.Option(
         "--lists",
-        help="Ask providers for their models first.",
+        help="Ask providers for their lists of models first.",
     ),
 ]
 

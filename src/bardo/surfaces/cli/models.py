@@ -53,7 +53,7 @@ def models(
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """List what can be asked, by whose key.
+    """List the available models, with the key that each one uses.
 
     These are the models of bardo.toml, or without one those of all providers whose keys are set and of local servers.
     Providers whose models are not configured are asked for their lists. Facts are those of bardo.toml and of the catalog;

@@ -28,30 +28,34 @@ def register(app: typer.Typer) -> None:
 def parse(
     file: Annotated[str, typer.Argument(help="The file; - reads stdin.")] = STDIN,
     provider: Annotated[
-        str, typer.Option("--provider", "-p", help="Whose reply it is: a name of `bardo catalog`.")
+        str, typer.Option("--provider", "-p", help="The provider of the reply: a name in `bardo catalog`.")
     ] = "",
-    model: Annotated[str, typer.Option("--model", "-m", help="The model whose text it is.")] = "",
+    model: Annotated[str, typer.Option("--model", "-m", help="The model that wrote the text.")] = "",
     text_format: Annotated[
         str,
-        typer.Option("--format", "-f", help="How thinking is marked in the text: a name of `bardo catalog formats`."),
+        typer.Option("--format", "-f", help="The reasoning format of the text: a name in `bardo catalog formats`."),
     ] = "",
     streamed: Annotated[
         bool | None,
         typer.Option(
-            "--streamed/--whole", help="How the provider sent it; by default the bytes tell.", show_default=False
+            "--streamed/--whole", help="Whether the reply is a stream; by default detected.", show_default=False
         ),
     ] = None,
     inside: Annotated[
         bool | None,
         typer.Option(
             "--inside/--outside",
-            help="Whether the text begins inside thinking; by default the format and the text tell.",
+            help="Whether the text begins inside thinking; by default detected from the format and the text.",
             show_default=False,
         ),
     ] = None,
     prompt: Annotated[
         str,
-        typer.Option("--prompt", metavar="FILE", help="The rendered prompt: its end tells where the text begins."),
+        typer.Option(
+            "--prompt",
+            metavar="FILE",
+            help="The rendered prompt: its end shows whether the text begins inside thinking.",
+        ),
     ] = "",
     explain: Annotated[
         bool, typer.Option("--explain", help="Show which format the text is read in, where it begins, and why.")

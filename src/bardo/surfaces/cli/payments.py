@@ -44,13 +44,13 @@ def register(app: typer.Typer) -> None:
 
 
 def _payments() -> None:
-    """List payments of calls, and settle what became of open ones."""
+    """List payments of calls, and resolve open ones."""
 
 
 def list_payments(
     only_open: OnlyOpen = False, by: By = "", limit: Limit = 50, config: Config = None, as_json: AsJson = False
 ) -> None:
-    """List what was paid, or may have been."""
+    """List payments that were made, or may have been made."""
     with _ledger(load_settings(config)) as ledger:
         if by:
             _show_sums(ledger, by, as_json=as_json)
@@ -65,7 +65,7 @@ def list_payments(
 
 
 def reconcile(config: Config = None, as_json: AsJson = False) -> None:
-    """Ask the networks what became of payments, and write it into the ledger.
+    """Ask the networks for the outcome of payments, and record it in the ledger.
 
     Looks at every payment of which its network has not said the last word. The networks are asked at the addresses under
     [payments.servers] of bardo.toml. Ends with 1 while a payment stays open.

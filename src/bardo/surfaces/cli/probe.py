@@ -53,13 +53,16 @@ def register(app: typer.Typer) -> None:
 
 def probe(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model's id, or provider/model.")],
-    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Where, by its id or a preset.")] = "",
+    provider: Annotated[
+        str, typer.Option("--provider", metavar="NAME", help="The provider, by its id or a preset.")
+    ] = "",
     form: Annotated[
         list[str] | None, typer.Option("--form", metavar="FORM", help="A wire form to try; by default the one in use.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and send nothing.")] = False,
     repeats: Annotated[
-        int, typer.Option(min=1, max=10, metavar="N", help="How often each request; fewer than 5 decide nothing.")
+        int,
+        typer.Option(min=1, max=10, metavar="N", help="Repetitions of each request; fewer than 5 are inconclusive."),
     ] = REPEATS,
     max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="The most requests to send now.")] = None,
     max_cost: Annotated[
@@ -68,8 +71,12 @@ def probe(
             min=0, metavar="USD", callback=finite, help="The most to spend, where the provider says the cost."
         ),
     ] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="The audit of a probe that is to go on.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The audit's file; the row goes beside it.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The audit file of an unfinished probe to continue.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The audit file; the catalog row is written beside it.")
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Orders the requests.")] = 0,
     config: Config = None,
     as_json: AsJson = False,

@@ -38,7 +38,10 @@ def route(
     workload: Annotated[
         str,
         typer.Option(
-            "--workload", "--subsystem", metavar="NAME", help="Put every request to this workload instead of its model."
+            "--workload",
+            "--subsystem",
+            metavar="NAME",
+            help="Route every request by this workload instead of its model.",
         ),
     ] = "",
     intent: Annotated[
@@ -47,7 +50,9 @@ def route(
             "--intent", metavar="NEEDS", help="What every call needs: 'quality=high; require=vision', or JSON."
         ),
     ] = "",
-    dialect: Annotated[str, typer.Option("--dialect", metavar="NAME", help="That of the bodies.")] = DEFAULT_DIALECT,
+    dialect: Annotated[
+        str, typer.Option("--dialect", metavar="NAME", help="The dialect of the request bodies.")
+    ] = DEFAULT_DIALECT,
     lists: WithLists = False,
     as_json: AsJson = False,
     config: Config = None,

@@ -49,12 +49,12 @@ def register(app: typer.Typer) -> None:
 
 
 def routing(
-    action: Annotated[Action, typer.Argument(help="report, fit: learn from a file, reset: switch a route on again.")],
+    action: Annotated[Action, typer.Argument(help="report, fit: learn from a file, reset: re-enable a route.")],
     name: Annotated[str, typer.Argument(metavar="FILE|ROUTE", help="With fit: JSON lines. With reset: a route.")] = "",
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what routing has learned and whether it pays, or teach it.
+    """Show what routing has learned and whether it saves money, or train it.
 
     Whether it pays is measured beside the best single model, by route.
 

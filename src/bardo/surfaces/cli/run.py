@@ -42,12 +42,13 @@ def register(app: typer.Typer) -> None:
 
 def run(
     command: Annotated[
-        str, typer.Argument(help="The program: claude, codex, gemini, opencode, aider, or any with an official SDK.")
+        str,
+        typer.Argument(help="The program: claude, codex, gemini, opencode, aider, or any that uses an official SDK."),
     ],
-    arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments, behind `--`.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="The program's own arguments, after `--`.")] = None,
     config: Config = None,
-    model: Annotated[str, typer.Option("--model", "-m", help="The model that it shall ask for.")] = "",
-    own: Annotated[bool, typer.Option("--own", help="Start a gateway even where one runs.")] = False,
+    model: Annotated[str, typer.Option("--model", "-m", help="The model that the program uses.")] = "",
+    own: Annotated[bool, typer.Option("--own", help="Start a gateway even if one is running.")] = False,
 ) -> None:
     """Run a program with its models served by bardo. Its environment is set for it alone; a gateway that was started ends with it."""
     settings = load_settings(config)

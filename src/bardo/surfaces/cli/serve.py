@@ -47,7 +47,7 @@ def serve(
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="By default 8484; 0 finds a free one.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the port; by default 1.")] = None,
     allow_unauthenticated: Annotated[
-        bool, typer.Option("--allow-unauthenticated", help="Listen where other machines reach it, without keys.")
+        bool, typer.Option("--allow-unauthenticated", help="Listen on other addresses than loopback without keys.")
     ] = False,
 ) -> None:
     """Run the gateway until Ctrl-C. Providers come from the configuration, or from keys in the environment."""

@@ -132,13 +132,16 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(
-    names: Annotated[list[str] | None, typer.Argument(metavar="PRESET...", help="Which ones; by default all.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="PRESET...", help="The simulated providers; by default all.")
+    ] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65000, metavar="FIRST", help="The first port, counted up; by default free ones.")
+        int,
+        typer.Option(min=0, max=65000, metavar="FIRST", help="The first of consecutive ports; by default free ones."),
     ] = 0,
-    script: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with [[turns]] to answer.")] = None,
+    script: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with [[turns]] as answers.")] = None,
     fault: Annotated[
-        str | None, typer.Option(metavar="FAULT", help="What goes wrong, as in status=429,retry-after=2 or cut=3.")
+        str | None, typer.Option(metavar="FAULT", help="A fault, such as status=429,retry-after=2 or cut=3.")
     ] = None,
     thinking_behaviour: Annotated[
         str | None,

@@ -50,7 +50,7 @@ def top(
         str, typer.Option("--gateway", metavar="URL", help="The gateway; by default the one of the configuration.")
     ] = "",
     key: Annotated[str, typer.Option("--key", metavar="KEY", help="A key of the gateway, or $BARDO_API_KEY.")] = "",
-    once: Annotated[bool, typer.Option("--once", help="Listen for a second, print what there is, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Listen for a second, print the state, and exit.")] = False,
     config: Config = None,
 ) -> None:
     """Watch the calls, the health and the cost of a gateway.
