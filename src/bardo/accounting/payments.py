@@ -99,7 +99,7 @@ def quotes(offers: Sequence[Offer], rules: PaymentRules) -> tuple[list[Quote], l
     """Return the offers that the rules allow whatever was spent, cheapest first, and why each other one is refused."""
     allowed, refused = [], []
     for offer in offers:
-        reason, quote = _read(offer)
+        reason, quote = _parse_offer(offer)
         if quote is not None:
             reason = _refusal(quote, rules)
         if quote is not None and not reason:
@@ -109,19 +109,19 @@ def quotes(offers: Sequence[Offer], rules: PaymentRules) -> tuple[list[Quote], l
     return sorted(allowed, key=lambda quote: quote.nanos), refused
 
 
-def _read(offer: Offer) -> tuple[str, Quote | None]:
+def _parse_offer(offer: Offer) -> tuple[str, Quote | None]:
     """Return an offer with its token and its amount read, or why it cannot be paid."""
     if offer.scheme != _SCHEME:
-        return f"its scheme is {_shown(offer.scheme)}, and bardo pays by {_SCHEME!r}", None
+        return f"its scheme is {_quoted(offer.scheme)}, and bardo pays by {_SCHEME!r}", None
     if offer.transfer != _EVERY_TRANSFER:
-        return f"it asks for a transfer by {_shown(offer.transfer)}, and bardo signs those of EIP-3009", None
+        return f"it asks for a transfer by {_quoted(offer.transfer)}, and bardo signs those of EIP-3009", None
     asset = payment_asset(offer.network, offer.asset)
     if asset is None:
-        return f"the token {_shown(offer.asset)} on {_shown(offer.network)} is not known", None
+        return f"the token {_quoted(offer.asset)} on {_quoted(offer.network)} is not known", None
     if not _ADDRESS.fullmatch(offer.pay_to):
-        return f"its recipient {_shown(offer.pay_to)} is no address", None
+        return f"its recipient {_quoted(offer.pay_to)} is no address", None
     if not _AMOUNT.fullmatch(offer.amount):
-        return f"its amount {_shown(offer.amount)} is no whole number above 0", None
+        return f"its amount {_quoted(offer.amount)} is no whole number above 0", None
     atomic = int(offer.amount)
     return "", Quote(offer=offer, asset=asset, atomic=atomic, nanos=asset.nanos(atomic))
 
@@ -174,6 +174,6 @@ def dollars(nanos: int) -> str:
     return f"${whole}.{cents.ljust(2, '0')}"
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     """Return a word of a provider as a message may quote it."""
     return repr(text if len(text) <= 80 else f"{text[:77]}...")

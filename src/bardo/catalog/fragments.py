@@ -80,7 +80,7 @@ def overwritten(own: Mapping[str, Any], fields: Mapping[str, Any], prefix: str =
 
 
 def leaves(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Give the dotted path and the value of everything in `fields` that is no object, or an empty one."""
+    """Yield the dotted path and the value of everything in `fields` that is no object, or an empty one."""
     for name, value in fields.items():
         path = f"{prefix}{name}"
         if isinstance(value, Mapping) and value:

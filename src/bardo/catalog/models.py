@@ -212,7 +212,7 @@ class Models:
         row = _laid_over(own, made) if own and self._host(own) else own or made
         maker = (own if own and not self._host(own) else made or own).provider if (own or made) else ""  # type: ignore[union-attr]
         row = self._dated(row, owner, spelled)
-        return FoundModel(row=row, id=name, maker=maker, how=_how(row, asked, spelled))
+        return FoundModel(row=row, id=name, maker=maker, how=_match_kind(row, asked, spelled))
 
     def _as_served(self, made: ModelRow | None, owner: str) -> ModelRow | None:
         """Return a maker's row without the rules of the maker's API where `owner` does not have them."""
@@ -256,7 +256,7 @@ def _rank(glob: str, row: ModelRow) -> Rank:
     return exact, row.goes_first, letters, classes
 
 
-def _how(row: ModelRow | None, asked: str, spelled: str) -> How:
+def _match_kind(row: ModelRow | None, asked: str, spelled: str) -> How:
     if row is None:
         return "unclassified"
     if row.assumed:

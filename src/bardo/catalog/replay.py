@@ -178,19 +178,19 @@ class ReplayRules:
 
     def needs_thinking(self, reader: Reader) -> bool:
         """Whether `reader` can think only behind calls that have their thinking."""
-        return any(_at(reader.platform, reader.model, rule) for rule in self.needed)
+        return any(_matches(reader.platform, reader.model, rule) for rule in self.needed)
 
     def expects_thinking(self, reader: Reader) -> bool:
         """Whether `reader` is given the thinking behind earlier calls back, so that a loss of it has to be reported."""
-        return any(_at(reader.platform, reader.model, rule) for rule in self.expected)
+        return any(_matches(reader.platform, reader.model, rule) for rule in self.expected)
 
     def expects_states(self, reader: Reader) -> bool:
         """Whether what `reader` is given back of earlier thinking is its opaque state alone."""
-        return any(rule.states and _at(reader.platform, reader.model, rule) for rule in self.expected)
+        return any(rule.states and _matches(reader.platform, reader.model, rule) for rule in self.expected)
 
     def needs_signatures(self, reader: Reader) -> bool:
         """Whether `reader` refuses thinking that has no signature."""
-        return any(_at(reader.platform, reader.model, rule) for rule in self.signed)
+        return any(_matches(reader.platform, reader.model, rule) for rule in self.signed)
 
     def binding(self, reader: Reader) -> Binding | None:
         """Return how `reader` binds state to its prefix, None where it does not."""
@@ -204,14 +204,14 @@ class ReplayRules:
         return any(_any(plain_id(model), binding.models) for binding in self.bindings)
 
     def _find_binding(self, platform: str, model: str) -> Binding | None:
-        return next((binding for binding in self.bindings if _at(platform, model, binding)), None)
+        return next((binding for binding in self.bindings if _matches(platform, model, binding)), None)
 
 
 def _any(name: str, globs: Iterable[str]) -> bool:
     return matches_any(name, globs)
 
 
-def _at(platform: str, model: str, rule: Binding | RequiredThinking) -> bool:
+def _matches(platform: str, model: str, rule: Binding | RequiredThinking) -> bool:
     return _any(platform, rule.platforms) and _any(plain_id(model), rule.models)
 
 

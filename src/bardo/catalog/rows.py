@@ -225,9 +225,9 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @cached_property
     def at_endpoints(self) -> tuple[ProviderRow, ...]:
         """The row as it is at each endpoint of the provider: itself first, then `endpoints` in their order."""
-        return (self, *(self._at(endpoint) for endpoint in self.endpoints))
+        return (self, *(self._with_endpoint(endpoint) for endpoint in self.endpoints))
 
-    def _at(self, endpoint: ReplyEndpoint) -> ProviderRow:
+    def _with_endpoint(self, endpoint: ReplyEndpoint) -> ProviderRow:
         return msgspec.structs.replace(
             self,
             dialect=endpoint.dialect,

@@ -83,12 +83,12 @@ def carry_sound(request: Request, dialect: str) -> Request:
     write = _WRITE.get(dialect)
     if write is None or request.dialect == dialect:
         return request
-    messages = tuple([_carried(message, dialect, write) for message in request.messages])
+    messages = tuple([_with_audio(message, dialect, write) for message in request.messages])
     unchanged = all(map(is_, messages, request.messages))
     return request if unchanged else msgspec.structs.replace(request, messages=messages)
 
 
-def _carried(message: Message, dialect: str, write: Callable[[str, str], dict[str, Any]]) -> Message:
+def _with_audio(message: Message, dialect: str, write: Callable[[str, str], dict[str, Any]]) -> Message:
     sounds = {place: sound for place, block in enumerate(message.blocks) if (sound := sound_of(block)) is not None}
     if not sounds:
         return message

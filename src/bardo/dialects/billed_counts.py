@@ -37,7 +37,7 @@ def openai_details(
             image_output_tokens=token_count(out.get("image_tokens")),
             searches=_first(_searches(raw), tools.searches),
             unpriced_tools=tools.unpriced,
-            service_tier=_word(tier),
+            service_tier=_short_text(tier),
         )
     )
 
@@ -46,7 +46,7 @@ def anthropic_details(raw: dict[str, Any]) -> UsageDetails | None:
     """Return what Messages counts beside the usual. A fast answer is a tier of its own (platform.claude.com, "Fast mode", 2026-11)."""
     created = raw.get("cache_creation")
     hour = token_count(created.get("ephemeral_1h_input_tokens")) if isinstance(created, dict) else None
-    tier = "fast" if raw.get("speed") == "fast" else _word(raw.get("service_tier"))
+    tier = "fast" if raw.get("speed") == "fast" else _short_text(raw.get("service_tier"))
     return _reported(UsageDetails(cache_write_1h_tokens=hour, searches=_searches(raw), service_tier=tier))
 
 
@@ -59,7 +59,7 @@ def tools_of_response(response: dict[str, Any], items: Sequence[dict[str, Any]])
     usage = _object(response, "tool_usage")
     counted = token_count(_object(usage, "web_search").get("num_requests"))
     seen = sum(_is_search(item) for item in items)
-    unpriced = sum(_word(item.get("type")) in _BILLED_ITEMS for item in items)
+    unpriced = sum(_short_text(item.get("type")) in _BILLED_ITEMS for item in items)
     drawn = bool(token_count(_object(usage, "image_gen").get("total_tokens")))
     found = ToolCounts(counted or seen or None, max(unpriced, drawn) or None)
     return NO_TOOLS if found == NO_TOOLS else found
@@ -76,8 +76,8 @@ def _is_search(item: dict[str, Any]) -> bool:
 def gemini_details(raw: dict[str, Any], grounding: Iterable[Any] = ()) -> UsageDetails | None:
     """Return what `usageMetadata` counts beside the usual. `grounding` are the `groundingMetadata` of the candidates."""
     tools = _grounding_tools([one for one in grounding if isinstance(one, dict)])
-    traffic = _word(raw.get("trafficType"))
-    tier = _TRAFFIC.get(traffic, traffic.lower()) or _word(raw.get("serviceTier")).lower()
+    traffic = _short_text(raw.get("trafficType"))
+    tier = _TRAFFIC.get(traffic, traffic.lower()) or _short_text(raw.get("serviceTier")).lower()
     return _reported(
         UsageDetails(
             audio_input_tokens=_of_modality(raw.get("promptTokensDetails"), "AUDIO"),
@@ -94,15 +94,15 @@ def gemini_details(raw: dict[str, Any], grounding: Iterable[Any] = ()) -> UsageD
 
 def _grounding_tools(grounding: Sequence[dict[str, Any]]) -> ToolCounts:
     """Return what Gemini looked up. Empty queries are free (ai.google.dev, "Grounding with Google Search", 2026-11)."""
-    queries = [query for one in grounding for query in _listed(one.get("webSearchQueries")) if query]
-    chunks = [chunk for one in grounding for chunk in _listed(one.get("groundingChunks")) if isinstance(chunk, dict)]
+    queries = [query for one in grounding for query in _as_list(one.get("webSearchQueries")) if query]
+    chunks = [chunk for one in grounding for chunk in _as_list(one.get("groundingChunks")) if isinstance(chunk, dict)]
     maps = any("maps" in chunk for chunk in chunks)
     return ToolCounts(len(queries) or None, 1 if maps else None)
 
 
 def interactions_details(raw: dict[str, Any]) -> UsageDetails | None:
     """Return what `usage` of an interaction counts beside the usual: `grounding_tool_count` has a count for each tool."""
-    counts = [one for one in _listed(raw.get("grounding_tool_count")) if isinstance(one, dict)]
+    counts = [one for one in _as_list(raw.get("grounding_tool_count")) if isinstance(one, dict)]
     searches = sum(token_count(one.get("count")) or 0 for one in counts if one.get("type") == "google_search")
     others = sum(token_count(one.get("count")) or 0 for one in counts if one.get("type") != "google_search")
     return _reported(UsageDetails(searches=searches or None, unpriced_tools=others or None))
@@ -152,7 +152,7 @@ def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -165,5 +165,5 @@ def _of_modality(details: Any, modality: str) -> int | None:
     return sum(counts) if counts else None
 
 
-def _word(value: Any) -> str:
+def _short_text(value: Any) -> str:
     return value[:_LONGEST_WORD] if isinstance(value, str) else ""

@@ -49,7 +49,7 @@ def settled(blocks: Sequence[Block | Carrier]) -> tuple[Block, ...]:
 
 
 def _texts_with_state(blocks: Sequence[Block | Carrier]) -> list[Block | Carrier]:
-    """Give the texts behind their carriers the state, and make the empty texts that clients leave out."""
+    """Return the texts behind their carriers the state, and make the empty texts that clients leave out."""
     found: list[Block | Carrier] = []
     following: tuple[Opaque, ...] = ()
     behind: list[TextBlock] = []

@@ -65,7 +65,7 @@ def annotations_form(
             if not isinstance(inner, dict) or entry.get("type") != URL_CITATION or not _text(inner.get("url")):
                 lost[field] = None
                 continue
-            start, end = _place(inner.get("start_index")), _place(inner.get("end_index"))
+            start, end = _as_offset(inner.get("start_index")), _as_offset(inner.get("end_index"))
             words = _text(inner.get("content"))
             found.append(Citation(_text(inner.get("url")), _text(inner.get("title")), start, end, cited_text=words))
             others = without(inner, *_KNOWN_FIELDS, *(("content",) if words else ()))
@@ -87,5 +87,5 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _place(value: Any) -> int | None:
+def _as_offset(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None

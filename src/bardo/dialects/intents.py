@@ -112,7 +112,7 @@ def _value(key: str, text: str) -> Any:
 
 def _convert(value: Any, kind: type[T], at: str) -> T:
     if not isinstance(value, Mapping):
-        raise InvalidRequest(f"{at} must be an object", hint=f"its keys are {_listed(kind)}", param=at)
+        raise InvalidRequest(f"{at} must be an object", hint=f"its keys are {_field_names(kind)}", param=at)
     for name in value:
         if name not in kind.__struct_fields__:
             raise _unknown(str(name), kind, at)
@@ -124,7 +124,7 @@ def _convert(value: Any, kind: type[T], at: str) -> T:
 
 def _unknown(name: str, kind: type[msgspec.Struct], at: str) -> InvalidRequest:
     near = get_close_matches(name[:100], kind.__struct_fields__, n=1)
-    hint = f"did you mean {at}.{near[0]}?" if near else f"use {_listed(kind)}"
+    hint = f"did you mean {at}.{near[0]}?" if near else f"use {_field_names(kind)}"
     return InvalidRequest(f"bardo knows no {at}.{name[:100]}", hint=hint, param=f"{at}.{name[:100]}")
 
 
@@ -135,12 +135,12 @@ def _wrong(problem: msgspec.ValidationError, kind: type[msgspec.Struct], at: str
     path = place[1] if place else ""
     param = f"{at}.{path}" if path else at
     field = re.split(r"[.\[]", path, maxsplit=1)[0]
-    words = _words(kind, field)
+    words = _allowed_values(kind, field)
     if words:
         return InvalidRequest(f"{param} is none of its words", hint=f"use one of {', '.join(words)}", param=param)
     expected = _EXPECTED.search(text)
     if expected is None:
-        return InvalidRequest(f"{param}: {_AT.sub('', text)}", hint=f"its keys are {_listed(kind)}", param=param)
+        return InvalidRequest(f"{param}: {_AT.sub('', text)}", hint=f"its keys are {_field_names(kind)}", param=param)
     wanted, sign, bound = expected.groups()
     if sign and wanted in ("int", "float"):
         fix = f"give {_KINDS[wanted]} of {_BOUNDS[sign]} {bound.removesuffix('.0')}"
@@ -151,7 +151,7 @@ def _wrong(problem: msgspec.ValidationError, kind: type[msgspec.Struct], at: str
     return InvalidRequest(f"{param} is not as it should be", hint=fix, param=param)
 
 
-def _words(kind: type[msgspec.Struct], field: str) -> list[str]:
+def _allowed_values(kind: type[msgspec.Struct], field: str) -> list[str]:
     """Return the words that a field takes, where it takes some only."""
     hint = get_type_hints(kind).get(field)
     found: list[str] = []
@@ -165,5 +165,5 @@ def _words(kind: type[msgspec.Struct], field: str) -> list[str]:
     return found
 
 
-def _listed(kind: type[msgspec.Struct]) -> str:
+def _field_names(kind: type[msgspec.Struct]) -> str:
     return ", ".join(kind.__struct_fields__)

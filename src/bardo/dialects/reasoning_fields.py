@@ -98,7 +98,7 @@ def read_thinking(fields: dict[str, Any], dialect: str) -> RequestedReasoning:
     config = optional(fields, "output_config", dict) or {}
     requested.effort(optional(config, "effort", str, "output_config."), "output_config.effort")
     _read_template(fields, requested)
-    told, rest = _words(fields)
+    told, rest = _read_fields(fields)
     amount = any(requested.get(what) is not None for what in ("on", "effort", "budget"))
     if not amount and shown is None and not rest:
         return RequestedReasoning(None, omit=False)
@@ -170,7 +170,7 @@ def _level(word: str, place: str) -> Effort:
     raise InvalidRequest(f"{place} is {word!r}", hint=f"use one of {', '.join(('none', *EFFORTS))}", param=place)
 
 
-def _words(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_fields(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the words that were read, as a fragment of the body; and by their paths those beside them that bardo has no word for."""
     told: dict[str, Any] = {}
     rest: dict[str, Any] = {}

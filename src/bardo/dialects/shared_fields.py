@@ -25,7 +25,7 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     fields: dict[str, Any] = of_reasoning
     untouched = True
     for shared in sorted(rows, key=lambda one: row.id not in one.providers):
-        found = _found(extra, shared, request.dialect, row.dialect)
+        found = _take_shared(extra, shared, request.dialect, row.dialect)
         untouched = untouched and not found
         for path, value in found.items():
             why = _refused(shared, row, path, value)
@@ -71,16 +71,16 @@ def with_shared(body: dict[str, Any], carried: dict[str, Any]) -> dict[str, Any]
     return merge_fields(body, {**carried, **lists})
 
 
-def _found(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:
+def _take_shared(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:
     """Take all that is shared out of `extra`, and return it by its paths in the target."""
-    found = _moved(extra, shared, source, target)
+    found = _move_shared(extra, shared, source, target)
     for switch in shared.switch:
         if {source, target} == {switch.dialect, switch.in_dialect}:
             found |= _switched(extra, found, switch, source)
     return found
 
 
-def _moved(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:
+def _move_shared(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:
     """Take the shared fields out of `extra`, and return them by their paths in the target."""
     found: dict[str, Any] = {}
     for path, there in shared.paths(source, target):

@@ -81,13 +81,13 @@ class TextStates:
         return state.owner in (NEXT, AFTER)
 
     def open_text(self, number: int, out: list[Event]) -> None:
-        """Give the text that begins its state."""
+        """Return the text that begins its state."""
         states, self._next = self._next, []
         if states:
             give(number, tuple(states), out)
 
     def close_text(self, number: int, out: list[Event]) -> int:
-        """Give the empty texts behind a text that ends; the first has this number. Return the number of the next block."""
+        """Return the empty texts behind a text that ends; the first has this number. Return the number of the next block."""
         waiting, self._after = self._after, []
         for states in waiting:
             give(number, states, out)

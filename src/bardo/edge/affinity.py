@@ -133,7 +133,7 @@ class Affinity:
         """Return targets with how many tokens of a session's prompt each probably has cached."""
         prefix = self._prefixes.read(request)
         found = self._expected(session, request, prefix, targets)
-        self._latest = _LatestCall(session, request, prefix, dict(zip(map(_place, targets), found, strict=True)))
+        self._latest = _LatestCall(session, request, prefix, dict(zip(map(_target_name, targets), found, strict=True)))
         return tuple(
             [
                 msgspec.structs.replace(target, warm_tokens=one.tokens) if one.tokens else target
@@ -146,7 +146,7 @@ class Affinity:
         latest, targets, self._latest = self._latest, effect.targets, _NO_CALL
         if latest.request is effect.request and latest.session == effect.session:
             prefix = latest.prefix
-            found = [latest.expected.get(_place(one), NOTHING_EXPECTED) for one in targets]
+            found = [latest.expected.get(_target_name(one), NOTHING_EXPECTED) for one in targets]
         else:
             # Another call came between, or a layer changed the request.
             prefix = self._prefixes.read(effect.request)
@@ -160,7 +160,7 @@ class Affinity:
         """Return what each target probably has cached of a session's prompt."""
         now, messages, expected = self._clock(), len(request.messages), self.warm.expected
         return [
-            expected(_place(one), session, prefix, now, messages=messages, kind=(one.provider, one.model))
+            expected(_target_name(one), session, prefix, now, messages=messages, kind=(one.provider, one.model))
             for one in targets
         ]
 
@@ -168,7 +168,7 @@ class Affinity:
         """Return what is known of one target. Of a provider with one address nobody asks how busy it is."""
         if not target.address:
             return ServerState(warm_tokens=found.tokens, session_tokens=found.session, ready=not target.down)
-        place = _place(target)
+        place = _target_name(target)
         return ServerState(
             warm_tokens=found.tokens,
             session_tokens=found.session,
@@ -180,7 +180,7 @@ class Affinity:
 
     async def expect(self, effect: ExpectSession) -> None:
         """Note where a session is about to be sent."""
-        place = _place(effect.target)
+        place = _target_name(effect.target)
         self.warm.expect(
             place, effect.session, effect.prefix, self._clock(), tokens=effect.tokens, messages=effect.messages
         )
@@ -299,7 +299,7 @@ def saved_per_million(rates: Rates) -> int:
     return 0 if rates.input is None or rates.cache_read is None else max(0, rates.input - rates.cache_read)
 
 
-def _place(target: TargetFacts) -> Place:
+def _target_name(target: TargetFacts) -> Place:
     name = f"{target.provider} at {target.address}" if target.address else target.provider
     return name, target.model
 

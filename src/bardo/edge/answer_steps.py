@@ -138,13 +138,13 @@ class AnswerStepRunner:
         """Return the turns behind the request: what the model said last, and what it gets back, as layers mask it."""
         if isinstance(step, RetryRequest | ContinueThought):
             return self._masked(step.turns)
-        return (*self._turns, *self._masked((self._said(step.reply), Message("user", step.results))))
+        return (*self._turns, *self._masked((self._last_message(step.reply), Message("user", step.results))))
 
     def _masked(self, turns: tuple[Message, ...]) -> tuple[Message, ...]:
         layers = self._recorder.layers
         return turns if layers is None else layers.masked_turns(turns)
 
-    def _said(self, reply: OwnCallStage) -> Message:
+    def _last_message(self, reply: OwnCallStage) -> Message:
         """Return what the model said last, with the thinking that its client does not get."""
         reader = self._reader if self._again is None else self._again.reader
         said = reader.unfiltered_response() or (reply.said or reply.fold).response()
@@ -152,7 +152,7 @@ class AnswerStepRunner:
 
     async def _keep_turns(self, step: HiddenTurns) -> None:
         """Keep the turns behind the reply, with the origin of their opaque states, for the client's next turn."""
-        last = (self._said(step.reply), *([Message("user", step.results)] if step.results else ()))
+        last = (self._last_message(step.reply), *([Message("user", step.results)] if step.results else ()))
         turns = (*self._turns, *self._masked(last))
         origin = self._attempt.origin
         stamped = turns if origin is None else tuple([with_origin(turn, origin) for turn in turns])

@@ -109,7 +109,7 @@ class AttemptLoop:
                     await self._begin(self._latest)
                 return self._latest.attempt
             except BardoError as problem:
-                attempt, cause = await self._after(self._latest, problem)
+                attempt, cause = await self._next_attempt(self._latest, problem)
                 self._open_next(attempt, cause, problem.message)
 
     def _first(self) -> Attempt:
@@ -204,7 +204,7 @@ class AttemptLoop:
             return _Allowed(token, late, to_token=True)
         return None if left == math.inf else _Allowed(max(0.0, left), self._recovery.out_of_time(provider))
 
-    async def _after(self, failed: OpenedReply, problem: BardoError) -> tuple[Attempt, AttemptCause]:
+    async def _next_attempt(self, failed: OpenedReply, problem: BardoError) -> tuple[Attempt, AttemptCause]:
         """Return what is tried after an attempt that failed, and what it is, once it is time for it. Raises BardoError where nothing is."""
         attempt, recovery, seconds = failed.attempt, self._recovery, failed.sent.seconds or 0.0
         recovery.note(problem)
@@ -218,7 +218,7 @@ class AttemptLoop:
             if not await recovery.rest(problem, seconds, alone=True):
                 raise recovery.error_to_tell
             return attempt, "retry"
-        if _place(following.target) == _place(attempt.target):
+        if _target_key(following.target) == _target_key(attempt.target):
             return following, "retry"
         recovery.turn_to_next()
         return following, "failover"
@@ -228,7 +228,7 @@ class AttemptLoop:
         if not target.provider.address:
             return False
         later = iter(self._targets)
-        found = any(_place(one) == _place(target) for one in later)
+        found = any(_target_key(one) == _target_key(target) for one in later)
         following = next(later, None) if found else None
         return following is not None and following.provider.id == target.provider.id
 
@@ -256,7 +256,7 @@ class AttemptLoop:
         return item
 
 
-def _place(target: Target) -> tuple[str, str]:
+def _target_key(target: Target) -> tuple[str, str]:
     return target.provider.place, target.model
 
 

@@ -87,7 +87,7 @@ class ConfigurationParts:
         settings, environment = self._settings, self._environment
         try:
             self.sharing = self._part("sharing", lambda: _sharing(settings, self.health, environment))
-            self.learned = self._part("learned", lambda: _learned(settings))
+            self.learned = self._part("learned", lambda: _load_learned(settings))
             self.payments = self._part("payments", lambda: _payments(settings, self.transport, environment))
             self.telemetry = self._part("telemetry", lambda: _telemetry(settings))
             self.log = self._part("log", lambda: open_log(settings, environment))
@@ -184,7 +184,7 @@ def _episodes(settings: Settings, environment: Mapping[str, str] | None) -> Memo
     return open_writer(log_path(settings, environment), settings.memory, embedding_folder(settings))
 
 
-def _learned(settings: Settings) -> LearnedRouting | None:
+def _load_learned(settings: Settings) -> LearnedRouting | None:
     """Return what routing has learned, for the strategy that needs it: without it nothing of this is loaded."""
     if settings.routing.strategy != "learned":
         return None

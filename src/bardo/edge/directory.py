@@ -139,7 +139,7 @@ class ProviderDirectory:
             problem = placed.problems[0]
             raise self._explained(problem) from problem
         if len(models) == 1 and not placed.problems:
-            _kept(self._placements, models[0], placed)
+            _remember(self._placements, models[0], placed)
         return placed
 
     def _place_all(self, names: Sequence[str]) -> Placement:
@@ -161,7 +161,7 @@ class ProviderDirectory:
             return known
         found = self.aliases.find(model)
         listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
-        return _kept(self._names, model, ResolvedModel(model) if listed else found)
+        return _remember(self._names, model, ResolvedModel(model) if listed else found)
 
     def workload(self, model: str) -> Workload | None:
         """Return the workload that a model's name stands for, None where it stands for models."""
@@ -172,7 +172,7 @@ class ProviderDirectory:
         if placed is None:
             if model.startswith(PREFIX) and not self._has_provider(model):
                 raise unknown_workload(model.removeprefix(PREFIX), self.workloads)
-            placed = _kept(self._placed, model, resolve(model, self._providers))
+            placed = _remember(self._placed, model, resolve(model, self._providers))
         return [*placed]
 
     def _has_provider(self, model: str) -> bool:
@@ -260,7 +260,7 @@ class ProviderDirectory:
         return None if kept is None else tuple(kept.models)
 
 
-def _kept(memory: dict[str, T], name: str, value: T) -> T:
+def _remember(memory: dict[str, T], name: str, value: T) -> T:
     """Keep what was found of a name, unless it is too long to be one, and return it."""
     if len(name) <= MAX_MODEL_NAME:
         if len(memory) >= _MOST_NAMES:

@@ -89,13 +89,13 @@ class Session:
         """Return the reply, and whether the call went out twice: a connection that served before may be closed by now."""
         sending = Sending(fresh=False)
         try:
-            return await self._sent(call, connect, sending), False
+            return await self._send_request(call, connect, sending), False
         except ClientError as failure:
             if self._client.closed or not sending.may_be_repeated(failure):
                 raise
-        return await self._sent(call, connect, Sending(fresh=True)), True
+        return await self._send_request(call, connect, Sending(fresh=True)), True
 
-    async def _sent(self, call: Call, connect: float, sending: Sending) -> ClientResponse:
+    async def _send_request(self, call: Call, connect: float, sending: Sending) -> ClientResponse:
         token = SENDING.set(sending)
         try:
             response = await self._request(call, connect)

@@ -148,23 +148,25 @@ class ModelFacts:
         ):
             return place, found.facts
         facts = self._resolve(target, live, listed, learned, missing=missing)
-        _put(self._resolved, place, _Resolved(row, live, listed, learned, missing, facts))
+        _store_newest(self._resolved, place, _Resolved(row, live, listed, learned, missing, facts))
         return place, facts
 
     def learn(self, lesson: Lesson) -> None:
         """Keep what a refusal taught."""
         if isinstance(lesson, RouteFact):
-            _put(self._learned, lesson.target, lesson)
+            _store_newest(self._learned, lesson.target, lesson)
             return
         place = place_name(lesson.target)
         if isinstance(lesson, MissingEndpoint):
-            _put(self._missing, place[:2], self.today())
+            _store_newest(self._missing, place[:2], self.today())
             return
         self._resolved.pop(place, None)
         if isinstance(lesson, RejectedField):
-            _put(self._refused_fields, place, (*self._refused_fields.get(place, ()), lesson.field)[-_MOST_FIELDS:])
+            _store_newest(
+                self._refused_fields, place, (*self._refused_fields.get(place, ()), lesson.field)[-_MOST_FIELDS:]
+            )
             return
-        _put(self._refused_forms, place, self._refused_forms.get(place, frozenset()) | {lesson.form})
+        _store_newest(self._refused_forms, place, self._refused_forms.get(place, frozenset()) | {lesson.form})
 
     def learn_start(self, target: Target, off: bool, seen: SeenStart | None) -> None:
         """Keep how a reply began, to a request that asked for no thinking (`off`) or to another; None: what was seen holds no more."""
@@ -175,7 +177,7 @@ class ModelFacts:
         if seen is None:
             del self._starts[place, off]
         else:
-            _put(self._starts, (place, off), seen)
+            _store_newest(self._starts, (place, off), seen)
 
     def warn_of_unclassified(self, attempt: Attempt) -> None:
         """Warn once of each model whose thinking is asked for in a form that is only assumed."""
@@ -274,7 +276,7 @@ class ModelFacts:
             log_override(target, live, override)
 
 
-def _put(memory: dict[K, V], key: K, value: V) -> None:
+def _store_newest(memory: dict[K, V], key: K, value: V) -> None:
     """Keep a value as the newest, and forget the oldest where there are too many."""
     memory.pop(key, None)
     memory[key] = value

@@ -85,7 +85,10 @@ def check_privacy(settings: PrivacySettings) -> None:
 def chosen_entities(settings: PrivacySettings) -> list[PiiEntity]:
     """Return the kinds of values that are looked for. Raises ConfigError for a name that nobody knows."""
     rows = pii_entities()
-    own = {name: _own(name, one.match, one.label, one.score, one.near) for name, one in settings.patterns.items()}
+    own = {
+        name: _custom_pattern(name, one.match, one.label, one.score, one.near)
+        for name, one in settings.patterns.items()
+    }
     wanted = {*settings.entities, *settings.also}
     for name in (*settings.entities, *settings.also, *settings.never):
         _check_known(name, (*rows, *own), settings)
@@ -97,7 +100,7 @@ def chosen_entities(settings: PrivacySettings) -> list[PiiEntity]:
     return [row for row in (*in_country, *own.values()) if row.name not in settings.never]
 
 
-def _own(name: str, match: str, label: str, score: float, near: tuple[str, ...]) -> PiiEntity:
+def _custom_pattern(name: str, match: str, label: str, score: float, near: tuple[str, ...]) -> PiiEntity:
     if name in pii_entities():
         raise ConfigError(f"{_PLACE} patterns: {name} is a kind that bardo knows", hint="give yours another name")
     return PiiEntity(name=name, label=label, context=near, near=1.0, patterns=(PiiPattern(match=match, score=score),))

@@ -106,18 +106,18 @@ class ResponseStore:
 
     async def remove_response(self, tenant: str, name: str) -> bool:
         """Forget a response, and return whether there was one."""
-        return _answered(await self._store.remove(tenant, f"{_RESPONSE}{name}"))
+        return _require_answer(await self._store.remove(tenant, f"{_RESPONSE}{name}"))
 
     async def remove_conversation(self, tenant: str, name: str) -> bool:
         """Forget a conversation, and return whether there was one."""
-        return _answered(await self._store.remove(tenant, f"{_CONVERSATION}{name}"))
+        return _require_answer(await self._store.remove(tenant, f"{_CONVERSATION}{name}"))
 
     def close(self) -> None:
         """Close the store."""
         self._store.close()
 
     async def _find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
-        return _answered(await self._store.find(tenant, keys, now=self._clock())) if keys else {}
+        return _require_answer(await self._store.find(tenant, keys, now=self._clock())) if keys else {}
 
     async def _put(
         self, tenant: str, keys: Sequence[str], value: bytes, *, name: str, before: bytes | None = None
@@ -125,7 +125,7 @@ class ResponseStore:
         return await self._store.put(tenant, keys, value, now=self._clock(), reply=name, before=before) or False
 
 
-def _answered(found: T | None) -> T:
+def _require_answer(found: T | None) -> T:
     """Return what the store answered. Raises Unavailable where it did not."""
     if found is None:
         raise Unavailable("kept responses cannot be reached now", hint="try again soon; the gateway's log says why")

@@ -63,16 +63,16 @@ def _unset(row: ReasoningFormat) -> list[str]:
 def choices_of(struct: type[msgspec.Struct]) -> dict[str, tuple[Any, ...]]:
     """Return what may be written for the fields that take one of a few words."""
     hints = get_type_hints(struct)
-    return {name: words for name in struct.__struct_fields__ if (words := tuple(_words(hints[name])))}
+    return {name: words for name in struct.__struct_fields__ if (words := tuple(_literal_values(hints[name])))}
 
 
-def _words(hint: Any) -> list[Any]:
+def _literal_values(hint: Any) -> list[Any]:
     if get_origin(hint) is Literal:
         return list(get_args(hint))
     if get_origin(hint) not in (Union, UnionType):
         return []
     members = get_args(hint)
-    words = [word for member in members for word in _words(member)]
+    words = [word for member in members for word in _literal_values(member)]
     return [True, False, *words] if words and bool in members else words
 
 

@@ -87,7 +87,7 @@ class UnaryCall(Generic[Result]):
         `course_of` gets the request as it may be sent.
         """
         try:
-            placed = await self._admitted(await self._placed())
+            placed = await self._admitted(await self._find_targets())
             placed = await self.runner.servers.at_servers(placed, self.request, self.tenant)
             lost = await self._run_layers(placed.targets)
             return await self._follow(course_of(self.request, list(placed.targets)), (*placed.skipped, *lost))
@@ -128,7 +128,7 @@ class UnaryCall(Generic[Result]):
         free = self.operation == "count_tokens"
         return await gate.admit(self.account, self.request, placed, self.request_id, free=free)
 
-    async def _placed(self) -> Placement:
+    async def _find_targets(self) -> Placement:
         """Return who is asked: for vectors, of a model; for a count of tokens, as for a reply. Raises UnknownModel and InvalidRequest."""
         if isinstance(self.request, Request):
             return (await self.runner.placed(self.request))[1]
@@ -271,7 +271,7 @@ class UnaryCall(Generic[Result]):
                 status=error.status if error is not None else 200 if outcome == "ok" else None,
                 degraded=tuple(msgspec.to_builtins(degraded)),
                 **cost_fields(self.attempts.cost()),
-                **self._where(),
+                **self._error_origin(),
                 **_words_of(error),
                 pipeline=None if self.layers is None else self.layers.fields(),
                 **(fields or {}),
@@ -279,7 +279,7 @@ class UnaryCall(Generic[Result]):
             )
         )
 
-    def _where(self) -> dict[str, Any]:
+    def _error_origin(self) -> dict[str, Any]:
         if self._attempt is None:
             return {}
         target = self._attempt.target

@@ -24,7 +24,7 @@ def form_of(prompt: str) -> tuple[float, ...]:
     """Return the `FORM_FEATURES` numbers of a prompt, not scaled. A long prompt counts with its beginning and its end."""
     text = shortened(prompt)
     lower, words = text.lower(), text.split()
-    return (*_sizes(prompt, text, words), *_signs(text, words, lower), *_words(text, words, lower))
+    return (*_sizes(prompt, text, words), *_signs(text, words, lower), *_normalized_words(text, words, lower))
 
 
 def _sizes(prompt: str, text: str, words: list[str]) -> tuple[float, ...]:
@@ -52,7 +52,7 @@ def _signs(text: str, words: list[str], lower: str) -> tuple[float, ...]:
     return (*map(float, ending), *counts, float(quotes), *(float(mark in text) for mark in _MARKS))
 
 
-def _words(text: str, words: list[str], lower: str) -> tuple[float, ...]:
+def _normalized_words(text: str, words: list[str], lower: str) -> tuple[float, ...]:
     digits = any(sign.isdigit() for sign in text)
     code = any(word in lower for word in _CODE_WORDS)
     asks = _QUESTION_WORD.match(lower) is not None

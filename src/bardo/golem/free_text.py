@@ -43,7 +43,7 @@ def _from_text(field: FieldKind, text: str, known: Json) -> Json:
         case Bounds() as bounds:
             return _number(field, bounds, text)
         case Choices() as words:
-            return _word(field.name, words, text)
+            return _find_word(field.name, words, text)
         case rule:
             return _text(field, rule, text)
 
@@ -64,7 +64,7 @@ def _number(field: FieldKind, bounds: Bounds, text: str) -> int | float:
     return int(value) if field.kind is int else value
 
 
-def _word(name: str, words: Choices, text: str) -> str:
+def _find_word(name: str, words: Choices, text: str) -> str:
     """Return the word said behind the field's name, else the first one in the text that is not denied."""
     named = re.search(rf"{_name(name)}[^\w\n]{{1,6}}(?:is\s)?[\"'*]{{0,3}}(\w+)", text, re.I)
     if named and named.group(1).lower() in words.words:

@@ -158,39 +158,39 @@ class _IntentRows(_Row, frozen=True, kw_only=True):
 @cache
 def intent_rows() -> tuple[IntentRow, ...]:
     """Return what each subsystem needs."""
-    return _read("intents", _IntentRows).intent
+    return _load_rows("intents", _IntentRows).intent
 
 
 @cache
 def profile_rows() -> ProfileRows:
     """Return how each subsystem is answered."""
-    return _read("profiles", ProfileRows)
+    return _load_rows("profiles", ProfileRows)
 
 
 @cache
 def pressure_rows() -> PressureRows:
     """Return what falling vitality changes, and the daily budget."""
-    return _read("pressure", PressureRows)
+    return _load_rows("pressure", PressureRows)
 
 
 @cache
 def tier_rows() -> TierRows:
     """Return the tiers and their rules."""
-    return _read("tiers", TierRows)
+    return _load_rows("tiers", TierRows)
 
 
 @cache
 def pipeline_rows() -> PipelineRules:
     """Return which layers work on a call."""
-    return _read("pipelines", PipelineRules)
+    return _load_rows("pipelines", PipelineRules)
 
 
 @cache
 def route_rows() -> RouteRows:
     """Return where calls go."""
-    return _read("routes", RouteRows)
+    return _load_rows("routes", RouteRows)
 
 
-def _read(name: str, kind: type[T]) -> T:
+def _load_rows(name: str, kind: type[T]) -> T:
     text = files("bardo.golem").joinpath(f"data/{name}.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), kind)

@@ -39,10 +39,10 @@ def open_parser(
     """
     known = formats or builtin_formats()
     row = format if isinstance(format, ReasoningFormat) else known.choose(name=format or "", model=model).format
-    return _opened(row, starts_inside, prompt, toggles)
+    return _open_parser(row, starts_inside, prompt, toggles)
 
 
-def _opened(
+def _open_parser(
     row: ReasoningFormat, starts_inside: bool | None, prompt: str | None, toggles: Toggles | None
 ) -> ReasoningParser:
     if isinstance(row, ClassFormat):
@@ -84,7 +84,7 @@ class ReasoningParserFactory:
 
         `starts_inside`, `prompt` and `toggles` are those of `open_parser`.
         """
-        return _opened(self._formats.for_model(model_id), starts_inside, prompt, toggles)
+        return _open_parser(self._formats.for_model(model_id), starts_inside, prompt, toggles)
 
     def get_pooled(
         self,
@@ -97,7 +97,7 @@ class ReasoningParserFactory:
         """Do what `create` does, and remember which format the model has."""
         with self._lock:
             row = self._pool.get(model_id) or self._remember(model_id)
-        return _opened(row, starts_inside, prompt, toggles)
+        return _open_parser(row, starts_inside, prompt, toggles)
 
     def register_parser(self, name: str, creator: Creator) -> None:
         """Add a parser, or replace the one of that name. `creator` returns a new parser at every call."""

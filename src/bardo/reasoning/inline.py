@@ -66,7 +66,7 @@ class InlineReasoning(Separation[Segment]):
         return cls(find_format(format_name))
 
     def finish(self) -> Sequence[Event]:
-        """Give back what the readers held: a reply without its end was cut."""
+        """Return back what the readers held: a reply without its end was cut."""
         for choice in self._choices.values():
             choice.broken = True  # type: ignore[attr-defined]
         return super().finish()
@@ -108,7 +108,7 @@ class _Choice(SeparatedChoice[Segment]):
         self.place: ThinkingPlace | None = None
 
     @property
-    def _cut(self) -> bool:
+    def _is_truncated(self) -> bool:
         """Whether the model did not end the reply itself."""
         return self.broken or (self._end is not None and self._end.reason in ("length", "error"))
 
@@ -125,9 +125,9 @@ class _Choice(SeparatedChoice[Segment]):
         return SeparatedChoice.other(self, item)
 
     def flush(self) -> list[Event]:
-        """Give back what the reader held; the block it read is over."""
+        """Return back what the reader held; the block it read is over."""
         splitter = self._splitter if self._reader is not None else None
-        if isinstance(splitter, UndecidedSplitter) and not self._cut:
+        if isinstance(splitter, UndecidedSplitter) and not self._is_truncated:
             splitter.complete()
         if splitter is None or self._end is None:
             return super().flush()
@@ -189,7 +189,7 @@ class _Choice(SeparatedChoice[Segment]):
     def _empty(self) -> list[Event]:
         """Tell of a block that held nothing; one that only began before the reply was cut says nothing."""
         self._blank.clear()
-        return [] if self._cut else [EmptyThought(self._index)]
+        return [] if self._is_truncated else [EmptyThought(self._index)]
 
     def _note_place(self, segment: Segment) -> None:
         """Follow a block that the reply did not open to the delimiter that closes it."""
@@ -207,7 +207,7 @@ class _Choice(SeparatedChoice[Segment]):
             self._unclosed.append(segment.text)
 
     def _ended(self, inside: bool) -> list[Event]:
-        """Give the end of a finished reply: one that closed nothing is the answer, though it was shown as thinking before."""
+        """Return the end of a finished reply: one that closed nothing is the answer, though it was shown as thinking before."""
         assert self._end is not None
         unclosed, self._unclosed = self._unclosed, None
         if not self._thought:

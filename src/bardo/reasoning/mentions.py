@@ -34,10 +34,10 @@ def opens_block(before: str, starts: Sequence[str], *, at_line: bool) -> bool:
     `at_line`: the prompt has opened a block, so that a sentence which names the tag is more likely than an answer before it: only at the
     beginning of a line, or where no sentence goes on after it, is it an opener.
     """
-    return any(_opens(before, start, place, at_line) for start in starts for place in _places(before, start))
+    return any(_opens(before, start, place, at_line) for start in starts for place in _find_all(before, start))
 
 
-def _places(text: str, word: str) -> list[int]:
+def _find_all(text: str, word: str) -> list[int]:
     places, place = list[int](), text.find(word)
     while place >= 0:
         places.append(place)

@@ -119,7 +119,7 @@ class ReasoningParser:
         """Read a whole reply, apart from the one that is being streamed."""
         parser = copy(self)
         parser.reset()
-        return _joined([parser.parse_reasoning_streaming_incremental(text), parser.finish()])
+        return _join_results([parser.parse_reasoning_streaming_incremental(text), parser.finish()])
 
     def parse_reasoning_streaming_incremental(self, chunk: str | bytes) -> ParserResult:
         """Read the next chunk. Bytes may be cut anywhere, inside a code point too."""
@@ -187,7 +187,7 @@ def _format_of(config: ParserConfig) -> ReasoningFormat:
     )
 
 
-def _joined(results: Sequence[ParserResult]) -> ParserResult:
+def _join_results(results: Sequence[ParserResult]) -> ParserResult:
     return ParserResult(
         "".join(result.normal_text for result in results), "".join(result.reasoning_text for result in results)
     )

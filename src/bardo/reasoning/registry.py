@@ -67,7 +67,7 @@ class FormatRegistry:
         self._aliases: dict[str, str] = {}
         self._patterns: tuple[tuple[str, str], ...] = ()
         self._own: frozenset[str] = frozenset()
-        self._place(rows)
+        self._prepend(rows)
 
     @property
     def rows(self) -> Mapping[str, ReasoningFormat]:
@@ -80,7 +80,7 @@ class FormatRegistry:
         One that takes a place and gives no patterns of its own keeps the patterns, and their order.
         """
         made = self._copy()
-        made._own |= made._place(rows)
+        made._own |= made._prepend(rows)
         return made
 
     def with_patterns(self, pairs: Iterable[tuple[str, str]]) -> FormatRegistry:
@@ -114,7 +114,7 @@ class FormatRegistry:
         row = self.find(name or DEFAULT_FORMAT)
         return FormatChoice(row, "name" if name else "default", name, canonical(row.name) in self._own)
 
-    def _place(self, rows: Iterable[ReasoningFormat]) -> frozenset[str]:
+    def _prepend(self, rows: Iterable[ReasoningFormat]) -> frozenset[str]:
         """Put rows first, and return their names."""
         added: dict[str, ReasoningFormat] = {}
         for row in rows:

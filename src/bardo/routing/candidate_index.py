@@ -118,7 +118,7 @@ class CandidateIndex:
         if intent.model is not None:
             yield from self.named(intent.model).search(intent, conditions)
             return
-        kept = self._kept(intent, conditions)
+        kept = self._cached_candidates(intent, conditions)
         for place, provider in enumerate(self.providers):
             found = kept[place]
             if found is None:
@@ -137,7 +137,7 @@ class CandidateIndex:
             _keep(self._refusals, key, found)
         return found
 
-    def _kept(self, intent: Intent, conditions: Conditions) -> list[tuple[RankedCandidate, ...] | None]:
+    def _cached_candidates(self, intent: Intent, conditions: Conditions) -> list[tuple[RankedCandidate, ...] | None]:
         key = _key(intent, conditions)
         kept = self._searches.get(key)
         if kept is None:

@@ -72,7 +72,7 @@ def judge(response: Response, *, fits_schema: bool = True, rules: CascadeRules |
     text = response.text.strip()
     if not text:
         return "empty"
-    return _said(text, rules or builtin_rules())
+    return _stated_confidence(text, rules or builtin_rules())
 
 
 @cache
@@ -82,7 +82,7 @@ def builtin_rules() -> CascadeRules:
     return msgspec.convert(tomllib.loads(text), CascadeRules)
 
 
-def _said(text: str, rules: CascadeRules) -> Verdict | None:
+def _stated_confidence(text: str, rules: CascadeRules) -> Verdict | None:
     members = _members(text)
     if members is not None:
         unsure = any(compares(members.get(rule.name), rule.comparison, rule.value) for rule in rules.member)

@@ -107,9 +107,9 @@ class KeyRests:
         where = (provider, outcome.key)
         state = self.states.get(where)
         if outcome.error == "key_refused":
-            self._made(where).note_refusal(outcome.status, now)
+            self._state_of(where).note_refusal(outcome.status, now)
         elif outcome.error == "rate_limited" or (outcome.error == "overloaded" and outcome.rest_seconds is not None):
-            self._made(where).note_limit(model, outcome.rest_seconds, now)
+            self._state_of(where).note_limit(model, outcome.rest_seconds, now)
         elif state is not None and outcome.error is None:
             state.note_success()
             if not any(rest.lasts(now) for rest in state.rests.values()):
@@ -117,7 +117,7 @@ class KeyRests:
 
     def rest_as_others(self, provider: str, key: str, model: str, rest: Rest, times_rested: int) -> None:
         """Take over that a key rests for others, at a model or ("") at all."""
-        self._made((provider, key)).rest_as_others(model, rest, times_rested)
+        self._state_of((provider, key)).rest_as_others(model, rest, times_rested)
 
     def end_as_others(self, provider: str, key: str) -> None:
         """Take over that a key which was refused was taken from others again."""
@@ -150,5 +150,5 @@ class KeyRests:
         rests = (state.rests.get(_EVERY) for state in self.states.values())
         return sum(one is not None and one.lasts(now) for one in rests)
 
-    def _made(self, where: tuple[str, str]) -> KeyState:
+    def _state_of(self, where: tuple[str, str]) -> KeyState:
         return self.states.setdefault(where, KeyState())

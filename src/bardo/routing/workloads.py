@@ -120,9 +120,9 @@ class Workloads:
     def with_rows(self, rows: Mapping[str, WorkloadRow]) -> Workloads:
         """Return these and those of an operator's rows, which go before. Raises WorkloadMistake for a row that leads to itself."""
         own = (*self._own, *rows)
-        return Workloads((*self, *(self._made(name, rows) for name in rows)), own)
+        return Workloads((*self, *(self._build_workload(name, rows) for name in rows)), own)
 
-    def _made(self, name: str, rows: Mapping[str, WorkloadRow], path: tuple[str, ...] = ()) -> Workload:
+    def _build_workload(self, name: str, rows: Mapping[str, WorkloadRow], path: tuple[str, ...] = ()) -> Workload:
         """Return the workload of a row with what the workload has that its model is. `path` are the rows that led here."""
         path = (*path, name)
         base = self._base(name, rows)
@@ -131,7 +131,7 @@ class Workloads:
         if base in path and not (base == name and name in self._by_name):
             way = " -> ".join((*path, base))
             raise WorkloadMistake(f"the workload {path[0]!r} leads to itself: {way}", name=path[0])
-        made = self._made(base, rows, path) if base in rows and base != name else self._by_name[base]
+        made = self._build_workload(base, rows, path) if base in rows and base != name else self._by_name[base]
         return _laid_over(rows[name], name, made)
 
     def _base(self, name: str, rows: Mapping[str, WorkloadRow]) -> str | None:

@@ -51,7 +51,7 @@ class WholeBody:
         return ()
 
     def finish(self) -> Sequence[Frame]:
-        """Give the body."""
+        """Return the body."""
         body = b"".join(self._pieces)
         self._pieces.clear()
         return (Frame(body, raw=body),)

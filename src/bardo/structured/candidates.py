@@ -30,7 +30,7 @@ def fences(text: str) -> list[str]:
 
 
 def whole(text: str) -> Iterator[ParsedValue]:
-    """Give the text itself, or what one fence or quotation mark holds, where that is one JSON value of any kind."""
+    """Yield the text itself, or what one fence or quotation mark holds, where that is one JSON value of any kind."""
     for one in (text, *fences(text), _unquoted(text)):
         said = one.strip().removeprefix("\ufeff")
         if said[:1] in ("{", "["):
@@ -95,7 +95,7 @@ def _plain(value: object) -> Json:
 
 
 def repair_library_values(text: str, failed: tuple[int, ...]) -> Iterator[ParsedValue]:
-    """Give what the repair library makes of the fences, and of the text from each bracket that began nothing readable."""
+    """Yield what the repair library makes of the fences, and of the text from each bracket that began nothing readable."""
     left = MAX_REPAIR
     rests = (_to_last_closer(text, start) for start in failed[:3])
     for body in dict.fromkeys((*fences(text), *filter(looks_like_data, rests))):
@@ -169,7 +169,7 @@ Unwrapped = tuple[Json, tuple[str, ...]]
 
 
 def forms(value: Json, known: Container[str]) -> Iterator[Unwrapped]:
-    """Give the value as it stands, then what is left after each wrapper, with the names of the wrappers removed off.
+    """Yield the value as it stands, then what is left after each wrapper, with the names of the wrappers removed off.
 
     A single key that is the schema's own (`known`) is no wrapper, whatever is wrong with its value.
     """

@@ -71,7 +71,7 @@ class _DefaultFiller:
         return any(self._replace(path[:length]) for length in range(len(path), -1, -1))
 
     def _fill(self, path: Path) -> bool:
-        """Give an object the defaults of those members it must have and lacks."""
+        """Return an object the defaults of those members it must have and lacks."""
         target, schema = _at(self.value, path), self._schema_at(path)
         filled = False
         for key, inner in members_of(self.judge.schema, schema)[0].items():

@@ -52,10 +52,10 @@ def unescaped(raw: str) -> str:
     """Return a string's text. An escape JSON does not know keeps its backslash: C:\\Users is more often a path than a mistake."""
     if "\\" not in raw:
         return raw
-    return _ESCAPE.sub(_meant, raw)
+    return _ESCAPE.sub(_unescape, raw)
 
 
-def _meant(escape: re.Match[str]) -> str:
+def _unescape(escape: re.Match[str]) -> str:
     four, two, braced, line_break, letter = escape.groups()
     if line_break is not None:
         return ""

@@ -122,7 +122,7 @@ def _block(lines: list[_Line], at: int, indent: int, depth: int) -> tuple[Json, 
 def _member(lines: list[_Line], at: int, depth: int) -> tuple[Json, int]:
     line = lines[at]
     if line.rest:
-        return _said(line.rest), at + 1
+        return _read_value(line.rest), at + 1
     deeper = at + 1 < len(lines) and (lines[at + 1].indent > line.indent or (lines[at + 1].item and not line.item))
     return _block(lines, at + 1, lines[at + 1].indent, depth + 1) if deeper else (None, at + 1)
 
@@ -130,12 +130,12 @@ def _member(lines: list[_Line], at: int, depth: int) -> tuple[Json, int]:
 def _items(lines: list[_Line], at: int, indent: int) -> tuple[Json, int]:
     items: list[Json] = []
     while at < len(lines) and lines[at].item and lines[at].key is None and lines[at].indent == indent:
-        items.append(_said(lines[at].rest))
+        items.append(_read_value(lines[at].rest))
         at += 1
     return items, at
 
 
-def _said(text: str) -> Json:
+def _read_value(text: str) -> Json:
     try:
         return loads(text)
     except ValueError:
@@ -152,12 +152,16 @@ def _table(text: str, keys: frozenset[str]) -> Json:
     if len(rows) < 2 or not set(rows[0]) <= keys:
         return None
     head = rows[0]
-    return [dict(zip(head, map(_said, row), strict=True)) for row in rows[1:] if len(row) == len(head)]
+    return [dict(zip(head, map(_read_value, row), strict=True)) for row in rows[1:] if len(row) == len(head)]
 
 
 def _tags(text: str, keys: frozenset[str]) -> Json:
     found = [(key, said) for key, said in _TAG.findall(text) if key in keys]
-    return {key: _said(said.strip()) for key, said in found} if len({key for key, _ in found}) == len(found) else None
+    return (
+        {key: _read_value(said.strip()) for key, said in found}
+        if len({key for key, _ in found}) == len(found)
+        else None
+    )
 
 
 def _cells(line: str) -> list[str]:

@@ -60,7 +60,7 @@ class _Marks:
                 position = len(self._text)
                 break
             position = closing.end()
-        eaten = list(self._each(_EATEN, position, len(self._text)))
+        eaten = list(self._matches(_EATEN, position, len(self._text)))
         if eaten:
             # A nested or doubled end mark: everything before the last one is thinking.
             return self._text[eaten[-1].end() :]
@@ -69,19 +69,19 @@ class _Marks:
     def _tidy(self, position: int) -> str:
         """Return the rest without control words between its messages."""
         pieces: list[str] = []
-        for mark in self._each(_LEFT_OVER, position, len(self._text)):
+        for mark in self._matches(_LEFT_OVER, position, len(self._text)):
             pieces += [self._text[position : mark.start()], " "]
             position = mark.end()
         return "".join([*pieces, self._text[position:]])
 
     def _after_eaten(self, begin: int, end: int) -> str:
-        ends = list(self._each(_EATEN, begin, end))
+        ends = list(self._matches(_EATEN, begin, end))
         return self._text[ends[-1].end() if ends else begin : end]
 
     def _next(self, pattern: re.Pattern[str], position: int) -> re.Match[str] | None:
-        return next(self._each(pattern, position, len(self._text)), None)
+        return next(self._matches(pattern, position, len(self._text)), None)
 
-    def _each(self, pattern: re.Pattern[str], begin: int, end: int) -> Iterator[re.Match[str]]:
+    def _matches(self, pattern: re.Pattern[str], begin: int, end: int) -> Iterator[re.Match[str]]:
         return (found for found in pattern.finditer(self._text, begin, end) if not self._in_json(found.start()))
 
     def _in_json(self, position: int) -> bool:

@@ -110,7 +110,7 @@ def _rungs(provider: str, model: str, dialect: str, own: str) -> tuple[Rung, ...
 
 def refusal(rung: Rung, target: SchemaTarget, around: RequestConditions) -> str:
     """Return why a rung cannot be used, in words; empty where it can."""
-    known = _known(rung.form, target)
+    known = _known_support(rung.form, target)
     reasons = (
         (known is False, "this model is known not to take it"),
         (rung.advertised and known is None, "the model's listing does not say that it takes it"),
@@ -121,7 +121,7 @@ def refusal(rung: Rung, target: SchemaTarget, around: RequestConditions) -> str:
     return next((reason for holds, reason in reasons if holds), "")
 
 
-def _known(form: Form, target: SchemaTarget) -> bool | None:
+def _known_support(form: Form, target: SchemaTarget) -> bool | None:
     if form == "tool" and target.forced_tools is not None:
         return target.forced_tools
     if form in ("tool", "tool_auto"):

@@ -74,7 +74,7 @@ class PartialJson:
     @property
     def open_path(self) -> tuple[str | int, ...]:
         """Where the answer still grows. Everything that is not on this path is complete."""
-        return tuple(_place(one) for one in self._stack)
+        return tuple(_member_of(one) for one in self._stack)
 
     def feed(self, text: str) -> list[Json]:
         """Take text, and return a copy of the value if it grew: safe to keep, sharing what is complete with other copies."""
@@ -150,7 +150,7 @@ class PartialJson:
         elif not self._may_be(said):
             return self._break(at)
         else:
-            self._put(said)
+            self._set_member(said)
         return at
 
     def _may_have(self, key: str) -> bool:
@@ -181,10 +181,10 @@ class PartialJson:
         said = _WORDS.get(word, number(word) if NUMBER.fullmatch(word) else None)
         if (said is None and word not in _WORDS) or not self._may_be(said):
             return self._break(at)
-        self._put(_finite(said))
+        self._set_member(_finite(said))
         return token.end()
 
-    def _after(self, text: str, at: int) -> int:
+    def _end_value(self, text: str, at: int) -> int:
         at = _past_space(text, at)
         here = text[at : at + 1]
         if here in ("}", "]"):
@@ -220,7 +220,7 @@ class PartialJson:
             top.value[top.key] = value
         self._shown = True
 
-    def _put(self, value: Json) -> None:
+    def _set_member(self, value: Json) -> None:
         top = self._stack[-1]
         self._attach(value)
         top.key, top.fresh, top.text_grows, self._state = None, True, False, "after"
@@ -268,7 +268,7 @@ class PartialJson:
         for one in reversed(self._stack):
             value: Json = dict(one.value) if isinstance(one.value, dict) else list(one.value)
             if inner is not None:
-                value[_place(one) if isinstance(value, dict) else -1] = inner
+                value[_member_of(one) if isinstance(value, dict) else -1] = inner
             inner = value
         return inner
 
@@ -278,12 +278,12 @@ _STEPS = {
     "value": PartialJson._value,
     "string": PartialJson._string,
     "token": PartialJson._token,
-    "after": PartialJson._after,
+    "after": PartialJson._end_value,
     "colon": PartialJson._colon,
 }
 
 
-def _place(one: _Open) -> str | int:
+def _member_of(one: _Open) -> str | int:
     if isinstance(one.value, dict):
         return one.key if one.key is not None else ""
     return max(0, len(one.value) - 1)

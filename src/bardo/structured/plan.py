@@ -109,11 +109,11 @@ def plan(
     key = (target, around, prefer_schema_enforcement, mode, name, guidance)
     made = judge.derived.get(key)
     if made is None:
-        made = judge.keep(key, _planned(judge, *key))
+        made = judge.keep(key, _make_plan(judge, *key))
     return made
 
 
-def _planned(
+def _make_plan(
     judge: Checker,
     target: SchemaTarget,
     around: RequestConditions,
@@ -135,9 +135,9 @@ def _planned(
             except Inexpressible as problem:
                 reason = f"its schemas cannot say this one: {problem}"
             else:
-                return _made(rung, rewritten, named, guidance, tuple(skipped), wanted)
+                return _plan_of_rung(rung, rewritten, named, guidance, tuple(skipped), wanted)
         skipped.append(Skipped(rung.form, reason))
-    return _made(Rung(form="prompt"), _rewritten(judge, "any"), named, guidance, tuple(skipped), wanted)
+    return _plan_of_rung(Rung(form="prompt"), _rewritten(judge, "any"), named, guidance, tuple(skipped), wanted)
 
 
 def _rewritten(judge: Checker, name: str) -> RewrittenSchema:
@@ -145,7 +145,7 @@ def _rewritten(judge: Checker, name: str) -> RewrittenSchema:
     return judge.keep(name, rewrite(judge.schema, subset(name))) if found is None else found
 
 
-def _made(
+def _plan_of_rung(
     rung: Rung, rewritten: RewrittenSchema, name: str, guidance: str, skipped: tuple[Skipped, ...], wanted: Mode
 ) -> StructuredPlan:
     tool = f"{_TOOL}{name}"[:64] if rung.form in ("tool", "tool_auto") else ""
@@ -156,7 +156,7 @@ def _made(
         schema=rewritten.schema,
         strict=rung.strict,
         tool_name=tool,
-        guidance=_told(rung, rewritten, tool, guidance),
+        guidance=_guidance_of(rung, rewritten, tool, guidance),
         rewrites=rewritten.rewrites,
         skipped=skipped,
         wanted=wanted,
@@ -164,7 +164,7 @@ def _made(
     )
 
 
-def _told(rung: Rung, rewritten: RewrittenSchema, tool: str, guidance: str) -> str:
+def _guidance_of(rung: Rung, rewritten: RewrittenSchema, tool: str, guidance: str) -> str:
     if rung.form == "tool_auto":
         return tool_guidance(tool)
     if MODE_OF[rung.form] != "prompt_guided":

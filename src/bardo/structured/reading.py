@@ -143,7 +143,7 @@ class _Reader:
                 break
             value = self.value("member")
             if isinstance(value, _Missing):
-                self._cut("scalar")
+                self._note_cut("scalar")
                 break
             members[key] = value
         return members
@@ -163,7 +163,7 @@ class _Reader:
             self.at = colon.end()
             return str(key)
         if not self._here():
-            self._cut("scalar")
+            self._note_cut("scalar")
             return None
         if not quoted or self._here() in _COMMAS or self._here() in _CLOSING:
             raise NotData(self.at)
@@ -193,7 +193,7 @@ class _Reader:
             self.at = name.end() if name else self.at
             value = self.value("argument")
             if isinstance(value, _Missing):
-                self._cut("scalar")
+                self._note_cut("scalar")
                 break
             if name:
                 named[name.group(1)] = value
@@ -211,7 +211,7 @@ class _Reader:
             self._skip()
             here = self._here()
             if not here:
-                self._cut("scalar" if self._dangling else "closers")
+                self._note_cut("scalar" if self._dangling else "closers")
                 return False
             if here in _CLOSING:
                 self._dangling = False
@@ -242,12 +242,12 @@ class _Reader:
         self.at = found.end
         self.unsure |= found.unsure
         if found.cut:
-            self._cut("scalar")
+            self._note_cut("scalar")
             said = re.sub(r"\\(?:u[0-9a-fA-F]{0,3})?$", "", said) if not raw else said
         value = said if raw else unescaped(said)
-        return value + self._joined(role)
+        return value + self._concatenated(role)
 
-    def _joined(self, role: Role | Literal["key"]) -> str:
+    def _concatenated(self, role: Role | Literal["key"]) -> str:
         """Return what follows as `+ "more"`, the way programs join strings."""
         rest = re.compile(r"\s*\+\s*(?=[\"'])").match(self.text, self.at)
         if rest is None or role == "key":
@@ -272,7 +272,7 @@ class _Reader:
             raise NotData(self.at)
         value, known = scalar(words)
         if self.at >= len(self.text):
-            self._cut("closers" if known and not words.endswith(".") else "scalar")
+            self._note_cut("closers" if known and not words.endswith(".") else "scalar")
             if not known:
                 return _ABSENT
         if not known:
@@ -327,5 +327,5 @@ class _Reader:
     def _here(self) -> str:
         return self.text[self.at : self.at + 1]
 
-    def _cut(self, how: Cut) -> None:
+    def _note_cut(self, how: Cut) -> None:
         self.cut = "scalar" if "scalar" in (how, self.cut) else how

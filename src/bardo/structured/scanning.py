@@ -123,7 +123,7 @@ def _value(text: str, start: int) -> ParsedValue | int:
         value, end = _LAX.raw_decode(text, start)
         return ParsedValue(value, start, end)
     except (ValueError, RecursionError):
-        return _read(text, start, strict)
+        return _read_candidate(text, start, strict)
 
 
 def read_until(text: str, start: int) -> int:
@@ -137,7 +137,7 @@ def read_until(text: str, start: int) -> int:
         return start
 
 
-def _read(text: str, start: int, strict: int) -> ParsedValue | int:
+def _read_candidate(text: str, start: int, strict: int) -> ParsedValue | int:
     found: ParsedValue | int
     try:
         found = read_value(text, start)

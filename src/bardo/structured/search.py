@@ -70,7 +70,7 @@ class Search:
         """Return the last value that conforms as it was written."""
         return _first(self._fit(one) for one in _last(found))
 
-    def _changed(self, found: Iterable[ParsedValue]) -> Extraction | None:
+    def _repaired_value(self, found: Iterable[ParsedValue]) -> Extraction | None:
         return _first(self._fit(one, changing=True) for one in _last(found))
 
     # A whole text
@@ -83,7 +83,7 @@ class Search:
         found = [*whole(plain), *(one for one in seen.found if not in_sentence(one, plain))]
         if cut:
             closed = [one for one in found if settled(one, plain)]
-            return self.as_it_stands(closed) or self._changed(closed) or self._ended(found, plain)
+            return self.as_it_stands(closed) or self._repaired_value(closed) or self._truncated_error(found, plain)
         if (ended := self._truncated(found, plain)) is not None:
             return ended
         conforming = _first(self._readings(plain, seen, found))
@@ -92,17 +92,17 @@ class Search:
     def _readings(self, plain: str, seen: Scan, found: list[ParsedValue]) -> Iterator[Extraction | None]:
         headless = restored(plain)
         if headless is not None:
-            yield self._changed(one for one in headless.found if one.cut != "scalar")
+            yield self._repaired_value(one for one in headless.found if one.cut != "scalar")
         sure = [one for one in found if not one.unsure and not one.cut]
         yield self.as_it_stands(one for one in sure if one.strict)
         yield self.as_it_stands(sure)
-        yield self._changed(sure)
+        yield self._repaired_value(sure)
         if found and is_open(found[-1], plain):
             return
-        yield self._changed(filter(None, map(python_literal, (plain, *fences(plain)))))
-        yield self._changed(_joined(found, plain))
-        yield self._changed(one for one in found if one.unsure and one.cut != "scalar")
-        yield self._word(plain)
+        yield self._repaired_value(filter(None, map(python_literal, (plain, *fences(plain)))))
+        yield self._repaired_value(_joined_values(found, plain))
+        yield self._repaired_value(one for one in found if one.unsure and one.cut != "scalar")
+        yield self._bare_word(plain)
         if not any(one.cut for one in seen.found):
             yield self._from_lines(plain)
         yield from self._salvaged(plain, seen)
@@ -112,7 +112,7 @@ class Search:
         said = from_lines(plain, _keys(self.judge.schema), alone=self.judge.accepts({}))
         return None if said is None else self._fit(ParsedValue(said, 0, len(plain)), changing=True)
 
-    def _word(self, plain: str) -> Extraction | None:
+    def _bare_word(self, plain: str) -> Extraction | None:
         """Return a text of one bare word or number. A schema for any string takes no part: there, prose would be an answer.
 
         Only JSON's own null is null: "None" is an answer in words.
@@ -158,7 +158,7 @@ class Search:
         result = self._error("truncated", "the text ends inside the answer", value)
         return msgspec.structs.replace(result, repaired=True)
 
-    def _ended(self, found: list[ParsedValue], plain: str) -> Extraction:
+    def _truncated_error(self, found: list[ParsedValue], plain: str) -> Extraction:
         """Return the error of a reply that was cut, with what it holds."""
         last = found[-1] if found else None
         partly = self._partly(last, plain) if last is not None else None
@@ -178,7 +178,7 @@ class Search:
             why = "the text is empty" if not plain.strip() else "there is no JSON in the text"
             return self._error("no_json", why, None, judged=False)
         if is_open(data[-1], plain):
-            return self._ended(data, plain)
+            return self._truncated_error(data, plain)
         nearest = min(
             (form for form, _ in self._forms(sendable(data[-1].value)[0])),
             key=lambda form: len(self.judge.failures(form)),
@@ -216,7 +216,7 @@ def _last(found: Iterable[ParsedValue]) -> Iterable[ParsedValue]:
     return reversed(list(found)[-MAX_JUDGED:])
 
 
-def _joined(found: list[ParsedValue], plain: str) -> list[ParsedValue]:
+def _joined_values(found: list[ParsedValue], plain: str) -> list[ParsedValue]:
     """Return values that stand one after the other, a line or a comma apart, as one array."""
     parts = [one for one in found if one.end > one.start and isinstance(one.value, dict | list)]
     between = (plain[left.end : right.start] for left, right in pairwise(parts))

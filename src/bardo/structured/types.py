@@ -47,7 +47,7 @@ def schema_of(answer_type: Any) -> TypedSchema:
             checker(answer_type if isinstance(answer_type, bool) else dict(answer_type)).schema, _as_it_is
         )
     if callable(getattr(answer_type, "from_json", None)) and callable(getattr(answer_type, "schema", None)):
-        return _own(answer_type)
+        return _own_schema(answer_type)
     if _holds_pydantic(answer_type, set()):
         return _of_pydantic(answer_type)
     return _of_msgspec(answer_type)
@@ -57,13 +57,13 @@ def _as_it_is(value: Json) -> Json:
     return value
 
 
-def _own(answer_type: Any) -> TypedSchema:
+def _own_schema(answer_type: Any) -> TypedSchema:
     """Return what a StructuredOutput class says of itself."""
     message = answer_type.schema()
     schema = message if isinstance(message, Mapping | bool) else getattr(message, "schema", message)
     if not isinstance(schema, Mapping | bool):
         raise InvalidRequest(
-            f"{_named(answer_type)}.schema() returned {type(schema).__name__}, not a JSON Schema",
+            f"{_type_name(answer_type)}.schema() returned {type(schema).__name__}, not a JSON Schema",
             hint=_HINT,
             param="schema",
         )
@@ -89,7 +89,7 @@ def _of_msgspec(answer_type: Any) -> TypedSchema:
             "give the members of a union a tag, or use a pydantic model" if "union" in str(problem).lower() else _HINT
         )
         raise InvalidRequest(
-            f"{_named(answer_type)} has no JSON Schema: {problem}", hint=hint, param="schema"
+            f"{_type_name(answer_type)} has no JSON Schema: {problem}", hint=hint, param="schema"
         ) from problem
 
     def decode(value: Json) -> Any:
@@ -109,7 +109,7 @@ def _of_pydantic(answer_type: Any) -> TypedSchema:
         schema = adapter.json_schema()
     except (PydanticUserError, PydanticSchemaGenerationError) as problem:
         raise InvalidRequest(
-            f"{_named(answer_type)} has no JSON Schema: {problem}", hint=_HINT, param="schema"
+            f"{_type_name(answer_type)} has no JSON Schema: {problem}", hint=_HINT, param="schema"
         ) from problem
 
     def decode(value: Json) -> Any:
@@ -164,5 +164,5 @@ def _escaped(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1")
 
 
-def _named(answer_type: Any) -> str:
+def _type_name(answer_type: Any) -> str:
     return getattr(answer_type, "__name__", None) or repr(answer_type)[:100]

@@ -78,7 +78,7 @@ def checker(schema: JsonSchema | Checker) -> Checker:
     owner = _owners.get(id(schema))
     if owner is not None and owner.schema is schema:
         return owner
-    key = _written(schema)
+    key = _encode_schema(schema)
     with _lock:
         found = _kept.get(key)
         if found is not None:
@@ -103,7 +103,7 @@ _owners: dict[int, Checker] = {}
 _lock = Lock()
 
 
-def _written(schema: object) -> bytes:
+def _encode_schema(schema: object) -> bytes:
     if not isinstance(schema, Mapping | bool):
         raise _not_a_schema(f"a schema is an object or a boolean, not {type(schema).__name__}")
     try:

@@ -154,7 +154,7 @@ def _branches(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[dict
 
 
 def _alternatives(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Any]:
-    branches = [branch for word in ("anyOf", "oneOf", "allOf") for branch in _listed(schema.get(word))]
+    branches = [branch for word in ("anyOf", "oneOf", "allOf") for branch in _as_list(schema.get(word))]
     return [*branches, _referred(schema.get("$ref"), root)]
 
 
@@ -162,7 +162,7 @@ def _kinds_of(values: Sequence[Any]) -> frozenset[str]:
     return frozenset(_KINDS.get(type(value), "string") for value in values)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 

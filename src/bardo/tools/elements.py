@@ -178,7 +178,7 @@ class _ObjectMembers:
             self.release()
 
     def release(self) -> None:
-        """Give what is held, the open member last and without an end: what follows goes on at once."""
+        """Return what is held, the open member last and without an end: what follows goes on at once."""
         if self._held is None:
             return
         self._held[self._key].pop()

@@ -167,9 +167,9 @@ class CallGrammar:
                 yield from read_gemma_arguments(scanner, call, stops)
             case _:
                 yield from scanner.blank()
-                self._told(step.kind, (yield from scanner.word(NAME, limit=NAME_LIMIT)))
+                self._emit(step.kind, (yield from scanner.word(NAME, limit=NAME_LIMIT)))
 
-    def _told(self, kind: str, word: str) -> None:
+    def _emit(self, kind: str, word: str) -> None:
         call = self._call
         if kind == "id":
             call.id = word

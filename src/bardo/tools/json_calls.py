@@ -136,7 +136,7 @@ class _JsonCall:
         elif key in ID_KEYS and fresh:
             call.id = _plain((yield from read_value(self._scanner)))
         else:
-            yield from self._other(key)
+            yield from self._skip_member(key)
 
     def _name(self) -> Reading[None]:
         self._call.name = yield from read_string(self._scanner)
@@ -154,7 +154,7 @@ class _JsonCall:
         else:
             self._early = _object((yield from read_value(self._scanner)))
 
-    def _other(self, key: str) -> Reading[None]:
+    def _skip_member(self, key: str) -> Reading[None]:
         if self._call.strict and not self._call.begun and key not in DULL_KEYS:
             # JSON that nothing announced is an answer as soon as it is not like a call.
             raise Malformed("JSON that is no call")

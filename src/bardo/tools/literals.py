@@ -87,7 +87,7 @@ def _sequence(scanner: Scanner, give: Give, notation: Notation, depth: int) -> R
 
 
 def _members(scanner: Scanner, give: Give, notation: Notation, depth: int, *, closer: str, lead: str) -> Reading[None]:
-    while not (yield from _closed(scanner, closer)):
+    while not (yield from _read_closer(scanner, closer)):
         give(lead)
         yield from pass_literal(scanner, give, notation, depth + 1)
         yield from _comma(scanner, closer)
@@ -98,7 +98,7 @@ def _members(scanner: Scanner, give: Give, notation: Notation, depth: int, *, cl
 def _mapping(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Reading[None]:
     """Pass on a mapping; a set, which shows behind its first member, is a list in JSON."""
     scanner.skip()
-    if (yield from _closed(scanner, "}")):
+    if (yield from _read_closer(scanner, "}")):
         give("{}")
         return
     first: list[str] = []
@@ -124,14 +124,14 @@ def _entries(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Re
         give(": ")
         yield from pass_literal(scanner, give, notation, depth + 1)
         yield from _comma(scanner, "}")
-        if (yield from _closed(scanner, "}")):
+        if (yield from _read_closer(scanner, "}")):
             break
         give(", ")
         yield from _key(scanner, give, notation)
     give("}")
 
 
-def _closed(scanner: Scanner, closer: str) -> Reading[bool]:
+def _read_closer(scanner: Scanner, closer: str) -> Reading[bool]:
     yield from scanner.blank()
     return bool((yield from scanner.choose((closer,))))
 

@@ -57,7 +57,7 @@ class ParameterReader:
         self._call.begin()
         self._seen.clear()
         while (yield from self._next(firsts, stops)):
-            yield from self._one()
+            yield from self._read_parameter()
         self._call.close_parameters()
 
     def _next(self, firsts: tuple[str, ...], stops: tuple[str, ...]) -> Reading[bool]:
@@ -73,7 +73,7 @@ class ParameterReader:
                 raise Malformed(CUT_OFF)
         return found in firsts
 
-    def _one(self) -> Reading[None]:
+    def _read_parameter(self) -> Reading[None]:
         first = yield from self._scanner.stands(self._shapes.parameter_firsts)
         shape = next(shape for shape in self._shapes.parameters if shape[0].text == first)
         self._key, self._types, self._default = "", frozenset[str](), TEXT

@@ -67,27 +67,27 @@ class Pieces:
         return self._index
 
     def text(self, text: str) -> None:
-        """Give text that stands outside calls."""
+        """Return text that stands outside calls."""
         self._add(Text, text)
 
     def start(self, id: str, name: str) -> None:  # noqa: A002
         """Begin a call."""
         self._index += 1
         self.open = True
-        self._put(CallStart(self._index, id, name))
+        self._add_piece(CallStart(self._index, id, name))
 
     def arguments(self, text: str) -> None:
-        """Give a piece of the open call's arguments."""
+        """Return a piece of the open call's arguments."""
         self._add(self._arguments, text)
 
     def end(self) -> None:
         """End the open call."""
         self.open = False
-        self._put(CallEnd(self._index))
+        self._add_piece(CallEnd(self._index))
 
     def note(self, why: str, raw: str = "", *, index: int | None = None) -> None:
         """Say what was not as it should be."""
-        self._put(Note(why, raw, index))
+        self._add_piece(Note(why, raw, index))
 
     def take(self) -> list[Piece]:
         """Return what was collected since the last time."""
@@ -106,7 +106,7 @@ class Pieces:
             self._make = make
         self._parts.append(text)
 
-    def _put(self, piece: Piece) -> None:
+    def _add_piece(self, piece: Piece) -> None:
         self._end_run()
         self._done.append(piece)
 

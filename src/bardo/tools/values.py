@@ -106,6 +106,6 @@ class TrimmedValue:
             self._give(kept)
 
     def release(self) -> None:
-        """Give the line break back after all."""
+        """Return the line break back after all."""
         if self._held:
             self._give(self._held)

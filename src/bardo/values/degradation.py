@@ -85,18 +85,22 @@ def _rest(count: int) -> Degradation:
 
 def _shortened(degradation: Degradation) -> Degradation:
     values = {name: _short(getattr(degradation, name)) for name in ("asked", "sent")}
-    texts = {name: _cut(getattr(degradation, name), MAX_VALUE_BYTES // 4) for name in ("what", "why")}
+    texts = {name: _truncated(getattr(degradation, name), MAX_VALUE_BYTES // 4) for name in ("what", "why")}
     return Degradation(**values, **texts)
 
 
 def _short(value: Any) -> Any:
     if isinstance(value, str):
-        return _cut(value, MAX_VALUE_BYTES // 4)
+        return _truncated(value, MAX_VALUE_BYTES // 4)
     written = _as_json(value)
-    return value if len(written) <= MAX_VALUE_BYTES else _cut(written.decode("utf-8", "replace"), MAX_VALUE_BYTES // 4)
+    return (
+        value
+        if len(written) <= MAX_VALUE_BYTES
+        else _truncated(written.decode("utf-8", "replace"), MAX_VALUE_BYTES // 4)
+    )
 
 
-def _cut(text: str, longest: int) -> str:
+def _truncated(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… [{len(text) - longest} more characters]"
 
 

@@ -50,9 +50,9 @@ def _clean(error: BardoError, secrets: Secrets, now: float | None) -> None:
         error.param = cleaned_text(error.param, secrets, MAX_WORD)
     if not isinstance(error, UpstreamRefused):
         return
-    error.upstream_code = _word(error.upstream_code, secrets)
-    error.upstream_type = _word(error.upstream_type, secrets)
-    error.param = _word(error.param, secrets)
+    error.upstream_code = _clean_text(error.upstream_code, secrets)
+    error.upstream_type = _clean_text(error.upstream_type, secrets)
+    error.param = _clean_text(error.param, secrets)
     error.retry_after = parse_retry_after(error.retry_after, now)
     error.detail = _detail(error.detail, secrets)
 
@@ -87,7 +87,7 @@ def _until(date: str, now: float | None) -> int | None:
         return None
 
 
-def _word(word: str | None, secrets: Secrets) -> str | None:
+def _clean_text(word: str | None, secrets: Secrets) -> str | None:
     return None if word is None else cleaned_text(word, secrets, MAX_WORD)
 
 

@@ -103,11 +103,11 @@ class ResponseFold:
             self.feed(piece)
 
     def finish(self) -> tuple[Response, ...]:
-        """Give the one Response."""
+        """Return the one Response."""
         return (self.response(),)
 
     def response(self) -> Response:
-        """Give the reply as far as it has come. May be called at any time."""
+        """Return the reply as far as it has come. May be called at any time."""
         if self._made is None:
             self._made = self._make()
         return self._made

@@ -91,14 +91,14 @@ class PrintableText:
         if text.isascii():
             self._last, self._marks = text[-1], 0
             return text.translate(_ASCII)
-        return "".join(map(self._shown, text))
+        return "".join(map(self._visible_letter, text))
 
     def finish(self) -> str:
         """Return what was held."""
         rest, self._held = self._held, ""
         return rest.translate(_ASCII)
 
-    def _shown(self, letter: str) -> str:
+    def _visible_letter(self, letter: str) -> str:
         kind = category(letter)
         self._marks = self._marks + 1 if kind in _MARKS else 0
         joins = letter in self._joiners and self._last.isprintable() and not self._last.isascii()

@@ -189,7 +189,7 @@ class Content:
             self.close(index, out)
 
     def flush(self, out: list[Event]) -> None:
-        """Give what is held of blocks that will not be finished, without saying that they are."""
+        """Return what is held of blocks that will not be finished, without saying that they are."""
         for block in self.open_blocks.values():
             if block.kind is None:
                 out.append(UnknownContent(block.number, NAME, _whole(block)))

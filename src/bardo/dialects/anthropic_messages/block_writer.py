@@ -40,7 +40,7 @@ class MessageFrames:
         self._out: list[bytes] = []
 
     def take(self) -> list[bytes]:
-        """Give the frames written since the last time."""
+        """Return the frames written since the last time."""
         out, self._out = self._out, []
         return out
 

@@ -11,7 +11,7 @@ _KIND = "web_search_result_location"
 _FIELD = "citations"
 
 
-def _read(value: Any) -> Citations:
+def _decode(value: Any) -> Citations:
     found, lost = [], dict[str, None]()
     for entry in value if isinstance(value, list) else (value,):
         if not isinstance(entry, dict) or entry.get("type") != _KIND or not isinstance(entry.get("url"), str):
@@ -31,4 +31,4 @@ def _write(citations: Sequence[Citation]) -> list[dict[str, Any]]:
     ]
 
 
-CITATIONS = CitationForm(field=_FIELD, read=_read, write=_write, whole_blocks=True)
+CITATIONS = CitationForm(field=_FIELD, read=_decode, write=_write, whole_blocks=True)

@@ -65,7 +65,9 @@ def _system(message: Message, losses: Losses) -> list[Wire]:
     for wire in written:
         if wire.get("type") != "text":
             losses.lose_each("system", wire.get("type"), "Anthropic's system prompt is text")
-    return _marked([wire for wire in written if wire.get("type") == "text"], losses.own_fields(message.carried), losses)
+    return _with_last_marker(
+        [wire for wire in written if wire.get("type") == "text"], losses.own_fields(message.carried), losses
+    )
 
 
 def _turn(message: Message, losses: Losses, *, keeps_system: bool) -> Wire:
@@ -74,11 +76,11 @@ def _turn(message: Message, losses: Losses, *, keeps_system: bool) -> Wire:
     if role == "system" and not keeps_system:
         role = "user"
         losses.lose("system", "system", "this model takes system text only before the conversation", sent="user")
-    content = _marked([wire for block in message.blocks for wire in _block(block, losses)], fields, losses)
+    content = _with_last_marker([wire for block in message.blocks for wire in _block(block, losses)], fields, losses)
     return {"role": role, "content": content, **{name: value for name, value in fields.items() if name != MARKER}}
 
 
-def _marked(blocks: list[Wire], fields: Wire, losses: Losses) -> list[Wire]:
+def _with_last_marker(blocks: list[Wire], fields: Wire, losses: Losses) -> list[Wire]:
     """Put a marker of the whole message on its last block: Anthropic marks blocks."""
     if MARKER not in fields:
         return blocks

@@ -29,7 +29,7 @@ class PlainDeltas:
 
     def __init__(self, open_blocks: dict[int, Block]) -> None:
         self._open_blocks = open_blocks
-        self.repeated = RepeatedText(_read)
+        self.repeated = RepeatedText(_parse_delta)
 
     def read(self, item: Frame) -> list[Event] | None:
         """Return the events of a plain delta; None for any other frame."""
@@ -56,7 +56,7 @@ def _text(delta: TextDelta | ThinkingDelta | InputDelta) -> str:
     return delta.partial_json if isinstance(delta, InputDelta) else delta.thinking
 
 
-def _read(data: bytes) -> tuple[Hashable, str] | None:
+def _parse_delta(data: bytes) -> tuple[Hashable, str] | None:
     """Return which block a plain delta continues, and its text."""
     try:
         frame = _decode(data)

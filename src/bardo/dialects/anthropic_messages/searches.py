@@ -34,7 +34,7 @@ def _write(key: str, query: str, results: SearchResults) -> list[dict[str, Any]]
     ]
 
 
-def _read(block: dict[str, Any]) -> SearchPart | None:
+def _decode(block: dict[str, Any]) -> SearchPart | None:
     if block.get("type") == _CALL and block.get("name") == _TOOL:
         given = block.get("input")
         query = given.get("query") if isinstance(given, dict) else None
@@ -61,4 +61,4 @@ def _page(value: dict[str, Any]) -> WebPage:
     )
 
 
-SEARCHES = SearchForm(write=_write, read=_read)
+SEARCHES = SearchForm(write=_write, read=_decode)

@@ -110,7 +110,7 @@ class Content:
             if name == "text":
                 self._text(index, want(value, str, "text"), {}, out)
             elif name == FIELD:
-                self._thought(index, want(value, dict, FIELD), out)
+                self._read_reasoning(index, want(value, dict, FIELD), out)
             elif name == "toolUse":
                 self._add_input(index, want(value, dict, "toolUse").get("input"), out)
             elif name == "citation":
@@ -151,7 +151,7 @@ class Content:
             self.close(index, out)
 
     def flush(self, out: list[Event]) -> None:
-        """Give what is held of blocks that will not be finished, without saying that they are."""
+        """Return what is held of blocks that will not be finished, without saying that they are."""
         for block in self.open_blocks.values():
             self._give(block, out)
         self.open_blocks.clear()
@@ -162,7 +162,7 @@ class Content:
         self._last = kind
         return block
 
-    def _at(self, index: int, kind: Kind, out: list[Event]) -> Block:
+    def _block_at(self, index: int, kind: Kind, out: list[Event]) -> Block:
         """Return the block at `index`, which begins here where it is new or was of another kind."""
         block = self.open_blocks.get(index)
         if block is not None and block.kind == kind:
@@ -178,7 +178,7 @@ class Content:
         if self._join_text and self._last == "text" and earlier is None and self._last_text is not None:
             block = self.open_blocks[index] = OpenBlock(self._last_text, "text")
         else:
-            block = self._at(index, "text", out)
+            block = self._block_at(index, "text", out)
         self._last_text = block.number
         self._text_states.open_text(block.number, out)
         if text or not fields:
@@ -202,18 +202,18 @@ class Content:
         spoken = thought.get("reasoningText")
         if spoken is not None or thought.get("redactedContent") is None:
             inner = want(spoken if spoken is not None else {}, dict, "reasoningText")
-            self._thought(index, {"text": string(inner, "text"), "signature": string(inner, "signature")}, out)
+            self._read_reasoning(index, {"text": string(inner, "text"), "signature": string(inner, "signature")}, out)
         if thought.get("redactedContent") is not None:
-            self._thought(index, {"redactedContent": thought["redactedContent"]}, out)
+            self._read_reasoning(index, {"redactedContent": thought["redactedContent"]}, out)
         self.add_fields(index, unknown_fields(block, THOUGHT), out)
 
-    def _thought(self, index: int, piece: dict[str, Any], out: list[Event]) -> None:
+    def _read_reasoning(self, index: int, piece: dict[str, Any], out: list[Event]) -> None:
         data = string(piece, "redactedContent")
         if data:
-            self._at(index, "redacted", out).pieces.append(data)
+            self._block_at(index, "redacted", out).pieces.append(data)
             return
         earlier = self.open_blocks.get(index)
-        block = self._at(index, "think", out)
+        block = self._block_at(index, "think", out)
         if block is not earlier:
             out.append(ThinkStart(block.number, FIELD))
         if text := string(piece, "text"):
@@ -238,7 +238,7 @@ class Content:
         out.append(ToolCallChunk(block.number, piece))
 
     def _give(self, block: Block, out: list[Event]) -> None:
-        """Give what was held of a block."""
+        """Return what was held of a block."""
         if block.kind == "other":
             out.append(UnknownContent(block.number, NAME, _complete(block)))
         elif block.kind == "redacted":

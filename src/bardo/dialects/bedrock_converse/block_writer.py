@@ -40,7 +40,7 @@ class ConverseFrames:
         self.out: list[bytes] = []
 
     def take(self) -> list[bytes]:
-        """Give the messages written since the last time."""
+        """Return the messages written since the last time."""
         out, self.out = self.out, []
         return out
 
@@ -79,7 +79,7 @@ class ConverseFrames:
             return
         thought = block.get(FIELD)
         if isinstance(thought, dict) and isinstance(thought.get("reasoningText", {}), dict):
-            self._thought(thought, unknown_fields(block, THOUGHT))
+            self._write_reasoning(thought, unknown_fields(block, THOUGHT))
             block = {}
         for name, value in block.items():
             if name == "toolUse" and isinstance(value, dict):
@@ -93,7 +93,7 @@ class ConverseFrames:
                 self.delta({name: value})
         self.stop()
 
-    def _thought(self, thought: dict[str, Any], beside: dict[str, Any]) -> None:
+    def _write_reasoning(self, thought: dict[str, Any], beside: dict[str, Any]) -> None:
         spoken = thought.get("reasoningText", {})
         redacted = {"redactedContent": thought["redactedContent"]} if "redactedContent" in thought else {}
         for name, item in {**{key: spoken[key] for key in ("text", "signature") if key in spoken}, **redacted}.items():

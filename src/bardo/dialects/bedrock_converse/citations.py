@@ -13,7 +13,7 @@ from bardo.dialects.citations import Citation, CitationForm, Citations
 _FIELD = "citations"
 
 
-def _read(value: Any) -> Citations:
+def _decode(value: Any) -> Citations:
     found, lost = [], dict[str, None]()
     for entry in value if isinstance(value, list) else (value,):
         location = entry.get("location") if isinstance(entry, dict) else None
@@ -45,4 +45,4 @@ def _write(citations: Sequence[Citation]) -> list[dict[str, Any]]:
     ]
 
 
-CITATIONS = CitationForm(field=_FIELD, read=_read, write=_write, whole_blocks=True)
+CITATIONS = CitationForm(field=_FIELD, read=_decode, write=_write, whole_blocks=True)

@@ -115,11 +115,11 @@ def read_reasoning(additional: dict[str, Any]) -> ReasoningPolicy | None:
     budget = optional(thinking or {}, "budget_tokens", int, f"{at}thinking.")
     display = optional(thinking or {}, "display", str, f"{at}thinking.")
     if effort == "none" or kind == "disabled":
-        mode = ReasoningPolicy(mode="off", effort=None if effort == "none" else _known(effort, at))
+        mode = ReasoningPolicy(mode="off", effort=None if effort == "none" else _parse_effort(effort, at))
     elif kind == "enabled" and budget is not None:
-        mode = ReasoningPolicy(mode="budget", budget=budget, effort=_known(effort, at))
+        mode = ReasoningPolicy(mode="budget", budget=budget, effort=_parse_effort(effort, at))
     elif effort:
-        mode = ReasoningPolicy(mode="effort", effort=_known(effort, at))
+        mode = ReasoningPolicy(mode="effort", effort=_parse_effort(effort, at))
     else:
         mode = ReasoningPolicy(mode="auto")
     rest = unknown_fields(fields, _READ)
@@ -149,7 +149,7 @@ def _effort(fields: dict[str, Any], at: str) -> str:
     return optional(fields, "reasoning_effort", str, at) or optional(fields, "reasoning_config", str, at) or ""
 
 
-def _known(word: str, at: str) -> Effort | None:
+def _parse_effort(word: str, at: str) -> Effort | None:
     if not word:
         return None
     for effort in EFFORTS:

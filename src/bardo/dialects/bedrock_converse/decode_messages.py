@@ -50,17 +50,17 @@ def read_message(message: dict[str, Any], at: str) -> Message:
 
 
 def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Give each tool result the name of the tool that was called, which other dialects ask for."""
+    """Return each tool result the name of the tool that was called, which other dialects ask for."""
     names = {
         block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolCallBlock)
     }
     return tuple(
-        msgspec.structs.replace(message, blocks=tuple(_named(block, names) for block in message.blocks))
+        msgspec.structs.replace(message, blocks=tuple(_with_tool_name(block, names) for block in message.blocks))
         for message in messages
     )
 
 
-def _named(block: Block, names: dict[str, str]) -> Block:
+def _with_tool_name(block: Block, names: dict[str, str]) -> Block:
     if not isinstance(block, ToolResultBlock):
         return block
     return msgspec.structs.replace(block, name=names.get(block.call_id, ""))

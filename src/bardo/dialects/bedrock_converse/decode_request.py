@@ -44,9 +44,9 @@ def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     output = optional(fields, "outputConfig", dict) or {}
     top_k, left = read_additional(additional)
     held = {
-        "inferenceConfig": _left(config, *_CONFIG),
-        "outputConfig": _left(output, "textFormat"),
-        "toolConfig": _left(tools, "tools", "toolChoice"),
+        "inferenceConfig": _unknown_fields(config, *_CONFIG),
+        "outputConfig": _unknown_fields(output, "textFormat"),
+        "toolConfig": _unknown_fields(tools, "tools", "toolChoice"),
         ADDITIONAL: left,
     }
     return Request(
@@ -71,7 +71,7 @@ def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     )
 
 
-def _left(fields: dict[str, Any], *known: str) -> dict[str, Any]:
+def _unknown_fields(fields: dict[str, Any], *known: str) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in known}
 
 

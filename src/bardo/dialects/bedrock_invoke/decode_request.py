@@ -33,7 +33,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         fields = _converse(fields)
     else:
         fields["model"] = model
-    request = dialect(payload).decode_request(_written(fields), msgspec.structs.replace(arrival, model=model))
+    request = dialect(payload).decode_request(_encode(fields), msgspec.structs.replace(arrival, model=model))
     return msgspec.structs.replace(
         request,
         stream=request.stream if arrival.stream is None else arrival.stream,
@@ -42,7 +42,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     )
 
 
-def _written(fields: dict[str, Any]) -> bytes:
+def _encode(fields: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(fields)
     except RecursionError:

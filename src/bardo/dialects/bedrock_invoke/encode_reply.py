@@ -67,7 +67,7 @@ class Encoder:
         return () if self._failed else self._wrapped(self._inner.finish())
 
     def _fail(self, error: BardoError) -> Sequence[bytes]:
-        """Give what was held, and say what happened as Bedrock does: its own event, instead of one of the payload's."""
+        """Return what was held, and say what happened as Bedrock does: its own event, instead of one of the payload's."""
         self._failed = True
         held = list(self._inner.feed(Failed(error)))
         name, payload = exception_of(error)

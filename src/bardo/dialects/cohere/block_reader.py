@@ -155,7 +155,7 @@ class Content:
             self.close_call(index, out)
 
     def flush(self, out: list[Event]) -> None:
-        """Give what is held of blocks that will not be finished, without saying that they are."""
+        """Return what is held of blocks that will not be finished, without saying that they are."""
         for block in self.open_blocks.values():
             if block.kind == "unknown":
                 out.append(UnknownContent(block.number, NAME, block.value))

@@ -30,7 +30,7 @@ class CohereFrames:
         self._next = {"content": 0, "tool_calls": 0, "citations": 0}
 
     def take(self) -> list[bytes]:
-        """Give the frames written since the last time."""
+        """Return the frames written since the last time."""
         out, self.out = self.out, []
         return out
 

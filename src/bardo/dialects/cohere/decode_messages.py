@@ -41,19 +41,19 @@ def _message(fields: dict[str, Any], at: str, names: dict[str, str]) -> Message:
     role = _ROLES.get(wire_role)
     if role is None:
         raise InvalidRequest(f"{at}role is {wire_role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
-    carried = _carried(without(fields, *_READ))
+    carried = _carried_fields(without(fields, *_READ))
     if wire_role == "tool":
         call_id = required(fields, "tool_call_id", str, at)
         content = tuple(_content(fields, at, _plain))
         return Message(role, (ToolResultBlock(call_id=call_id, name=names.get(call_id, ""), content=content),), carried)
     blocks: list[Block] = list(_content(fields, at, _block))
     if wire_role == "assistant":
-        blocks = _planned(blocks, optional(fields, "tool_plan", str, at) or "")
+        blocks = _with_plan(blocks, optional(fields, "tool_plan", str, at) or "")
         blocks += _calls(fields, at, names)
     return Message(role, tuple(blocks), carried)
 
 
-def _planned(blocks: list[Block], plan: str) -> list[Block]:
+def _with_plan(blocks: list[Block], plan: str) -> list[Block]:
     """Put the plan where a reply has it: behind the thinking, before what is said."""
     if not plan:
         return blocks
@@ -72,17 +72,17 @@ def _block(item: dict[str, Any], at: str) -> Block:
     if required(item, "type", str, at) != "thinking":
         return _plain(item, at)
     text = required(item, "thinking", str, at)
-    states, rest = _opened(without(item, "type", "thinking"))
+    states, rest = _unseal(without(item, "type", "thinking"))
     form = states[0].format if states else THINKING
-    return ReasoningBlock(text=text, format=form, opaque=states, carried=_carried(rest))
+    return ReasoningBlock(text=text, format=form, opaque=states, carried=_carried_fields(rest))
 
 
 def _plain(item: dict[str, Any], at: str) -> TextBlock | ImageBlock | UnknownBlock:
     """Return content that may stand in a tool's result too."""
     kind = required(item, "type", str, at)
     if kind == "text":
-        states, rest = _opened(without(item, "type", "text"))
-        return TextBlock(required(item, "text", str, at), states, _carried(rest))
+        states, rest = _unseal(without(item, "type", "text"))
+        return TextBlock(required(item, "text", str, at), states, _carried_fields(rest))
     if kind == "image_url":
         return _image(item, at)
     if kind == "document":
@@ -97,14 +97,14 @@ def _document(item: dict[str, Any]) -> TextBlock | UnknownBlock:
     if not isinstance(data, str | dict) or not data:
         return UnknownBlock(NAME, item)
     text = data if isinstance(data, str) else write_json(data).decode()
-    return TextBlock(text, carried=_carried(without(item, "type")))
+    return TextBlock(text, carried=_carried_fields(without(item, "type")))
 
 
 def _image(item: dict[str, Any], at: str) -> ImageBlock:
     image = required(item, "image_url", dict, at)
     url = required(image, "url", str, f"{at}image_url.")
     detail = optional(image, "detail", str, f"{at}image_url.") or ""
-    carried = _carried(without(item, "type", "image_url"))
+    carried = _carried_fields(without(item, "type", "image_url"))
     head, comma, data = url.partition(";base64,")
     if head.startswith("data:") and comma:
         return ImageBlock(media_type=head.removeprefix("data:"), data=data, detail=detail, carried=carried)
@@ -120,23 +120,23 @@ def _calls(fields: dict[str, Any], at: str, names: dict[str, str]) -> list[Block
 
 def _call(call: dict[str, Any], at: str) -> ToolCallBlock:
     function = required(call, "function", dict, at)
-    states, rest = _opened(without(call, "id", "type", "function"))
+    states, rest = _unseal(without(call, "id", "type", "function"))
     more = without(function, "name", "arguments")
     return ToolCallBlock(
         id=required(call, "id", str, at),
         name=required(function, "name", str, f"{at}function."),
         arguments=optional(function, "arguments", str, f"{at}function.") or "",
         opaque=states,
-        carried=_carried({**rest, **({"function": more} if more else {})}),
+        carried=_carried_fields({**rest, **({"function": more} if more else {})}),
     )
 
 
-def _opened(fields: dict[str, Any]) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
+def _unseal(fields: dict[str, Any]) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
     """Return the opaque state that bardo sealed, and the other fields."""
     signature = fields.get("signature")
     states = unseal(signature) if isinstance(signature, str) else None
     return ((), fields) if states is None else (states, without(fields, "signature"))
 
 
-def _carried(fields: dict[str, Any]) -> Carried | None:
+def _carried_fields(fields: dict[str, Any]) -> Carried | None:
     return Carried(NAME, fields) if fields else None

@@ -153,7 +153,7 @@ class Decoder:
         elif kind == "tool-call-end":
             content.close_call(place, out)
         elif kind == "citation-start":
-            for citation in _listed(message.get("citations")):
+            for citation in _as_list(message.get("citations")):
                 content.cite(citation, out)
         elif kind != "citation-end":
             rest = {kind: [without(payload, "type")]}
@@ -176,11 +176,11 @@ class Decoder:
             content.close(index, out)
         if thought == len(items):
             self._plan(message, out)
-        for index, call in enumerate(_listed(message.get("tool_calls"))):
+        for index, call in enumerate(_as_list(message.get("tool_calls"))):
             self._called = True
             content.open_call(index, fields_of(call, "a call"), out)
             content.close_call(index, out)
-        for citation in _listed(message.get("citations")):
+        for citation in _as_list(message.get("citations")):
             content.cite(citation, out)
         self._carry(without(message, *_MESSAGE), out, choice=0)
 
@@ -235,7 +235,7 @@ def _inner(fields: dict[str, Any], name: str) -> dict[str, Any]:
     return {} if value is None else fields_of(value, name)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
@@ -243,7 +243,7 @@ def _pieces(content: Any) -> list[dict[str, Any]]:
     """Return the items of content: a list of them, one alone, or plain text. Text beside thinking is two."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
-    items = [fields_of(item, "content") for item in _listed(content)]
+    items = [fields_of(item, "content") for item in _as_list(content)]
     return [piece for item in items for piece in _parted(item)]
 
 

@@ -60,14 +60,14 @@ def refusal(value: Any, *, provider: str, status: int = 502, retry_after: str | 
         (text[:_QUOTED] + "…" if len(text) > _QUOTED else text) or f"the provider answered {status} without a word",
         provider=provider,
         status=status,
-        upstream_code=_word(inner.get("code")),
-        upstream_type=_word(inner.get("error_type") or inner.get("type")),
-        param=_word(inner.get("param")),
+        upstream_code=_text_or_none(inner.get("code")),
+        upstream_type=_text_or_none(inner.get("error_type") or inner.get("type")),
+        param=_text_or_none(inner.get("param")),
         retry_after=retry_after,
         detail=fields or None,
         dialect=NAME,
     )
 
 
-def _word(value: Any) -> str | None:
+def _text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None

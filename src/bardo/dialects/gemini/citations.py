@@ -17,7 +17,7 @@ _FIELD = "groundingMetadata"
 _CHUNKS, _SUPPORTS = "groundingChunks", "groundingSupports"
 
 
-def _read(value: Any) -> Citations:
+def _decode(value: Any) -> Citations:
     grounding = value if isinstance(value, dict) else {}
     pages = [_page(chunk) for chunk in _objects(grounding.get(_CHUNKS))]
     found: list[Citation] = []
@@ -66,4 +66,4 @@ def _objects(value: Any) -> list[dict[str, Any]]:
     return [one if isinstance(one, dict) else {} for one in value] if isinstance(value, list) else []
 
 
-CITATIONS = CitationForm(field=_FIELD, read=_read, write=_write, of_choice=True, in_bytes=True, at_end=True)
+CITATIONS = CitationForm(field=_FIELD, read=_decode, write=_write, of_choice=True, in_bytes=True, at_end=True)

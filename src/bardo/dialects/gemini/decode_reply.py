@@ -261,7 +261,7 @@ class GeminiDecoder(PlainReplyDecoder):
         return reason if isinstance(reason, str) else ""
 
     def _fail(self, problem: ProviderError, events: list[Event]) -> None:
-        """Give what came before the failure, then the failure."""
+        """Return what came before the failure, then the failure."""
         self._failed = True
         problem.provider = self._provider
         with suppress(MalformedReply):
@@ -270,7 +270,7 @@ class GeminiDecoder(PlainReplyDecoder):
 
 
 def _whole_elements(array: str) -> Iterator[Any]:
-    """Give the elements of an array that breaks off, as far as they are whole."""
+    """Yield the elements of an array that breaks off, as far as they are whole."""
     decoder, position = json.JSONDecoder(), array.index("[") + 1
     with suppress(ValueError, RecursionError):
         while True:

@@ -48,9 +48,9 @@ def decode_request(body: bytes, arrival: Arrival) -> EmbedRequest:
         requests = required(own, "requests", list)
         if not requests:
             raise InvalidRequest("requests is empty", hint="give at least one", param="requests")
-        read = [_one(one, f"requests[{place}].") for place, one in enumerate(requests)]
+        read = [_decode_item(one, f"requests[{place}].") for place, one in enumerate(requests)]
     else:
-        read = [_one(own, "")]
+        read = [_decode_item(own, "")]
     dimensions = {fields.get("outputDimensionality") for fields, _ in read}
     if len(dimensions) > 1:
         message = "all requests of a batch must ask for the same outputDimensionality"
@@ -72,7 +72,7 @@ def decode_request(body: bytes, arrival: Arrival) -> EmbedRequest:
     )
 
 
-def _one(value: Any, at: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _decode_item(value: Any, at: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields of one request, and those that bardo does not know."""
     fields, others = split_fields(take(value, dict, at.rstrip(".")), _FIELDS)
     required(fields, "content", dict, at)

@@ -243,11 +243,11 @@ def has_stray_references(contents: Any) -> bool:
         parts = content.get("parts") if isinstance(content, dict) else None
         for part in parts if isinstance(parts, list) else ():
             result = part.get("functionResponse") if isinstance(part, dict) else None
-            if isinstance(result, dict) and refers_beyond(result.get("response"), display_names(_listed(result))):
+            if isinstance(result, dict) and refers_beyond(result.get("response"), display_names(_result_parts(result))):
                 return True
     return False
 
 
-def _listed(result: dict[str, Any]) -> list[Any]:
+def _result_parts(result: dict[str, Any]) -> list[Any]:
     parts = result.get("parts")
     return parts if isinstance(parts, list) else []

@@ -39,25 +39,25 @@ def _lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
-def _each(value: Any) -> Any:
+def _convert_items(value: Any) -> Any:
     return [json_schema(one) for one in value] if isinstance(value, list) else json_schema(value)
 
 
-def _named(value: Any) -> Any:
+def _convert_members(value: Any) -> Any:
     return {name: json_schema(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {
     "type": _lower,
-    "items": _each,
-    "prefixItems": _each,
-    "anyOf": _each,
-    "oneOf": _each,
-    "allOf": _each,
+    "items": _convert_items,
+    "prefixItems": _convert_items,
+    "anyOf": _convert_items,
+    "oneOf": _convert_items,
+    "allOf": _convert_items,
     "additionalProperties": json_schema,
-    "properties": _named,
-    "defs": _named,
-    "$defs": _named,
+    "properties": _convert_members,
+    "defs": _convert_members,
+    "$defs": _convert_members,
 }
 
 

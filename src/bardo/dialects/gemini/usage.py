@@ -35,7 +35,7 @@ def decode_usage(
     prompt, tool, answer, thoughts, cached, total = (_count(raw, name, degraded) for name in _COUNTS)
     if answer is None:
         # A count of nothing is left out of the JSON.
-        answer = _rest(total, prompt, (tool, thoughts))
+        answer = _remaining_tokens(total, prompt, (tool, thoughts))
     output = answer
     if thoughts and answer is not None:
         if _are_beside(excludes_reasoning, total, (prompt, tool, answer)):
@@ -84,7 +84,7 @@ def _count(raw: dict[str, Any], name: str, degraded: list[Degradation]) -> int |
     return None
 
 
-def _rest(total: int | None, prompt: int | None, others: tuple[int | None, ...]) -> int | None:
+def _remaining_tokens(total: int | None, prompt: int | None, others: tuple[int | None, ...]) -> int | None:
     if total is None or prompt is None:
         return None
     rest = total - prompt - sum(other or 0 for other in others)

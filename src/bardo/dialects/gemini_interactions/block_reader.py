@@ -137,10 +137,10 @@ class Output(OpenStep):
             out.append(ContentChunk(self.number, text_of(delta)))
             self._decorate(without(delta, "type", "text"), out)
         elif kind == "text_annotation_delta":
-            self._known(out)
+            self._require_text_block(out)
             self._decorate(without(delta, "type"), out)
         elif kind == "thought_signature":
-            self._known(out)
+            self._require_text_block(out)
             self._add_other(delta, out)
         else:
             self.text = False
@@ -157,7 +157,7 @@ class Output(OpenStep):
             self._decorate({"step": self._fields} if self._fields else {}, out)
             self._sign(self._signature, out)
 
-    def _known(self, out: list[Event]) -> None:
+    def _require_text_block(self, out: list[Event]) -> None:
         """Have a text block to say something of."""
         if self.number < 0:
             self._begin_text(out)
@@ -177,7 +177,7 @@ class Output(OpenStep):
         has_others = bool(self._other_steps)
         self._give_others(out)
         if self.number < 0 and not has_others:
-            self._known(out)
+            self._require_text_block(out)
 
 
 class Call(OpenStep):

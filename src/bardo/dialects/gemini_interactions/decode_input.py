@@ -83,7 +83,7 @@ class _Turns:
 
 def _assistant_step(item: dict[str, Any], kind: str, at: str) -> list[Block]:
     if kind == "thought":
-        return [_thought(item, at)]
+        return [_decode_thought(item, at)]
     if kind == "model_output":
         return _output(item, at)
     if kind == "function_call":
@@ -91,7 +91,7 @@ def _assistant_step(item: dict[str, Any], kind: str, at: str) -> list[Block]:
     return [UnknownBlock(NAME, item)]
 
 
-def _thought(item: dict[str, Any], at: str) -> ReasoningBlock:
+def _decode_thought(item: dict[str, Any], at: str) -> ReasoningBlock:
     opaque = tuple(states_of(optional(item, "signature", str, f"{at}.") or ""))
     given = optional(item, "summary", list, f"{at}.") or []
     items = [take(one, dict, f"{at}.summary[{place}]") for place, one in enumerate(given)]
@@ -110,7 +110,7 @@ def _thought(item: dict[str, Any], at: str) -> ReasoningBlock:
         summary=tuple(texts) if summarised else (),
         format=form,
         opaque=opaque,
-        carried=_carried(fields),
+        carried=_carried_fields(fields),
     )
 
 
@@ -130,7 +130,7 @@ def _call(item: dict[str, Any], at: str) -> ToolCallBlock:
         name=required(item, "name", str, at),
         arguments=arguments_text(optional(item, "arguments", dict, at) or {}),
         opaque=tuple(states_of(optional(item, "signature", str, at) or "")),
-        carried=_carried(without(item, "type", "id", "name", "arguments", "signature")),
+        carried=_carried_fields(without(item, "type", "id", "name", "arguments", "signature")),
     )
 
 
@@ -142,7 +142,7 @@ def _result(item: dict[str, Any], at: str) -> ToolResultBlock:
         name=optional(item, "name", str, f"{at}.") or "",
         content=_result_content(item["result"], f"{at}.result"),
         is_error=optional(item, "is_error", bool, f"{at}.") or False,
-        carried=_carried(without(item, "type", "call_id", "name", "result", "is_error", "signature")),
+        carried=_carried_fields(without(item, "type", "call_id", "name", "result", "is_error", "signature")),
     )
 
 
@@ -175,17 +175,17 @@ def _content(item: dict[str, Any], at: str) -> Block:
 def _medium(item: dict[str, Any], at: str) -> ResultPart:
     kind = required(item, "type", str, f"{at}.")
     if kind == "text":
-        return TextBlock(required(item, "text", str, f"{at}."), carried=_carried(without(item, "type", "text")))
+        return TextBlock(required(item, "text", str, f"{at}."), carried=_carried_fields(without(item, "type", "text")))
     if kind in ("image", "document") and (item.get("data") or item.get("uri")):
         block = ImageBlock if kind == "image" else DocumentBlock
         return block(
             media_type=optional(item, "mime_type", str, f"{at}.") or "",
             data=optional(item, "data", str, f"{at}.") or "",
             url=optional(item, "uri", str, f"{at}.") or "",
-            carried=_carried(without(item, "type", "mime_type", "data", "uri")),
+            carried=_carried_fields(without(item, "type", "mime_type", "data", "uri")),
         )
     return UnknownBlock(NAME, item)
 
 
-def _carried(fields: dict[str, Any]) -> Carried | None:
+def _carried_fields(fields: dict[str, Any]) -> Carried | None:
     return Carried(NAME, fields) if fields else None

@@ -59,11 +59,11 @@ def _steps(message: Message, losses: Losses) -> list[StepObject]:
 def _block_steps(block: Block, losses: Losses) -> list[StepObject]:
     match block:
         case TextBlock():
-            return [output_step(msgspec.structs.replace(block, opaque=_kept(block.opaque, "text", losses)))]
+            return [output_step(msgspec.structs.replace(block, opaque=_native_states(block.opaque, "text", losses)))]
         case RefusalBlock():
             return [output_step(block)]
         case ReasoningBlock():
-            return _thought(block, losses)
+            return _encode_thought(block, losses)
         case ToolCallBlock():
             return [_call(block, losses)]
         case ToolResultBlock():
@@ -80,24 +80,24 @@ def _is_step(value: dict[str, Any]) -> bool:
     return isinstance(kind, str) and (kind == "model_output" or kind.endswith(("_call", "_result")))
 
 
-def _thought(block: ReasoningBlock, losses: Losses) -> list[StepObject]:
+def _encode_thought(block: ReasoningBlock, losses: Losses) -> list[StepObject]:
     formats = {state.format for state in block.opaque} or {block.format}
     if FORMAT not in formats:
         asked = next((name for name in (*sorted(formats), block.format) if name), "unsigned")
         losses.lose("reasoning", asked, "Gemini takes back only its own thoughts", key=asked)
         return []
     losses.lose_fields(block.carried)
-    return [thought_step(msgspec.structs.replace(block, opaque=_kept(block.opaque, "reasoning", losses)))]
+    return [thought_step(msgspec.structs.replace(block, opaque=_native_states(block.opaque, "reasoning", losses)))]
 
 
 def _call(block: ToolCallBlock, losses: Losses) -> StepObject:
     if arguments_object(block.arguments)[1]:
         why = "arguments must be an object, so the text stands under a key of its own"
         losses.lose("tool_call.arguments", block.id, why, sent="_raw", key=block.id)
-    return call_step(msgspec.structs.replace(block, opaque=_kept(block.opaque, "tool_call", losses)))
+    return call_step(msgspec.structs.replace(block, opaque=_native_states(block.opaque, "tool_call", losses)))
 
 
-def _kept(states: tuple[Opaque, ...], what: str, losses: Losses) -> tuple[Opaque, ...]:
+def _native_states(states: tuple[Opaque, ...], what: str, losses: Losses) -> tuple[Opaque, ...]:
     for state in states:
         if state.format != FORMAT:
             form = state.format or state.kind

@@ -66,15 +66,15 @@ def _message(fields: dict[str, Any], at: str, calls: _Calls) -> Message:
     content = optional(fields, "content", str, at) or ""
     images = _images(fields, at)
     if wire_role == "tool":
-        return Message(role, (_result(fields, content, images, at, calls),), _carried(without(fields, *_READ)))
+        return Message(role, (_result(fields, content, images, at, calls),), _carried_fields(without(fields, *_READ)))
     text: list[Block] = [TextBlock(content)] if content else []
     if wire_role != "assistant":
-        return Message(role, (*text, *images), _carried(without(fields, *_READ)))
+        return Message(role, (*text, *images), _carried_fields(without(fields, *_READ)))
     owned = open_signature(optional(fields, "signature", str, at) or "")
     thinking = optional(fields, "thinking", str, at) or ""
     blocks = restore(thinking, [*text, *images], _tool_calls(fields, at, calls), owned)
     rest = without(fields, *_READ, *(("signature",) if owned else ()))
-    return Message(role, tuple(blocks), _carried(rest))
+    return Message(role, tuple(blocks), _carried_fields(rest))
 
 
 def _images(fields: dict[str, Any], at: str) -> list[ImageBlock]:
@@ -121,5 +121,5 @@ def _result(fields: dict[str, Any], content: str, images: list[ImageBlock], at: 
     return ToolResultBlock(call_id=call_id, name=name, content=(*text, *images), carried=carried)
 
 
-def _carried(fields: dict[str, Any]) -> Carried | None:
+def _carried_fields(fields: dict[str, Any]) -> Carried | None:
     return Carried(NAME, fields) if fields else None

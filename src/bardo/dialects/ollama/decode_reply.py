@@ -158,12 +158,12 @@ class Decoder:
             out.append(ReplyFields(NAME, {"created_at": self._stamp}))
 
     def _carry(self, line: dict[str, Any], message: dict[str, Any], out: list[Event]) -> None:
-        if fields := self._changed(without(line, *_READ), ""):
+        if fields := self._changed_fields(without(line, *_READ), ""):
             out.append(ReplyFields(NAME, fields))
-        if fields := self._changed(without(message, "role", "content", "thinking", "tool_calls"), "message."):
+        if fields := self._changed_fields(without(message, "role", "content", "thinking", "tool_calls"), "message."):
             out.append(ReplyFields(NAME, fields, choice=0))
 
-    def _changed(self, fields: dict[str, Any], prefix: str) -> dict[str, Any]:
+    def _changed_fields(self, fields: dict[str, Any], prefix: str) -> dict[str, Any]:
         new = {
             name: value
             for name, value in fields.items()

@@ -25,7 +25,7 @@ def details(maker: str) -> dict[str, Any]:
     }
 
 
-def _listed(model: ModelInfo) -> dict[str, Any]:
+def _model_entry(model: ModelInfo) -> dict[str, Any]:
     """Return the entry of a model in a list. The digest is of its name, since nothing is known of its file."""
     name = model.id
     digest = hashlib.sha256(name.encode()).hexdigest()
@@ -34,10 +34,10 @@ def _listed(model: ModelInfo) -> dict[str, Any]:
 
 
 def _model(model: ModelInfo) -> bytes:
-    return encode_json(_listed(model))
+    return encode_json(_model_entry(model))
 
 
 MODELS = ModelsForm(
-    encode_list=lambda models: encode_json({"models": [_listed(model) for model in models]}),
+    encode_list=lambda models: encode_json({"models": [_model_entry(model) for model in models]}),
     encode_model=_model,
 )

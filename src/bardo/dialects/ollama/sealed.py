@@ -62,7 +62,7 @@ def _thoughts(thinking: str, owned: Sequence[BlockStates]) -> list[Block]:
     try:
         for one in owned:
             begin, end = (int(edge) for edge in one.owner.split(":")[1:])
-            blocks.append(_thought(thinking[begin:end], one.states))
+            blocks.append(_reasoning_block(thinking[begin:end], one.states))
     except ValueError:
         blocks.clear()
     if blocks and end == len(thinking):
@@ -70,7 +70,7 @@ def _thoughts(thinking: str, owned: Sequence[BlockStates]) -> list[Block]:
     return [ReasoningBlock(text=thinking, format=FORMAT)] if thinking else []
 
 
-def _thought(text: str, states: tuple[Opaque, ...]) -> ReasoningBlock:
+def _reasoning_block(text: str, states: tuple[Opaque, ...]) -> ReasoningBlock:
     return ReasoningBlock(text=text, format=states[0].format if states else FORMAT, opaque=states)
 
 

@@ -70,7 +70,7 @@ def unflatten(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, value in fields.items():
         head, dot, rest = name.partition(".")
         if head == "message" and dot:
-            message[rest] = _joined(value) if rest == "audio" else value
+            message[rest] = _join_text(value) if rest == "audio" else value
         elif head == "logprobs" and dot:
             logprobs[rest] = value
         else:
@@ -87,7 +87,7 @@ def add_carried(message: dict[str, Any], carried: dict[str, Any]) -> dict[str, A
     return merged
 
 
-def _joined(pieces: Any) -> Any:
+def _join_text(pieces: Any) -> Any:
     if not isinstance(pieces, list):
         return pieces
     whole: dict[str, Any] = {}

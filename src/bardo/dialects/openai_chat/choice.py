@@ -86,9 +86,9 @@ class ChoiceReader:
     def take_plain(self, delta: PlainDelta, finish: str | None) -> list[Event]:
         """Take a delta that holds text, thinking, or nothing; `finish` is the reason that came with it."""
         if delta.reasoning_content:
-            events = self._thought(delta.reasoning_content, "reasoning_content")
+            events = self._add_reasoning(delta.reasoning_content, "reasoning_content")
         else:
-            events = self._thought(delta.reasoning, "reasoning") if delta.reasoning else []
+            events = self._add_reasoning(delta.reasoning, "reasoning") if delta.reasoning else []
         if delta.content:
             events += self._text(delta.content)
         return events + self._take_finish(finish) if finish else events
@@ -107,7 +107,7 @@ class ChoiceReader:
     def _text(self, text: str) -> list[Event]:
         return [*self._enter("text"), ContentChunk(self._open.number, text, self._index)]
 
-    def _thought(self, text: str, field: str) -> list[Event]:
+    def _add_reasoning(self, text: str, field: str) -> list[Event]:
         held = self.calls.settle() if self.calls.waiting else []
         return held + self._thinking.plain(text, field)
 
@@ -126,7 +126,7 @@ class ChoiceReader:
         for field in ("reasoning_content", "reasoning", "reasoning_details"):
             text = delta.get(field)
             if isinstance(text, str) and text:
-                events = self._thought(text, field)
+                events = self._add_reasoning(text, field)
                 break
         events = events or self._take_steps(delta.get("reasoning_steps"))
         return events + self._thinking.details(details, whole=whole) if isinstance(details, list) else events
@@ -138,7 +138,10 @@ class ChoiceReader:
             step["thought"] for step in found if isinstance(step, dict) and isinstance(step.get("thought"), str)
         ]
         return [
-            event for thought in thoughts if thought for event in self._thought(f"{thought}\n\n", "reasoning_steps")
+            event
+            for thought in thoughts
+            if thought
+            for event in self._add_reasoning(f"{thought}\n\n", "reasoning_steps")
         ]
 
     def _plain_before(self, message: dict[str, Any], details: list[Any]) -> list[Event]:
@@ -179,7 +182,7 @@ class ChoiceReader:
         for piece in inner if isinstance(inner, list) else [inner]:
             text = piece.get("text") if isinstance(piece, dict) else piece
             if isinstance(text, str):
-                events += self._thought(text, "content_list") if text else []
+                events += self._add_reasoning(text, "content_list") if text else []
             elif piece is not None:
                 events += self._unknown(piece)
         signature = part.get("signature")

@@ -198,7 +198,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         error: ProviderError | None = error_in_reply(body, self._provider)
         for position, choice in enumerate(choices if isinstance(choices, list) else ()):
             if not isinstance(choice, dict) or not isinstance(choice.get("delta") or {}, dict):
-                error = error or MalformedReply(f"no choice: {_shown(choice)}", provider=self._provider)
+                error = error or MalformedReply(f"no choice: {_excerpt(choice)}", provider=self._provider)
                 continue
             events += self._choice(choice, position, body.get("object"))
             if len(self._choices) > MAX_CHOICES:
@@ -207,9 +207,9 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
             error = error or error_in_choice(choice, self._provider)
         events += self._reply.fields(body)
         if error is None and choices is None and "usage" not in body and not self._choices:
-            error = MalformedReply(f"no choices in the reply: {_shown(sorted(body))}", provider=self._provider)
+            error = MalformedReply(f"no choices in the reply: {_excerpt(sorted(body))}", provider=self._provider)
         if error is None and choices is not None and not isinstance(choices, list):
-            error = MalformedReply(f"choices must be a list: {_shown(choices)}", provider=self._provider)
+            error = MalformedReply(f"choices must be a list: {_excerpt(choices)}", provider=self._provider)
         return events + self._fail(error) if error is not None else events
 
     def _choice(self, choice: dict[str, Any], position: int, kind: Any) -> list[Event]:
@@ -233,5 +233,5 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         return [reader.position for reader in self._choices.values()]
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     return excerpt(msgspec.json.encode(value))

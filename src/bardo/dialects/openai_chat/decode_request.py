@@ -130,7 +130,7 @@ def with_plain_choice(request: Request) -> Request:
     allowed = choice.get("allowed_tools") if isinstance(choice, dict) else None
     if not isinstance(allowed, dict):
         return request
-    named = [_named(tool) for tool in allowed.get("tools") or () if isinstance(tool, dict)]
+    named = [_tool_name(tool) for tool in allowed.get("tools") or () if isinstance(tool, dict)]
     plain = with_allowed_tools(request, [name for name in named if name], required=allowed.get("mode") == "required")
     if plain is request:
         return request
@@ -138,7 +138,7 @@ def with_plain_choice(request: Request) -> Request:
     return msgspec.structs.replace(plain, extra=extra)
 
 
-def _named(tool: dict[str, Any]) -> str:
+def _tool_name(tool: dict[str, Any]) -> str:
     """Return the name of a tool that a choice lists, empty where it has none."""
     inner = tool.get(str(tool.get("type")))
     name = inner.get("name") if isinstance(inner, dict) else tool.get("name")

@@ -143,7 +143,7 @@ class MessageWriter:
             output |= {"content": content or None, "refusal": "".join(refusals)}
         for name, call in calls:
             output |= {name: call} if name == "function_call" else {name: [*output.get(name, ()), call]}
-        extra = encode_states(self._kept(state for block in texts for state in block.opaque))
+        extra = encode_states(self._accepted_states(state for block in texts for state in block.opaque))
         if extra:
             carried["extra_content"] = merge_extra(extra, carried.get("extra_content") or {})
         thoughts = [block for block in message.blocks if isinstance(block, ReasoningBlock)]
@@ -166,10 +166,10 @@ class MessageWriter:
         if own.get("function_call"):
             return [("function_call", {"name": block.name, "arguments": argument_text(block.arguments)})]
         arguments = block.arguments if own.get("type") == "custom" else argument_text(block.arguments)
-        states = tuple(self._kept(block.opaque))
+        states = tuple(self._accepted_states(block.opaque))
         return [("tool_calls", encode_call(msgspec.structs.replace(block, arguments=arguments, opaque=states)))]
 
-    def _kept(self, states: Iterable[Opaque]) -> list[Opaque]:
+    def _accepted_states(self, states: Iterable[Opaque]) -> list[Opaque]:
         """Return the states of texts and calls this provider takes back; report the others."""
         kept: list[Opaque] = []
         for state in states:

@@ -73,7 +73,7 @@ class ChatEncoder:
         if self._failed:
             return ()
         released: Sequence[bytes] = ()
-        if self._thinking.pending_states and (place := _place(item)) is not None:
+        if self._thinking.pending_states and (place := _block_of(item)) is not None:
             released = self._thinking.release(place)
         writer = _WRITERS.get(type(item))
         written = writer(self, item) if writer is not None else ()
@@ -193,7 +193,7 @@ class ChatEncoder:
         return (encode_sse(json_bytes({"error": error_object(item.error)})),)
 
 
-def _place(item: Event) -> Place | None:
+def _block_of(item: Event) -> Place | None:
     block = getattr(item, "block", None)
     return None if block is None else (getattr(item, "choice", 0), block)
 

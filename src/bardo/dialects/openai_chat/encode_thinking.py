@@ -143,7 +143,7 @@ class ThinkingWriter:
 
 
 def _state_pieces(states: Iterable[Opaque]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give the pieces of a block's state with their formats. Its id stands on the first of them that is of its format."""
+    """Yield the pieces of a block's state with their formats. Its id stands on the first of them that is of its format."""
     ids = {state.format: state.data for state in states if state.kind == "id"}
     for state in states:
         if state.kind != "id":

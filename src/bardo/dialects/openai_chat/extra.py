@@ -24,11 +24,11 @@ def decode_states(extra: Any) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
     google = rest.get("google")
     if isinstance(google, dict) and isinstance(signature := google.get("thought_signature"), str) and signature:
         states.append(Opaque("signature", signature, GEMINI))
-        _put(rest, "google", {name: value for name, value in google.items() if name != "thought_signature"})
+        _set_or_delete(rest, "google", {name: value for name, value in google.items() if name != "thought_signature"})
     own = rest.get("bardo")
     if isinstance(own, dict) and (sealed := _own_states(own.get("opaque"))):
         states += sealed
-        _put(rest, "bardo", {name: value for name, value in own.items() if name != "opaque"})
+        _set_or_delete(rest, "bardo", {name: value for name, value in own.items() if name != "opaque"})
     return tuple(states), rest
 
 
@@ -67,7 +67,7 @@ def _own_states(value: Any) -> list[Opaque]:
         return []
 
 
-def _put(fields: dict[str, Any], name: str, value: dict[str, Any]) -> None:
+def _set_or_delete(fields: dict[str, Any], name: str, value: dict[str, Any]) -> None:
     if value:
         fields[name] = value
     else:

@@ -61,11 +61,11 @@ def decode_message(value: Any, at: str) -> Message:
     states, extra = decode_states(fields.get("extra_content"))
     said = [*decode_content(fields.get("content"), f"{at}.content", states), *_refusal(fields, at)]
     blocks = interleaved(_reasoning(fields, at), said, _calls(fields, at))
-    rest = {**_rest(fields), **({"extra_content": extra} if extra else {})}
+    rest = {**_unknown_fields(fields), **({"extra_content": extra} if extra else {})}
     return Message(role, tuple(blocks), Carried(NAME, rest) if rest else None)
 
 
-def _rest(fields: dict[str, Any]) -> dict[str, Any]:
+def _unknown_fields(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in _READ and value is not None}
 
 
@@ -137,7 +137,7 @@ def _arguments(value: Any, at: str) -> str:
 
 def _tool_result(fields: dict[str, Any], wire_role: str, at: str) -> ToolResultBlock:
     older = wire_role == "function"
-    rest = {name: value for name, value in _rest(fields).items() if not (older and name == "name")}
+    rest = {name: value for name, value in _unknown_fields(fields).items() if not (older and name == "name")}
     return ToolResultBlock(
         call_id="" if older else required(fields, "tool_call_id", str, f"{at}."),
         name=(required if older else optional)(fields, "name", str, f"{at}.") or "",
@@ -160,7 +160,7 @@ def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: 
     blocks: list[Block] = []
     rest, characters, called = list(said), 0, 0
     for one in thoughts:
-        before, rest = _cut(rest, one.characters - characters)
+        before, rest = _split_blocks(rest, one.characters - characters)
         blocks += before
         characters += sum(_length(block) for block in before)
         upto = min(max(called, one.calls), len(calls))
@@ -170,7 +170,7 @@ def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: 
     return [*blocks, *rest, *calls[called:]]
 
 
-def _cut(blocks: Sequence[Block], characters: int) -> tuple[list[Block], list[Block]]:
+def _split_blocks(blocks: Sequence[Block], characters: int) -> tuple[list[Block], list[Block]]:
     """Return the blocks that hold the first characters of the text, and the others. Text with state or fields is not cut."""
     first: list[Block] = []
     for place, block in enumerate(blocks):
@@ -262,13 +262,13 @@ def _thinking(part: dict[str, Any], at: str) -> ReasoningBlock:
     pieces = inner if isinstance(inner, list) else [inner]
     signature = optional(part, "signature", str, f"{at}.")
     return ReasoningBlock(
-        text="".join(_thought(piece, f"{at}.thinking[{place}]") for place, piece in enumerate(pieces)),
+        text="".join(_thought_text(piece, f"{at}.thinking[{place}]") for place, piece in enumerate(pieces)),
         format="content_list",
         opaque=(Opaque("signature", signature, "content_list"),) if signature else (),
     )
 
 
-def _thought(piece: Any, at: str) -> str:
+def _thought_text(piece: Any, at: str) -> str:
     if isinstance(piece, dict):
         return optional(piece, "text", str, f"{at}.") or ""
     return "" if piece is None else take(piece, str, at)

@@ -35,7 +35,7 @@ def waive_signatures(model: str, messages: Sequence[dict[str, Any]], quirks: Qui
 
 
 def _unsigned(messages: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """Give the messages behind the user's last one that call tools and have no state."""
+    """Yield the messages behind the user's last one that call tools and have no state."""
     for message in reversed(messages):
         if not isinstance(message, dict) or message.get("role") == "user":
             return

@@ -53,7 +53,7 @@ def as_functions(request: Request) -> Request:
     names = FunctionNames(request)
     functions = {id(tool.fields): tool for tool in names.declared}
     tools = [*_declared_tools(request, names, functions), *_found_tools(request, names)]
-    called = _called(request, names)
+    called = _called_functions(request, names)
     messages = _without_declarations(_renamed(message, called, names) for message in request.messages)
     choice, extra = _choice(request, names)
     plain = msgspec.structs.replace(
@@ -165,7 +165,7 @@ def _without_declarations(messages: Iterable[Message]) -> tuple[Message, ...]:
     return tuple(kept)
 
 
-def _called(request: Request, names: FunctionNames) -> dict[str, str]:
+def _called_functions(request: Request, names: FunctionNames) -> dict[str, str]:
     """Return the functions that calls of the history called, by the ids of those that name something else."""
     blocks = (block for message in request.messages for block in message.blocks)
     return {

@@ -62,16 +62,16 @@ def _refused(
         message if isinstance(message, str) and message else otherwise,
         provider=provider,
         status=status,
-        upstream_code=_word(fields.get("code")),
-        upstream_type=_word(fields.get("type")),
-        param=_word(fields.get("param")),
+        upstream_code=_code_text(fields.get("code")),
+        upstream_type=_code_text(fields.get("type")),
+        param=_code_text(fields.get("param")),
         retry_after=retry_after,
         detail=found,
         dialect=NAME,
     )
 
 
-def _word(value: Any) -> str | None:
+def _code_text(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     return str(value)

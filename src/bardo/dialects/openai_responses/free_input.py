@@ -31,7 +31,7 @@ class FreeInput:
         if self._closed:
             return ""
         if self._in_text:
-            return self._read(self._buffer + arguments)
+            return self._unescape(self._buffer + arguments)
         self._pieces.append(arguments)
         if self._is_other:
             return ""
@@ -42,7 +42,7 @@ class FreeInput:
             return ""
         self._in_text = True
         self._pieces = []
-        return self._read(start[opening.end() :])
+        return self._unescape(start[opening.end() :])
 
     def finish(self) -> str:
         """Return the rest of the text."""
@@ -52,7 +52,7 @@ class FreeInput:
         self._pieces = []
         return only_text(whole)
 
-    def _read(self, text: str) -> str:
+    def _unescape(self, text: str) -> str:
         """Return the text up to an escape that is cut off, or to the closing quote."""
         self._buffer = ""
         found: list[str] = []

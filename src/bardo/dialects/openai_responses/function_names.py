@@ -63,7 +63,7 @@ class FunctionNames:
 
     def name(self, form: ToolForm) -> str:
         """Return the name of the function that stands for a tool. A tool of the history may be declared no more."""
-        return self._by_form.get(form) or _joined(form)
+        return self._by_form.get(form) or _qualified_name(form)
 
     def named(self, choice: dict[str, Any]) -> str:
         """Return the function that stands for the tool which a choice names: by its namespace, or in any where it gives none.
@@ -87,7 +87,7 @@ class FunctionNames:
         return [name for name, form in self._by_name.items() if form.namespace and form.namespace == choice.get("name")]
 
     def _add(self, form: ToolForm) -> None:
-        name = _joined(form)
+        name = _qualified_name(form)
         if name in self._by_name:
             digest = hashlib.sha256(repr(form).encode()).hexdigest()[:8]
             name = f"{name[: _LONGEST - 9]}_{digest}"
@@ -95,7 +95,7 @@ class FunctionNames:
         self._by_form[form] = name
 
 
-def _joined(form: ToolForm) -> str:
+def _qualified_name(form: ToolForm) -> str:
     if not form.namespace:
         return form.name
     between = "" if form.namespace.endswith("__") else "__"

@@ -61,7 +61,7 @@ class _InputReader:
             self._say(UnknownBlock(NAME, item))
 
     def finish(self) -> list[Message]:
-        """Give the messages."""
+        """Return the messages."""
         self._end_turn()
         self._end_results()
         return self._messages
@@ -87,7 +87,7 @@ class _InputReader:
         blocks = blocks_of(item.get("content"), f"{at}content", answer=role == "assistant")
         additional = _additional(item, _MESSAGE)
         if role == "assistant":
-            self._say(*_marked(blocks, additional))
+            self._say(*_with_message_id(blocks, additional))
             return
         self._end_turn()
         self._end_results()
@@ -121,7 +121,7 @@ class _InputReader:
         )
 
     def _return_state(self, sealed: SealContent) -> None:
-        """Give sealed state back to the block it belongs to; where that is gone, keep it as reasoning."""
+        """Return sealed state back to the block it belongs to; where that is gone, keep it as reasoning."""
         for index in range(len(self._turn) - 1, -1, -1):
             block = self._turn[index]
             if _is_target(block, sealed.target) and isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock):
@@ -136,7 +136,7 @@ class _InputReader:
         self._say(Carrier(sealed.states, owner, thinking) if kind == "call" else thinking)
 
     def _returned_to_call(self, sealed: SealContent) -> bool:
-        """Give state back to a call whose result came before it: some clients write each result directly behind its call."""
+        """Return state back to a call whose result came before it: some clients write each result directly behind its call."""
         if self._turn or not self._messages or self._messages[-1].role != "assistant":
             return False
         last = self._messages[-1]
@@ -243,7 +243,7 @@ def _additional(item: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     return fields
 
 
-def _marked(blocks: tuple[Block, ...], item: dict[str, Any]) -> list[Block]:
+def _with_message_id(blocks: tuple[Block, ...], item: dict[str, Any]) -> list[Block]:
     """Mark the blocks with the message they stand in: all of them by its id, or the first as where it begins."""
     marked: list[Block] = []
     for block in blocks:

@@ -29,9 +29,9 @@ def blocks_of(content: Any, at: str, *, answer: bool) -> tuple[Block, ...]:
 def _block(part: dict[str, Any], at: str, answer: bool) -> Block:
     kind = required(part, "type", str, at)
     if kind in _TEXTS:
-        return TextBlock(required(part, "text", str, at), carried=_carried(part, "text"))
+        return TextBlock(required(part, "text", str, at), carried=_carried_fields(part, "text"))
     if kind == "refusal" and answer:
-        return RefusalBlock(required(part, "refusal", str, at), carried=_carried(part, "refusal"))
+        return RefusalBlock(required(part, "refusal", str, at), carried=_carried_fields(part, "refusal"))
     if kind == "input_image" and not answer and isinstance(part.get("image_url"), str):
         return _image(part, at)
     if kind == "input_file" and not answer and part.get("file_id") is None:
@@ -45,13 +45,13 @@ def _file(part: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
     found = read_file(data, name) if data else DocumentBlock(url=url, name=name) if url else None
     if found is None or (data and url):
         return UnknownBlock(NAME, part)
-    return msgspec.structs.replace(found, carried=_carried(part, "filename", "file_data", "file_url"))
+    return msgspec.structs.replace(found, carried=_carried_fields(part, "filename", "file_data", "file_url"))
 
 
 def _image(part: dict[str, Any], at: str) -> ImageBlock | DocumentBlock:
     """Return a picture; a data URL of another type is a document, which some clients send so."""
     url, detail = required(part, "image_url", str, at), optional(part, "detail", str, at) or ""
-    carried = _carried(part, "image_url", "detail")
+    carried = _carried_fields(part, "image_url", "detail")
     inline = split_data_url(url)
     if inline and is_document(inline[0]):
         return DocumentBlock(media_type=inline[0], data=inline[1], carried=carried)
@@ -60,7 +60,7 @@ def _image(part: dict[str, Any], at: str) -> ImageBlock | DocumentBlock:
     return ImageBlock(url=url, detail=detail, carried=carried)
 
 
-def _carried(part: dict[str, Any], *known: str) -> Carried | None:
+def _carried_fields(part: dict[str, Any], *known: str) -> Carried | None:
     fields = {name: value for name, value in part.items() if name not in ("type", *known) and value not in _EMPTY}
     return Carried(NAME, fields) if fields else None
 

@@ -79,7 +79,7 @@ class ItemStream:
         """Tell the annotations of a part, from number `since` on."""
         annotations = part.fields.get("annotations") or ()
         for index in range(since, len(annotations)):
-            fields = {**_place(part), "annotation_index": index, "annotation": annotations[index]}
+            fields = {**_item_index(part), "annotation_index": index, "annotation": annotations[index]}
             self.write("response.output_text.annotation.added", fields, out)
 
     def close(self, item: WrittenItem, status: str, out: list[bytes]) -> None:
@@ -123,14 +123,14 @@ class ItemStream:
 
     def _write_part_start(self, part: WrittenPart, out: list[bytes]) -> None:
         if part.kind in _DELTAS:
-            part.prefix = _prefix(_DELTAS[part.kind], _place(part))
+            part.prefix = _prefix(_DELTAS[part.kind], _item_index(part))
         if part.kind == "summary_text":
-            self.write("response.reasoning_summary_part.added", {**_place(part), "part": part.done_item("")}, out)
+            self.write("response.reasoning_summary_part.added", {**_item_index(part), "part": part.done_item("")}, out)
         elif part.kind not in _OF_CALLS:
-            self.write("response.content_part.added", {**_place(part), "part": part.done_item("")}, out)
+            self.write("response.content_part.added", {**_item_index(part), "part": part.done_item("")}, out)
 
     def _write_part_end(self, part: WrittenPart, out: list[bytes]) -> None:
-        place, text = _place(part), part.text
+        place, text = _item_index(part), part.text
         if part.kind == "search":
             return
         done = _DELTAS[part.kind].removesuffix("delta") + "done"
@@ -152,7 +152,7 @@ class ItemStream:
         self.write(closing, {**place, "part": part.done_item(text)}, out)
 
 
-def _place(part: WrittenPart) -> dict[str, Any]:
+def _item_index(part: WrittenPart) -> dict[str, Any]:
     assert part.item is not None
     place: dict[str, Any] = {"item_id": part.item.id, "output_index": part.item.index}
     if part.kind == "summary_text":

@@ -32,8 +32,8 @@ class ReplyFrame:
         self._response = response
         created = response.get("created_at")
         start = ReplyStart(
-            id=self._start.id or _word(response.get("id")),
-            model=_word(response.get("model")) or self._start.model,
+            id=self._start.id or _as_text(response.get("id")),
+            model=_as_text(response.get("model")) or self._start.model,
             created=token_count(created) if self._start.created is None else self._start.created,
         )
         if start != self._start:
@@ -91,8 +91,8 @@ def _finish(status: str, why: str, *, called: bool) -> Finish:
 
 def _incomplete_reason(response: dict[str, Any]) -> str:
     details = response.get("incomplete_details")
-    return _word(details.get("reason")) if isinstance(details, dict) else ""
+    return _as_text(details.get("reason")) if isinstance(details, dict) else ""
 
 
-def _word(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""

@@ -41,7 +41,7 @@ class ItemTable:
 
     def add_reasoning(self) -> Item:
         """Return a new reasoning item that stands in no list."""
-        return self._add(None, self._made(ReasoningItem))
+        return self._add(None, self._make_item(ReasoningItem))
 
     def holder(self, kind: str, value: dict[str, Any], out: list[Event]) -> Item:
         """Return the item a text belongs to: by index, by id, else the latest that can hold it, else a new one."""
@@ -54,21 +54,21 @@ class ItemTable:
             found = self._latest.get(kind)
         if found is not None:
             return found
-        item = self._made(able)
+        item = self._make_item(able)
         item.open({"id": value.get("item_id")}, out)
         return self._add(index_of(value), item)
 
     def item(self, index: int | None, raw: dict[str, Any]) -> Item:
         """Return the item an event of items is about, begun where it is new."""
         kind = _ITEMS.get(type_of(raw), OtherItem)
-        item = (self._named(raw) or self._unfinished(kind)) if index is None else self._items.get(index)
+        item = (self._item_of(raw) or self._unfinished(kind)) if index is None else self._items.get(index)
         if item is None or type(item) is not kind or (kind is OtherItem and item.type != type_of(raw)):
-            item = self._add(index, self._made(kind))
+            item = self._add(index, self._make_item(kind))
         return item
 
     def finished(self, index: int, raw: dict[str, Any]) -> Item:
         """Return the item that the finished response lists at `index`."""
-        return self._named(raw) or self._unnumbered(index, raw) or self.item(index, raw)
+        return self._item_of(raw) or self._unnumbered(index, raw) or self.item(index, raw)
 
     def _unfinished(self, kind: type[Item]) -> Item | None:
         waiting = self._unfinished_of.get(kind)
@@ -81,13 +81,13 @@ class ItemTable:
         held = self._in_order[index : index + 1]
         return next((item for key, item in held if key < 0 and type(item) is kind), None)
 
-    def _named(self, raw: dict[str, Any]) -> Item | None:
+    def _item_of(self, raw: dict[str, Any]) -> Item | None:
         return self._with_id(_ITEMS.get(type_of(raw), OtherItem), raw.get("id"))
 
     def _with_id(self, kind: type[Item], item_id: Any) -> Item | None:
         return self._by_id.get((kind, item_id)) if isinstance(item_id, str) and item_id else None
 
-    def _made(self, kind: type[Item]) -> Item:
+    def _make_item(self, kind: type[Item]) -> Item:
         item = kind(self._numbers, self._style)
         item.by_id = self._by_id
         return item

@@ -19,11 +19,11 @@ def _write(key: str, query: str, results: SearchResults) -> list[dict[str, Any]]
     return [{"type": _KIND, "id": f"{_OWN_ID}{key}", "status": status, "action": action}]
 
 
-def _read(item: dict[str, Any]) -> SearchPart | None:
+def _decode(item: dict[str, Any]) -> SearchPart | None:
     if item.get("type") != _KIND:
         return None
     name = str(item.get("id"))
     return SearchPart(id=name, own=name.startswith(_OWN_ID))
 
 
-SEARCHES = SearchForm(write=_write, read=_read)
+SEARCHES = SearchForm(write=_write, read=_decode)

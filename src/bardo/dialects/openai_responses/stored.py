@@ -98,7 +98,7 @@ def with_ids(items: Iterable[Item], owner: str) -> list[Item]:
     """Return the items with ids, those of `owner` where they have none."""
     digest = digest_of(owner)
     return [
-        item if isinstance(item.get("id"), str) else {"id": _made(item, f"{digest}i", place), **item}
+        item if isinstance(item.get("id"), str) else {"id": _item_id(item, f"{digest}i", place), **item}
         for place, item in enumerate(items)
     ]
 
@@ -185,5 +185,5 @@ def _typed(item: Item) -> Item:
     return {"type": "message" if "role" in item else "item_reference", **item}
 
 
-def _made(item: Item, digest: str, place: int) -> str:
+def _item_id(item: Item, digest: str, place: int) -> str:
     return made_id(_PREFIXES.get(str(item.get("type")), "item"), digest, place)

@@ -60,12 +60,12 @@ class WrittenPart:
     def done_item(self, text: str) -> dict[str, Any]:
         """Return the part with `text` in it."""
         if self.kind == "refusal":
-            return {"type": "refusal", "refusal": text, **self._own()}
+            return {"type": "refusal", "refusal": text, **self._own_fields()}
         if self.kind == "output_text":
-            return {"type": "output_text", "annotations": [], "logprobs": [], "text": text, **self._own()}
+            return {"type": "output_text", "annotations": [], "logprobs": [], "text": text, **self._own_fields()}
         return {"type": self.kind, "text": text}
 
-    def _own(self) -> dict[str, Any]:
+    def _own_fields(self) -> dict[str, Any]:
         return {name: value for name, value in self.fields.items() if name != "item"}
 
 

@@ -85,12 +85,12 @@ class LogSpend:
                 hint="set enabled = true under [log]",
             )
         try:
-            with self._opened(self._path).connect() as connection:
+            with self._open_log(self._path).connect() as connection:
                 yield connection
         except SQLAlchemyError as error:
             raise unusable(address_of(self._path), error) from error
 
-    def _opened(self, path: str | Path) -> Engine:
+    def _open_log(self, path: str | Path) -> Engine:
         from bardo.edge.log.database import address_of, check_readable, open_for_reading
 
         with self._lock:

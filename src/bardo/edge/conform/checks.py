@@ -55,7 +55,7 @@ class Checker:
     async def findings(self, only: Sequence[str] = ()) -> AsyncIterator[Finding]:
         """Yield what is found, law by law, in the order of `LAWS`. Each reply is asked for once."""
         wanted = {law.id for law in LAWS if not only or law.id in only or law.id.partition(".")[0] in only}
-        for check in (self._plain, self._limits, self._thinking, self._tools, self._errors, self._cut):
+        for check in (self._plain, self._limits, self._thinking, self._tools, self._errors, self._check_cut_stream):
             async for finding in check():
                 if finding.law in wanted:
                     yield finding
@@ -72,17 +72,17 @@ class Checker:
 
     async def _plain(self) -> AsyncIterator[Finding]:
         whole = await self._ask(self._question())
-        reading = self._read(whole)
+        reading = self._decode(whole)
         yield _judged("reply.whole", whole, [*reading.faults, *_nothing(reading)])
         yield _judged("usage.whole", whole, _usage_faults(reading))
         streamed = await self._ask(self._question(stream=True), stream=True)
-        reading = self._read(streamed, stream=True)
+        reading = self._decode(streamed, stream=True)
         yield _judged("reply.stream", streamed, [*reading.faults, *_nothing(reading), *_stream_faults(streamed)])
         yield _judged("usage.stream", streamed, _usage_faults(reading))
 
     async def _limits(self) -> AsyncIterator[Finding]:
         told = await self._ask(self._question("Count from 1 to 500, with commas.", limit=_FEW))
-        reading = self._read(told)
+        reading = self._decode(told)
         if told.status in _REFUSED:
             yield Finding(
                 law="limit.told",
@@ -105,10 +105,10 @@ class Checker:
                 yield Finding(law=law, status="skipped", faults=("the model does not think",))
             return
         whole = await self._ask(self._wire.with_thinking(self._question()))
-        reading = self._read(whole)
-        yield _thought("thinking.whole", whole, reading)
+        reading = self._decode(whole)
+        yield _check_thinking("thinking.whole", whole, reading)
         streamed = await self._ask(self._wire.with_thinking(self._question(stream=True)), stream=True)
-        yield _thought("thinking.stream", streamed, self._read(streamed, stream=True))
+        yield _check_thinking("thinking.stream", streamed, self._decode(streamed, stream=True))
         yield self._counted(whole, reading)
 
     def _counted(self, whole: ReceivedReply, reading: Reading) -> Finding:
@@ -122,11 +122,11 @@ class Checker:
     async def _tools(self) -> AsyncIterator[Finding]:
         body = self._wire.with_tool(self._question(TOOL_QUESTION), forced=True)
         whole = await self._ask(body)
-        reading = self._read(whole)
+        reading = self._decode(whole)
         yield _judged("tools.whole", whole, [*reading.faults, *self._call_faults(reading)])
         streamed_body = self._wire.with_tool(self._question(TOOL_QUESTION, stream=True), forced=True)
         streamed = await self._ask(streamed_body, stream=True)
-        stream_reading = self._read(streamed, stream=True)
+        stream_reading = self._decode(streamed, stream=True)
         yield _judged("tools.stream", streamed, [*stream_reading.faults, *self._call_faults(stream_reading)])
         yield await self._loop(reading)
 
@@ -137,12 +137,12 @@ class Checker:
             self._wire.with_thinking(question) if self._options.thinks else question, forced=False
         )
         first = await self._ask(body)
-        reading = self._read(first)
+        reading = self._decode(first)
         if not reading.calls:
             why = "the model called no tool" if first.status == 200 else "the first turn was refused"
             return Finding(law="tools.loop", status="unclear", faults=(why,), evidence=first.shown)
         second = await self._ask(self._wire.with_result(body, first.json, reading.calls))
-        answered = self._read(second)
+        answered = self._decode(second)
         return _judged("tools.loop", second, [*answered.faults, *_nothing(answered)])
 
     async def _errors(self) -> AsyncIterator[Finding]:
@@ -180,7 +180,7 @@ class Checker:
             return found
         return _judged("error.overflow", reply, ["the error is not in the words of the API"], any_status=True)
 
-    async def _cut(self) -> AsyncIterator[Finding]:
+    async def _check_cut_stream(self) -> AsyncIterator[Finding]:
         model = self._options.cut_model
         if not model:
             yield Finding(law="cut.loud", status="skipped", faults=("no model was named whose streams break off",))
@@ -193,7 +193,7 @@ class Checker:
         quiet = reply.status == 200 and not reply.cut and not reading.error and reading.ended
         yield _judged("cut.loud", reply, ["the stream ends as if it were whole"] if quiet else [], any_status=True)
 
-    def _read(self, reply: ReceivedReply, *, stream: bool = False) -> Reading:
+    def _decode(self, reply: ReceivedReply, *, stream: bool = False) -> Reading:
         if reply.status != 200:
             return Reading()
         return self._wire.read_stream(reply.frames) if stream else self._wire.read_whole(reply.json)
@@ -230,7 +230,7 @@ def _judged(law: str, reply: ReceivedReply, faults: Sequence[str], *, any_status
     return Finding(law=law, status=status, faults=tuple(found), evidence=reply.shown if found else "")
 
 
-def _thought(law: str, reply: ReceivedReply, reading: Reading) -> Finding:
+def _check_thinking(law: str, reply: ReceivedReply, reading: Reading) -> Finding:
     marks = [mark for mark in _MARKS if mark in reading.text]
     if marks:
         return _judged(law, reply, [f"{mark} stands in the answer" for mark in marks])

@@ -98,7 +98,7 @@ class Wire(Protocol):
 
 
 def read_frames(frames: Sequence[Frame], reading: Reading, take: Callable[[Frame, dict[str, Any]], None]) -> None:
-    """Give each event that is a JSON object to `take`, and note the others as faults."""
+    """Return each event that is a JSON object to `take`, and note the others as faults."""
     for frame in frames:
         value = frame.json
         if isinstance(value, dict):

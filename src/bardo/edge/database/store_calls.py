@@ -77,10 +77,10 @@ class StoreCalls(Generic[Store]):
         except TimeoutError:
             if self._store is None and self._watch() - self._opened_from < _SECONDS_TO_OPEN:
                 return None  # It is being opened, which loads packages: no reason to leave it alone.
-            self._rest(f"it did not answer within {seconds:g} s")
+            self._pause(f"it did not answer within {seconds:g} s")
             return None
         except _Unusable as problem:
-            self._rest(str(problem))
+            self._pause(str(problem))
             return None
         self._note_well()
         return found
@@ -96,7 +96,7 @@ class StoreCalls(Generic[Store]):
 
     def _call(self, call: Callable[[Store], T]) -> T:
         try:
-            return call(self._opened())
+            return call(self._open_once())
         except OperatorError as problem:
             raise _Unusable(problem.message) from problem
         except Exception as problem:
@@ -105,7 +105,7 @@ class StoreCalls(Generic[Store]):
                 raise _Unusable(type(problem).__name__) from problem
             raise
 
-    def _opened(self) -> Store:
+    def _open_once(self) -> Store:
         with self._lock:
             if self._store is None:
                 self._store = self._opening()
@@ -114,7 +114,7 @@ class StoreCalls(Generic[Store]):
     def _note_done(self) -> None:
         self._waiting -= 1
 
-    def _rest(self, why: str) -> None:
+    def _pause(self, why: str) -> None:
         if not self._rest_seconds:
             self._log.warning("the store of %s is not used for a while: %s", self._name, why)
         self._rest_seconds = min(max(2 * self._rest_seconds, _FIRST_REST_SECONDS), _LONGEST_REST_SECONDS)

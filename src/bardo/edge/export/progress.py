@@ -29,11 +29,11 @@ class ExportState:
 
     def get(self, target: str) -> Progress | None:
         """Return how far exports to a target have come. Raises ExportFailed where the file cannot be read."""
-        return self._read().get(target)
+        return self._load().get(target)
 
     def put(self, target: str, progress: Progress) -> None:
         """Note how far exports to a target have come; the file is replaced as a whole. Raises ExportFailed."""
-        known = {**self._read(), target: progress}
+        known = {**self._load(), target: progress}
         try:
             number, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
             with os.fdopen(number, "wb") as file:
@@ -59,7 +59,7 @@ class ExportState:
         finally:
             os.close(lock)
 
-    def _read(self) -> dict[str, Progress]:
+    def _load(self) -> dict[str, Progress]:
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Progress])
         except FileNotFoundError:

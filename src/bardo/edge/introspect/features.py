@@ -43,14 +43,14 @@ class FeatureWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """Return what is said of features, by model."""
         body = answers.get(self.question)
         if not self.list:
-            return {model: self._said(body)} if isinstance(body, dict) else {}
+            return {model: self._read_features(body)} if isinstance(body, dict) else {}
         try:
             rows = listed(body, self.list)
         except NotAnAnswer:
             return {}
-        return {name: self._said(row) for name, row in named(rows, *self.ids)}
+        return {name: self._read_features(row) for name, row in named(rows, *self.ids)}
 
-    def _said(self, row: dict[str, Any]) -> StatedFeatures:
+    def _read_features(self, row: dict[str, Any]) -> StatedFeatures:
         read = ((one.name, one.read(row)) for one in self.say)
         return tuple([(name, has) for name, has in read if has is not None])
 

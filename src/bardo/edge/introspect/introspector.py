@@ -113,7 +113,7 @@ class Introspector:
             return None
         if asked.lost:
             return FactsAnswer(at=asked.at, adapter=asked.adapter, problem="it was gone since it was asked")
-        return _learned(asked, asked.facts.get(model))
+        return _facts_or_problem(asked, asked.facts.get(model))
 
     def revision(self, provider: Provider) -> int:
         """Return how often a provider's server has said something: what is made from it holds as long as this is the same."""
@@ -171,7 +171,7 @@ class Introspector:
         if asked is None or self._is_due(asked, adapter):
             # Whoever waits here may be cancelled; the question goes on for the others.
             asked = await asyncio.shield(self._begin(key, adapter, provider, model))
-        return _learned(asked, asked.facts.get(model))
+        return _facts_or_problem(asked, asked.facts.get(model))
 
     async def settle(self) -> None:
         """Wait until nothing is being asked."""
@@ -240,7 +240,7 @@ class Introspector:
         _log.warning("no live facts from %s: %s; the catalog decides", provider.id, why, extra=about)
 
 
-def _learned(asked: _Introspection, facts: LiveFacts | None) -> FactsAnswer:
+def _facts_or_problem(asked: _Introspection, facts: LiveFacts | None) -> FactsAnswer:
     problem = asked.problem or ("" if facts is not None else "it does not list this model")
     return FactsAnswer(facts=facts, at=asked.at, adapter=asked.adapter, problem=problem)
 

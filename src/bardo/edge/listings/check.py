@@ -50,10 +50,10 @@ def check(new: Listing, old: Listing | None, *, accept: bool = False) -> Checked
         return CheckedListing(listing=new)
     lost = [name for name in old.models if name not in new.models]
     if len(lost) > MOST_LOST * len(old.models):
-        return CheckedListing(refused=f"{len(lost):,} of {len(old.models):,} models are missing: {_named(lost)}")
-    moved, priced = _moved(new, old)
+        return CheckedListing(refused=f"{len(lost):,} of {len(old.models):,} models are missing: {_names_text(lost)}")
+    moved, priced = _moved_prices(new, old)
     if len(moved) > MOST_MOVED * priced:
-        why = f"the prices of {len(moved):,} of {priced:,} models changed more than tenfold: {_named(moved)}"
+        why = f"the prices of {len(moved):,} of {priced:,} models changed more than tenfold: {_names_text(moved)}"
         return CheckedListing(refused=why)
     return CheckedListing(listing=_holding(new, old, moved), held=tuple(moved))
 
@@ -63,11 +63,11 @@ def _mostly_odd(new: Listing) -> bool:
     return new.odd > MOST_MOVED * (priced + new.odd)
 
 
-def _named(names: list[str]) -> str:
+def _names_text(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
-def _moved(new: Listing, old: Listing) -> tuple[list[str], int]:
+def _moved_prices(new: Listing, old: Listing) -> tuple[list[str], int]:
     """Return the models whose prices changed more than tenfold, and how many have prices in both lists."""
     both = [
         (name, before.price, after.price)

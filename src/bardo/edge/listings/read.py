@@ -46,7 +46,7 @@ def read_listing(source: ListingSource, body: bytes, at: float) -> Listing:
         raise NotAnAnswer(f"it is no JSON: {problem}") from problem
     rows = _rows(source, answer)
     known, models, odd = _facts(source, answer), dict[str, ListedModel](), 0
-    for name, row in _named(source, rows):
+    for name, row in _named_rows(source, rows):
         if len(models) >= MOST_MODELS:
             raise NotAnAnswer(f"it lists more than {MOST_MODELS:,} models")
         try:
@@ -63,7 +63,7 @@ def _rows(source: ListingSource, answer: Any) -> list[dict[str, Any]]:
     return listed(answer, *(name or "data" for name in source.lists))
 
 
-def _named(source: ListingSource, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _named_rows(source: ListingSource, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each name that can be one, with its row."""
     for name, row in named([row for row in rows if _counts(source, row)], *source.ids):
         plain = name.removeprefix(source.prefix)
@@ -100,7 +100,7 @@ def read_price(source: ListingSource, row: dict[str, Any]) -> ListedPrice | None
     rates = _rates(paths, row, source)
     if rates["input"] is None:
         return None
-    request = _amount(_at(row, paths.request), _NANOS, MOST_PER_REQUEST)
+    request = _amount(_value_at(row, paths.request), _NANOS, MOST_PER_REQUEST)
     threshold, long = _long_rates(source, row)
     return ListedPrice(**rates, request=request or None, threshold=threshold, long=long)
 
@@ -108,17 +108,17 @@ def read_price(source: ListingSource, row: dict[str, Any]) -> ListedPrice | None
 def _long_rates(source: ListingSource, row: dict[str, Any]) -> tuple[int | None, ListedRates | None]:
     if source.long_price is None:
         return None, None
-    threshold = count(_at(row, source.long_price.threshold))
+    threshold = count(_value_at(row, source.long_price.threshold))
     rates = _rates(source.long_price, row, source) if threshold else {}
     return (threshold, ListedRates(**rates)) if rates.get("input") is not None else (None, None)
 
 
 def _rates(paths: RatePaths, row: dict[str, Any], source: ListingSource) -> dict[str, int | None]:
     factor = _NANOS * (1_000_000 if source.unit == "token" else 1)
-    return {name: _amount(_at(row, getattr(paths, name)), factor, MOST_PER_MILLION) for name in _RATES}
+    return {name: _amount(_value_at(row, getattr(paths, name)), factor, MOST_PER_MILLION) for name in _RATES}
 
 
-def _at(row: dict[str, Any], path: str) -> Any:
+def _value_at(row: dict[str, Any], path: str) -> Any:
     return inside(row, *path.split(".")) if path else None
 
 

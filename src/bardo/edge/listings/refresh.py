@@ -64,9 +64,11 @@ class CatalogRefresh:
 
     async def refresh(self, providers: Sequence[Provider], *, accept: bool = False, dry: bool = False) -> list[Outcome]:
         """Ask each provider and take over what can be believed; with `dry` nothing is taken over. `accept`: all is believed."""
-        return list(await asyncio.gather(*(self._one(provider, accept, dry) for provider in askable(providers))))
+        return list(
+            await asyncio.gather(*(self._refresh_provider(provider, accept, dry) for provider in askable(providers)))
+        )
 
-    async def _one(self, provider: Provider, accept: bool, dry: bool) -> Outcome:
+    async def _refresh_provider(self, provider: Provider, accept: bool, dry: bool) -> Outcome:
         source = source_of(provider)
         assert source is not None
         about = Outcome(provider=provider.id, source=source.name, before=self._listings.of(provider))
@@ -74,7 +76,7 @@ class CatalogRefresh:
             async with asyncio.timeout(SECONDS):
                 new = await self._ask(provider, source)
         except (BardoError, NotAnAnswer, TimeoutError) as problem:
-            return msgspec.structs.replace(about, problem=self._why(problem, provider))
+            return msgspec.structs.replace(about, problem=self._problem_text(problem, provider))
         found = check(new, about.before, accept=accept)
         if found.listing is not None and not dry:
             self._listings.take(provider, found.listing)
@@ -96,7 +98,7 @@ class CatalogRefresh:
             raise MalformedReply(f"its list answered with status {reply.status}", provider=provider.id)
         return read_listing(source, body, self._clock())
 
-    def _why(self, problem: BaseException, provider: Provider) -> str:
+    def _problem_text(self, problem: BaseException, provider: Provider) -> str:
         if isinstance(problem, TimeoutError):
             return f"no answer within {SECONDS:g} seconds"
         why = problem.message if isinstance(problem, BardoError) else str(problem)

@@ -31,8 +31,8 @@ def cache_totals(connection: Connection, *, since: float | None, key: str | None
     """
     if since is not None and since % SECONDS_PER_DAY:
         return _row_totals(connection, since=since, key=key)
-    counts = _changing_counts(connection, [*_wanted(since, key), _CHANGING])
-    reasons = _reasons(connection, [*_wanted(since, key), _CHANGING]) if counts else {}
+    counts = _changing_counts(connection, [*_conditions(since, key), _CHANGING])
+    reasons = _reasons(connection, [*_conditions(since, key), _CHANGING]) if counts else {}
     groups = cost_groups(connection, ("provider", "model", "key"), since=since, until=None, of_key=key)
     found = [_of_sums(one, counts, reasons) for one in groups]
     return sorted(found, key=lambda one: -1 if one.input_tokens is None else one.input_tokens, reverse=True)
@@ -62,7 +62,7 @@ def _changing_counts(connection: Connection, wanted: list[ColumnElement[bool]]) 
 
 
 def _row_totals(connection: Connection, *, since: float, key: str | None) -> list[CacheTotal]:
-    begun = _wanted(since, key)
+    begun = _conditions(since, key)
     counted = (
         func.count().label("calls"),
         *(cast(func.sum(_column[name]), BigInteger).label(name) for name in ("input_tokens", "cached_input_tokens")),
@@ -83,7 +83,7 @@ def _row_totals(connection: Connection, *, since: float, key: str | None) -> lis
 
 def reply_cache_totals(connection: Connection, *, since: float | None, key: str | None = None) -> list[ReplyCacheTotal]:
     """Count the calls by what the cache of replies did, and sum what it saved; what happened most often first."""
-    begun = _wanted(since, key)
+    begun = _conditions(since, key)
     query = (
         select(
             _column.cache,
@@ -98,7 +98,7 @@ def reply_cache_totals(connection: Connection, *, since: float | None, key: str 
     return [ReplyCacheTotal(**row._asdict()) for row in connection.execute(query)]
 
 
-def _wanted(since: float | None, key: str | None) -> list[ColumnElement[bool]]:
+def _conditions(since: float | None, key: str | None) -> list[ColumnElement[bool]]:
     """Return what calls have to be: begun since then, and made with the key of this id; None for all."""
     begun = [] if since is None else [_column.started_at >= since]
     return begun if key is None else [*begun, _column.key_id == mended_text(key, LONGEST_NAME)]

@@ -54,7 +54,7 @@ def cost_groups(
     `of_key` is the id of the key whose calls alone are summed, None for those of all.
     """
     groups: dict[tuple[int | str, ...], CallSums] = {}
-    for key, sums in _found(connection, by, since, until, of_key):
+    for key, sums in _load_sums(connection, by, since, until, of_key):
         known = groups.get(key)
         if known is None:
             groups[key] = sums
@@ -76,7 +76,7 @@ def rollup_spend(engine: Engine, key_id: str | None, day_from: int, day_to: int)
     return SpendTotal(nanos=nanos, partial_nanos=partial, calls=calls, unknown=calls - known)
 
 
-def _found(
+def _load_sums(
     connection: Connection, by: Sequence[Dimension], since: float | None, until: float | None, of_key: str | None
 ) -> Iterator[tuple[tuple[int | str, ...], CallSums]]:
     """Yield sums of whole days, and of the rows of the days that are asked for in part."""

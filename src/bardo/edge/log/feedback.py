@@ -43,7 +43,7 @@ class FeedbackStore:
             fields["comment"] = mended_text(feedback.comment, LONGEST_MESSAGE)
         with self._lock:
             try:
-                with self._opened().begin() as connection:
+                with self._open_once().begin() as connection:
                     if connection.scalar(known) is None:
                         return False
                     connection.execute(insert(inference_feedback), fields)
@@ -58,7 +58,7 @@ class FeedbackStore:
                 self._engine.dispose()
                 self._engine = None
 
-    def _opened(self) -> Engine:
+    def _open_once(self) -> Engine:
         if self._engine is None:
             from bardo.edge.log.database import address_of, bring_to_current, open_for_writing
 

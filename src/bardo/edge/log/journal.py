@@ -73,7 +73,7 @@ class CallJournal:
 
     def end(self, row: LogRow) -> None:
         """Note how a call ended, without what was asked and answered."""
-        self._append(row.request_id, b"e " + _written(row) + b"\n")
+        self._append(row.request_id, b"e " + _encode_row(row) + b"\n")
 
     def settle(self, request_ids: Iterable[str]) -> None:
         """Forget calls that are stored, or that nobody will store."""
@@ -209,7 +209,7 @@ def _take_lock_of_windows(file: int) -> bool:
     return True
 
 
-def _written(row: LogRow) -> bytes:
+def _encode_row(row: LogRow) -> bytes:
     if row.request_content is not None or row.reply_content is not None:
         row = msgspec.structs.replace(row, request_content=None, reply_content=None, sent_content=None)
     try:

@@ -56,7 +56,7 @@ def find(connection: Connection, request_id: str) -> LogRow | None:
     ids = connection.scalars(select(_column.request_id).where(*begins).distinct().limit(3)).all()
     if len(ids) > 1:
         raise AmbiguousRequest(
-            f"several requests begin with {request_id!r}: {_listed(ids)}", hint="give more of the id"
+            f"several requests begin with {request_id!r}: {_ids_text(ids)}", hint="give more of the id"
         )
     return find(connection, ids[0]) if ids else None
 
@@ -103,5 +103,5 @@ def _rows(found: Iterable[Row[tuple[object, ...]]]) -> list[LogRow]:
     return [from_columns(row._asdict()) for row in found]
 
 
-def _listed(ids: Sequence[str]) -> str:
+def _ids_text(ids: Sequence[str]) -> str:
     return ", ".join(ids[:2]) + (", …" if len(ids) > 2 else "")

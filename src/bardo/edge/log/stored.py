@@ -94,7 +94,7 @@ def _attempts(stored: Any) -> tuple[AttemptRecord, ...]:
 def mended_text(text: str, longest: int) -> str:
     """Return `text` as both engines can hold it, with a mark where something is missing."""
     if len(text) > longest:
-        text = _cut(text, longest)
+        text = _truncated(text, longest)
     text = _without_surrogates(text)
     # PostgreSQL takes no NUL in a text.
     return text.replace("\0", "\N{SYMBOL FOR NULL}") if "\0" in text else text
@@ -121,7 +121,7 @@ def _without_surrogates(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _cut(text: str, longest: int) -> str:
+def _truncated(text: str, longest: int) -> str:
     kept = longest - 40  # Leaves room for the mark.
     return f"{text[:kept]}… [{len(text) - kept} more characters]"
 

@@ -96,7 +96,7 @@ class ReasoningMemory:
         most = max(limit, searching.MOST_FOUND)
         made = None if by == "words" or self._vectors is None or not query.strip() else self._vectors.of_text(query)
         self._flush()
-        with self._read() as connection:
+        with self._connect() as connection:
             wanted = self._conditions(connection, selection)
             words = [] if by == "meaning" else searching.by_words(connection, phrases, wanted, most)
             meaning = [] if made is None else searching.by_meaning(connection, *made, wanted, most)
@@ -110,7 +110,7 @@ class ReasoningMemory:
         from bardo.edge.memory.episode_rows import find_row, scores_of
 
         self._flush()
-        with self._read() as connection:
+        with self._connect() as connection:
             wanted = self._conditions(connection, EpisodeSelection(tenant=tenant))
             found = find_row(connection, episode, wanted)
             if len(found) > 1:
@@ -125,7 +125,7 @@ class ReasoningMemory:
         from bardo.edge.memory.episode_rows import count_of
 
         self._flush()
-        with self._read() as connection:
+        with self._connect() as connection:
             return count_of(connection, self._conditions(connection, selection, expired=True))
 
     def forget(self, selection: EpisodeSelection, *, thorough: bool = True) -> Erased:
@@ -140,7 +140,7 @@ class ReasoningMemory:
         if self._log is not None:
             # A row that comes later would bring the content with it.
             self._log.flush()
-        with self._read() as connection:
+        with self._connect() as connection:
             wanted = self._conditions(connection, selection, expired=True)
         with self._problems():
             engine = self._write()
@@ -159,7 +159,7 @@ class ReasoningMemory:
         from bardo.edge.memory.episode_rows import stats_of
 
         self._flush()
-        with self._read() as connection:
+        with self._connect() as connection:
             return stats_of(connection, self._conditions(connection, EpisodeSelection(tenant=tenant)))
 
     def close(self) -> None:
@@ -188,8 +188,8 @@ class ReasoningMemory:
         return conditions(selection, sessions, None if expired else self._settings, self._clock())
 
     @contextmanager
-    def _read(self) -> Iterator[Connection]:
-        with self._problems(), self._opened().connect() as connection:
+    def _connect(self) -> Iterator[Connection]:
+        with self._problems(), self._open_reader().connect() as connection:
             yield connection
 
     @contextmanager
@@ -204,7 +204,7 @@ class ReasoningMemory:
         except SQLAlchemyError as error:
             raise unusable(address_of(self._path, MEMORY), error, MEMORY) from error
 
-    def _opened(self) -> Engine:
+    def _open_reader(self) -> Engine:
         """Return what is read with. Raises LogMissing where there is no memory."""
         from bardo.edge.database import engines, revisions
         from bardo.edge.memory.schema import CURRENT_REVISION, MEMORY, VERSION_TABLE

@@ -205,7 +205,7 @@ class EpisodeStore:
             "signature": None if made is None else made.signature,
         }
         said = {"question": draft.question, "thinking": draft.thinking, "answer": draft.answer}
-        return values, {**said, "vector": None if made is None else made.vector, "words": self._words(draft)}
+        return values, {**said, "vector": None if made is None else made.vector, "words": self._index_text(draft)}
 
     def _vector(self, draft: EpisodeDraft) -> StoredVector | None:
         if self._vectors is None:
@@ -217,7 +217,7 @@ class EpisodeStore:
             self._vectors = None
             return None
 
-    def _words(self, draft: EpisodeDraft) -> str | None:
+    def _index_text(self, draft: EpisodeDraft) -> str | None:
         """Return what the index of words is made of, where that is not the texts."""
         whole = f"{draft.question} {draft.thinking} {draft.answer}"
         if self._is_sqlite:

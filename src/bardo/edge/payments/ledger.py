@@ -99,7 +99,9 @@ class Ledger:
             if last is not None and last.state in ("reserved", "delivered", "unknown"):
                 return last, False
             entry = make(0 if last is None else last.ordinal + 1)
-            reason, key = refusal(_spent(connection, entry.day, Payer(tenant=entry.tenant, subsystem=entry.subsystem)))
+            reason, key = refusal(
+                _sum_spent(connection, entry.day, Payer(tenant=entry.tenant, subsystem=entry.subsystem))
+            )
             if reason:
                 raise CapReached(reason, key)
             connection.execute(insert(payments).values(**msgspec.structs.asdict(entry)))
@@ -127,12 +129,12 @@ class Ledger:
         with self._engine.begin() as connection:
             if not connection.execute(update(payments).where(wanted).values(**changed)).rowcount:
                 return None
-            return _one(connection, payments.c.payment_id == payment_id)
+            return _find_entry(connection, payments.c.payment_id == payment_id)
 
     def entry(self, payment_id: str) -> LedgerEntry | None:
         """Return a payment; None where there is none of this id."""
         with self._engine.connect() as connection:
-            return _one(connection, payments.c.payment_id == payment_id)
+            return _find_entry(connection, payments.c.payment_id == payment_id)
 
     def unproven(self) -> list[LedgerEntry]:
         """Return the payments of which the network itself has not said what became of them, oldest first."""
@@ -152,7 +154,7 @@ class Ledger:
     def spent(self, day: str, payer: Payer) -> Spending:
         """Return what was paid or is held back on a day."""
         with self._engine.connect() as connection:
-            return _spent(connection, day, payer)
+            return _sum_spent(connection, day, payer)
 
     def spent_by(self, column: str, day_from: str, day_to: str) -> dict[str, int]:
         """Return what was paid or is held back on some days by a column: `day`, `tenant`, `subsystem`, `provider` or `state`."""
@@ -168,7 +170,7 @@ def day_of(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
 
 
-def _spent(connection: Connection, day: str, payer: Payer) -> Spending:
+def _sum_spent(connection: Connection, day: str, payer: Payer) -> Spending:
     def sum_where(condition: Any) -> Any:
         return func.coalesce(func.sum(case((condition, payments.c.nanos), else_=0)), 0)
 
@@ -187,6 +189,6 @@ def _last_of(connection: Connection, purchase: str) -> LedgerEntry | None:
     return None if row is None else LedgerEntry(**row._mapping)
 
 
-def _one(connection: Connection, condition: Any) -> LedgerEntry | None:
+def _find_entry(connection: Connection, condition: Any) -> LedgerEntry | None:
     row = connection.execute(select(*_COLUMNS).where(condition)).one_or_none()
     return None if row is None else LedgerEntry(**row._mapping)

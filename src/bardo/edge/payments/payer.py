@@ -103,7 +103,7 @@ class Payments:
             raise
         order.note(entry, quotable(headers))
         paid = msgspec.structs.replace(call, headers={**call.headers, **headers})
-        answered, entry = await self._sent(paid, entry, send, order)
+        answered, entry = await self._send_paid(paid, entry, send, order)
         order.note(entry, ())
         return answered, entry
 
@@ -192,13 +192,15 @@ class Payments:
             nonce=entry.nonce,
         )
         headers = self.wallet.signer.header(challenge, quote, wanted, entry.payment_id)
-        if self._opened().move(entry.payment_id, "delivered", among=("reserved",), now=self._clock()) is None:
+        if self._open_ledger().move(entry.payment_id, "delivered", among=("reserved",), now=self._clock()) is None:
             raise PaymentRefused(
                 f"{entry.provider} was not paid: the payment was released meanwhile", provider=entry.provider
             )
         return headers
 
-    async def _sent(self, call: Call, entry: LedgerEntry, send: Send, order: PaymentOrder) -> tuple[Reply, LedgerEntry]:
+    async def _send_paid(
+        self, call: Call, entry: LedgerEntry, send: Send, order: PaymentOrder
+    ) -> tuple[Reply, LedgerEntry]:
         """Send a call with its payment. Raises PaymentUnsettled where no answer came, and it is not known what became of the payment."""
         try:
             reply = await send(call)
@@ -271,13 +273,13 @@ class Payments:
     async def _reconcile(self, entry: LedgerEntry) -> None:
         from bardo.edge.payments.reconcile import Reconciler
 
-        ledger = await asyncio.to_thread(self._opened)
+        ledger = await asyncio.to_thread(self._open_ledger)
         await Reconciler(ledger, self._networks, self._clock).one(entry)
 
     async def _in_ledger(self, work: Callable[[Ledger], Result]) -> Result:
-        return await asyncio.to_thread(lambda: work(self._opened()))
+        return await asyncio.to_thread(lambda: work(self._open_ledger()))
 
-    def _opened(self) -> Ledger:
+    def _open_ledger(self) -> Ledger:
         """Return the ledger, opened once. Blocks."""
         with self._opening:
             if self._ledger is None:

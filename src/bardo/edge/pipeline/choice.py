@@ -87,7 +87,7 @@ class LayerChoice:
         lost = [Degradation(f"pipeline.{name}", asked="off", why=_LOCKED) for name in kept if name not in names]
         names |= set(kept)
         lost += self._switch(names, switched)
-        return self._placed(profile, names), tuple(lost)
+        return self._ordered_plan(profile, names), tuple(lost)
 
     def _switch(self, names: set[str], switched: Switches) -> list[Degradation]:
         """Turn single layers of a call on and off, and return what stays on although the call would turn it off."""
@@ -103,7 +103,7 @@ class LayerChoice:
                 names.discard(name)
         return lost
 
-    def _placed(self, profile: str, names: set[str]) -> LayerPlan:
+    def _ordered_plan(self, profile: str, names: set[str]) -> LayerPlan:
         """Return a plan with these layers, in their order."""
         chosen = [row for row in layer_rows().values() if row.name in names and row.name in self._builders]
         own = [self._own_layer(name) for name in self._order_of_own(profile, names)]

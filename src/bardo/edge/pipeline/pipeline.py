@@ -213,7 +213,7 @@ class Pipeline:
     async def _answer(
         self, call: CallLayers, layer: Layer, outcome: Answered, request: Request, answer: AnswerWith | None
     ) -> None:
-        """Give the reply that a layer had. Raises EffectFailed where it cannot be given, and TypeError behind the route."""
+        """Return the reply that a layer had. Raises EffectFailed where it cannot be given, and TypeError behind the route."""
         if answer is None:
             raise TypeError("a layer that works after the route cannot answer")
         await answer(outcome.reply, request)

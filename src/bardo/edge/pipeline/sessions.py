@@ -31,7 +31,7 @@ def named_session(name: str, tenant: str) -> str:
 def _named_by_client(request: Request) -> str:
     """Return the id that a client gives in a header or a field that is known to hold one; empty where there is none."""
     headers, fields = request.client_headers, request.body if request.body is not None else request.extra
-    for header, path, pattern in _places():
+    for header, path, pattern in _session_fields():
         said: Any = headers.get(header) if header else fields.get(path[0]) if fields else None
         for name in path[1:]:
             said = said.get(name) if isinstance(said, dict) else None
@@ -46,7 +46,7 @@ def _named_by_client(request: Request) -> str:
 
 
 @cache
-def _places() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str] | None], ...]:
+def _session_fields() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str] | None], ...]:
     return tuple(
         (row.header, tuple(row.field.split(".")), re.compile(row.pattern) if row.pattern else None)
         for row in session_rows()

@@ -34,7 +34,7 @@ def overlay_row(
         return None
     named = {} if form == known.form.name else {"form": form}
     source = (models or builtin_models()).sources.get(owner)
-    kept = {} if source is None or source.host else _kept(known)
+    kept = {} if source is None or source.host else _known_row(known)
     # As the catalog spells it, and as it is called there.
     about = {"provider": owner, "match": list(dict.fromkeys((known.found.id, known.target.model)))}
     return {**about, **kept, **said, **named, "source": "bardo probe", "date": day, "note": note}
@@ -49,7 +49,7 @@ def _best_form(known: ResolvedFacts, decision: Decision) -> str:
     return next((form for form, count in honoured.items() if count == most and form in tried), known.form.name)
 
 
-def _kept(known: ResolvedFacts) -> dict[str, Any]:
+def _known_row(known: ResolvedFacts) -> dict[str, Any]:
     row = known.found.row
     plain: dict[str, Any] = msgspec.to_builtins(row) if row is not None else {}
     return {name: value for name, value in plain.items() if value is not None and name not in _NOT_KEPT}
@@ -97,17 +97,19 @@ _WAYS: dict[str, tuple[Control, ...]] = {"effort": ("effort", "level"), "budget"
 def overlay_toml(row: Mapping[str, Any], heading: str) -> str:
     """Return the row as a file of one table, with `heading` above it."""
     lines = [f"# {line}" for line in heading.splitlines()]
-    return "\n".join([*lines, "", "[[models]]", *(f"{name} = {_written(value)}" for name, value in row.items()), ""])
+    return "\n".join([*lines, "", "[[models]]", *(f"{name} = {_toml_value(value)}" for name, value in row.items()), ""])
 
 
-def _written(value: Any) -> str:
+def _toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        inside = ", ".join(f"{_name(name)} = {_written(inner)}" for name, inner in value.items() if inner is not None)
+        inside = ", ".join(
+            f"{_name(name)} = {_toml_value(inner)}" for name, inner in value.items() if inner is not None
+        )
         return f"{{ {inside} }}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(_toml_value, value))}]"
     # JSON's strings are TOML's, but for its pairs of surrogates and the one control character that it lets through.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else str(value)
 

@@ -76,7 +76,7 @@ class Sender:
         try:
             call = self._keyring.sign(self.call(request), self.target.provider, clock=self._clock)
             reply = await self._transport.send(call, self._deadlines)
-            body = await _read(reply)
+            body = await _read_body(reply)
             response = self._response(reply, body)
         except BardoError as problem:
             self._clean(problem)
@@ -84,7 +84,7 @@ class Sender:
         if response.error is not None:
             self._clean(response.error)
             return _unanswered(request.cell, turn, response.error, self._watch() - began)
-        return _answered(request.cell, turn, response, self._watch() - began)
+        return _answered_trial(request.cell, turn, response, self._watch() - began)
 
     def _clean(self, problem: BardoError) -> None:
         clean_error(problem, self._keyring.secrets([self.target.provider]), now=self._clock())
@@ -114,14 +114,14 @@ def _wire(cell: Cell, target: Target, limit: int | None) -> WireRequest:
     return dialect(row.dialect).encode_request(request, row)
 
 
-async def _read(reply: Reply) -> bytes:
+async def _read_body(reply: Reply) -> bytes:
     try:
         return await reply.read(_MOST_BYTES)
     finally:
         await reply.close()
 
 
-def _answered(cell: Cell, turn: int, response: Response, seconds: float) -> Trial:
+def _answered_trial(cell: Cell, turn: int, response: Response, seconds: float) -> Trial:
     seen, usage = observation(response.reasoning), response.usage
     return Trial(
         cell=cell.id,

@@ -79,9 +79,9 @@ def _verdict(setting: Setting, samples: Samples, offs: Sequence[Cell], control: 
     refused = tuple(_refusals(setting, samples))
     cells = samples.answered(setting.cells)
     if refused and len(refused) == len(setting.cells):
-        said = _said(setting, "refuses", f"status {refused[0].status}: {refused[0].message}")
+        said = _setting_verdict(setting, "refuses", f"status {refused[0].status}: {refused[0].message}")
     elif not cells:
-        said = _said(setting, "inconclusive", "too few answers")
+        said = _setting_verdict(setting, "inconclusive", "too few answers")
     elif setting.name == "off":
         said = _of_off(setting, cells[0], samples, control)
     elif setting.name == "on":
@@ -103,44 +103,46 @@ def _of_scale(
     if len(cells) == 1 or ends is None:
         moved = pooled is not None and pooled.moved
         why = f"its only value is {'unlike' if moved else 'like'} nothing sent"
-        return _said(setting, "honours" if moved else "inconclusive", why, test=pooled)
+        return _setting_verdict(setting, "honours" if moved else "inconclusive", why, test=pooled)
     if ends.moved:
         if not ends.rises:
-            return _said(setting, "inconclusive", "the most value thinks less than the least", test=ends)
+            return _setting_verdict(setting, "inconclusive", "the most value thinks less than the least", test=ends)
         why = f"{cells[-1].value} thinks {_times(ends)} {cells[0].value}"
-        return _said(setting, "honours", why, test=ends, alike=_alike(cells, samples))
+        return _setting_verdict(setting, "honours", why, test=ends, alike=_alike(cells, samples))
     unseen = _unseen(ends, control) or _unreached(setting, cells, samples)
     if unseen is not None:
-        return _said(setting, "inconclusive", unseen, test=ends)
+        return _setting_verdict(setting, "inconclusive", unseen, test=ends)
     if pooled is not None and pooled.moved:
-        return _said(setting, "flattens", "its values are alike, and unlike nothing sent", test=ends)
+        return _setting_verdict(setting, "flattens", "its values are alike, and unlike nothing sent", test=ends)
     if any(off.fields.keys() & cells[0].fields.keys() for off in offs):
-        return _said(setting, "flattens", "its values are alike, though off in the same field works", test=ends)
-    return _said(setting, "ignores", "its values are alike, and like nothing sent", test=ends)
+        return _setting_verdict(
+            setting, "flattens", "its values are alike, though off in the same field works", test=ends
+        )
+    return _setting_verdict(setting, "ignores", "its values are alike, and like nothing sent", test=ends)
 
 
 def _of_off(setting: Setting, off: Cell, samples: Samples, control: Comparison | None) -> SettingVerdict:
     test = samples.against(BASELINE, off.id)
     if samples.stops(off):
-        return _said(setting, "honours", "no thinking in any answer, while others show some", test=test)
+        return _setting_verdict(setting, "honours", "no thinking in any answer, while others show some", test=test)
     if test is not None and test.moved and not test.rises:
         if samples.measure == "output":
-            return _said(setting, "honours", "less output; thinking itself is not counted here", test=test)
-        return _said(setting, "flattens", "it thinks less, and still thinks", test=test)
+            return _setting_verdict(setting, "honours", "less output; thinking itself is not counted here", test=test)
+        return _setting_verdict(setting, "flattens", "it thinks less, and still thinks", test=test)
     if not samples.thinks_at_all and samples.measure != "output":
-        return _said(setting, "inconclusive", "nothing made it think", test=test)
+        return _setting_verdict(setting, "inconclusive", "nothing made it think", test=test)
     unseen = _unseen(test, control)
-    return _said(setting, "inconclusive" if unseen else "ignores", unseen or "like nothing sent", test=test)
+    return _setting_verdict(setting, "inconclusive" if unseen else "ignores", unseen or "like nothing sent", test=test)
 
 
 def _of_on(setting: Setting, on: Cell, samples: Samples, control: Comparison | None) -> SettingVerdict:
     test = samples.against(BASELINE, on.id)
     if test is not None and test.moved and test.rises:
-        return _said(setting, "honours", "it thinks more than when nothing is sent", test=test)
+        return _setting_verdict(setting, "honours", "it thinks more than when nothing is sent", test=test)
     if samples.thinks_unasked is not False:
-        return _said(setting, "inconclusive", "it may think when nothing is sent, too", test=test)
+        return _setting_verdict(setting, "inconclusive", "it may think when nothing is sent, too", test=test)
     unseen = _unseen(test, control)
-    return _said(setting, "inconclusive" if unseen else "ignores", unseen or "like nothing sent", test=test)
+    return _setting_verdict(setting, "inconclusive" if unseen else "ignores", unseen or "like nothing sent", test=test)
 
 
 def _unseen(test: Comparison | None, control: Comparison | None) -> str | None:
@@ -167,7 +169,7 @@ def _times(ends: Comparison) -> str:
     return "and does not at" if ends.ratio is None else f"{ends.ratio:.1f} times as much as"
 
 
-def _said(
+def _setting_verdict(
     setting: Setting,
     verdict: Verdict,
     why: str,

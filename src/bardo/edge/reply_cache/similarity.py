@@ -183,9 +183,9 @@ class SimilarReplies:
             return
         task = asyncio.create_task(work)
         self._under_way.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._end_task)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _end_task(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
         if not task.cancelled() and (problem := task.exception()) is not None:
             _log.warning("answers to similar questions cannot be compared: %s", type(problem).__name__)

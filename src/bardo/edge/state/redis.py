@@ -54,7 +54,7 @@ class RedisStore:
             return False
         values: list[Any] = [
             self._prefix,
-            _named(tenant),
+            _tenant_key(tenant),
             value,
             size,
             repr(now),
@@ -73,7 +73,7 @@ class RedisStore:
         if not keys:
             return {}
         # One script: between two questions another machine may put a later value in the place of the one that a key led to.
-        places, values = self._find(args=[self._prefix, _named(tenant), *(_bytes(key) for key in keys)])
+        places, values = self._find(args=[self._prefix, _tenant_key(tenant), *(_bytes(key) for key in keys)])
         found: dict[str, bytes] = {}
         for key, place in zip(keys, places, strict=True):
             value, expires = values[place - 1] if place else (None, b"0")
@@ -83,11 +83,11 @@ class RedisStore:
 
     def remove(self, tenant: str, key: str) -> bool:
         """Forget the value that a key leads to."""
-        return bool(self._remove(args=[self._prefix, _named(tenant), _bytes(key)]))
+        return bool(self._remove(args=[self._prefix, _tenant_key(tenant), _bytes(key)]))
 
     def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
-        share = b"*" if tenant is None else _named(tenant)
+        share = b"*" if tenant is None else _tenant_key(tenant)
         with self._server.pipeline(transaction=False) as asked:
             asked.hget(f"{self._prefix}entries", share)
             asked.hget(f"{self._prefix}bytes", share)
@@ -99,7 +99,7 @@ class RedisStore:
         self._server.close()
 
 
-def _named(tenant: str) -> bytes:
+def _tenant_key(tenant: str) -> bytes:
     return b"=" + _bytes(tenant)
 
 

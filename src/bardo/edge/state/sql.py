@@ -63,7 +63,7 @@ class PostgresStore:
         if not keys or size > min(bounds.tenant_bytes, bounds.bytes):
             return False
         values = {
-            "tenant": _named(tenant),
+            "tenant": _tenant_key(tenant),
             "keys": [_bytes(key) for key in keys],
             "value": value,
             "size": size,
@@ -91,16 +91,16 @@ class PostgresStore:
         names = {_bytes(key): key for key in keys}
         if not names:
             return {}
-        rows = self._run(self._find, {"tenant": _named(tenant), "now": now, "keys": list(names)})
+        rows = self._run(self._find, {"tenant": _tenant_key(tenant), "now": now, "keys": list(names)})
         return {names[bytes(key)]: bytes(value) for key, value in rows}
 
     def remove(self, tenant: str, key: str) -> bool:
         """Forget the value that a key leads to."""
-        return bool(self._run(self._remove, {"tenant": _named(tenant), "key": _bytes(key)}, writes=True)[0][0])
+        return bool(self._run(self._remove, {"tenant": _tenant_key(tenant), "key": _bytes(key)}, writes=True)[0][0])
 
     def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
-        found = self._run(self._held, {"tenant": _ALL if tenant is None else _named(tenant)})
+        found = self._run(self._held, {"tenant": _ALL if tenant is None else _tenant_key(tenant)})
         return (int(found[0][0]), int(found[0][1])) if found else (0, 0)
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ def _make_tables(connection: Connection, space: str, lock: int) -> None:
     connection.execute(version.insert().values(version_num=bindparam("form")), {"form": FORM})
 
 
-def _named(tenant: str) -> bytes:
+def _tenant_key(tenant: str) -> bytes:
     # The row with all sums must not be a tenant's.
     return b"t:" + _bytes(tenant)
 

@@ -87,17 +87,17 @@ class SqliteStore:
             rows.execute(
                 "DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE expires <= ? LIMIT 100)", (now,)
             )
-            if before is not None and not rows.execute(_IS_STILL, (_named(tenant), keys[0], before)).fetchone():
+            if before is not None and not rows.execute(_IS_STILL, (_tenant_key(tenant), keys[0], before)).fetchone():
                 return False
             expires = now + self._bounds.seconds
             added = rows.execute(
                 "INSERT INTO entries (tenant, value, size, expires, reply) VALUES (?, ?, ?, ?, ?)",
-                (_named(tenant), value, size, expires, reply),
+                (_tenant_key(tenant), value, size, expires, reply),
             )
-            replaced = _entries_of_reply(rows, _named(tenant), keys, reply)
-            rows.executemany(_PUT_KEY, [(_named(tenant), key, added.lastrowid) for key in keys])
+            replaced = _entries_of_reply(rows, _tenant_key(tenant), keys, reply)
+            rows.executemany(_PUT_KEY, [(_tenant_key(tenant), key, added.lastrowid) for key in keys])
             rows.executemany(_REMOVE_REPLACED, replaced)
-            self._shrink(rows, _named(tenant))
+            self._shrink(rows, _tenant_key(tenant))
         return True
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
@@ -111,19 +111,19 @@ class SqliteStore:
                     "SELECT keys.key, entries.value FROM keys JOIN entries ON entries.id = keys.entry "
                     f"WHERE keys.tenant = ? AND NOT keys.ambiguous AND entries.expires > ? AND keys.key IN ({marks})"
                 )
-                found |= dict(self._connection.execute(statement, (_named(tenant), now, *some)))
+                found |= dict(self._connection.execute(statement, (_tenant_key(tenant), now, *some)))
         return found
 
     def remove(self, tenant: str, key: str) -> bool:
         """Forget the value that a key leads to."""
         statement = "DELETE FROM entries WHERE id = (SELECT entry FROM keys WHERE tenant = ? AND key = ?)"
         with self._writing() as rows:
-            return rows.execute(statement, (_named(tenant), key)).rowcount > 0
+            return rows.execute(statement, (_tenant_key(tenant), key)).rowcount > 0
 
     def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
         with self._lock:
-            return _share(self._connection, _ALL if tenant is None else _named(tenant))
+            return _share(self._connection, _ALL if tenant is None else _tenant_key(tenant))
 
     def close(self) -> None:
         """Close the file."""
@@ -165,7 +165,7 @@ def _entries_of_reply(rows: sqlite3.Connection, tenant: str, keys: Sequence[str]
     return list(found)
 
 
-def _named(tenant: str) -> str:
+def _tenant_key(tenant: str) -> str:
     # The row with all sums must not be a tenant's.
     return f"t:{tenant}"
 

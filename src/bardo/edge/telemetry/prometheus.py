@@ -96,11 +96,11 @@ class CallMetrics:
         found = self._pairs.get((provider, model))
         if found is None:
             if len(self._pairs) >= MOST_PAIRS:
-                return self._pairs.setdefault((OTHER, OTHER), self._made(OTHER, OTHER))
-            found = self._pairs[provider, model] = self._made(provider, model)
+                return self._pairs.setdefault((OTHER, OTHER), self._make_metrics(OTHER, OTHER))
+            found = self._pairs[provider, model] = self._make_metrics(provider, model)
         return found
 
-    def _made(self, provider: str, model: str) -> _PairMetrics:
+    def _make_metrics(self, provider: str, model: str) -> _PairMetrics:
         return _PairMetrics(self, provider, model)
 
 

@@ -162,7 +162,7 @@ def _weighed(query: ControlQuery, requested: int, room: int | None) -> bool:
 def _budgeted(query: ControlQuery, sent: int, requested: int, room: int | None) -> ControlPlan:
     """Return the plan of a budget, with what differs from the asked one and what the answer lacks."""
     known, span = query.known, query.known.budget
-    fields, degraded = _beside(query, fill_in(query, known.form.budget, budget=sent))
+    fields, degraded = _effort_and_budget(query, fill_in(query, known.form.budget, budget=sent))
     if sent != requested or query.policy.mode == "auto":
         why = (
             "this model takes only a budget of tokens"
@@ -199,7 +199,7 @@ def _why_clamped(sent: int, requested: int, least: int, most: int | None) -> str
     )
 
 
-def _beside(query: ControlQuery, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
+def _effort_and_budget(query: ControlQuery, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
     """Keep an effort beside the budget where the model takes both."""
     asked, known = query.policy.effort, query.known
     if asked is None:

@@ -54,7 +54,7 @@ class _ParameterWork:
         self.touched = False
 
     def move(self, name: str, path: str) -> None:
-        """Give a parameter its place in the provider's own body."""
+        """Return a parameter its place in the provider's own body."""
         self.touched = True
         self.fields = merge_fields(self.fields, at_path(path, self.values.pop(name)))
 

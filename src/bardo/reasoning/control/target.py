@@ -134,12 +134,12 @@ def know(
 ) -> ResolvedFacts:
     """Return what holds for a target: each fact from the highest layer that has it. The catalog and the static form are added here."""
     if not layers and models is None and forms is None:
-        return _known(target)
+        return _built_in_facts(target)
     return _resolve(target, tuple(layers), models or builtin_models(), forms or builtin_forms())
 
 
 @lru_cache(maxsize=2048)
-def _known(target: ControlTarget) -> ResolvedFacts:
+def _built_in_facts(target: ControlTarget) -> ResolvedFacts:
     return _resolve(target, (), builtin_models(), builtin_forms())
 
 

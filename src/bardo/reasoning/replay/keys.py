@@ -79,7 +79,7 @@ def reply_keys(request: Request, blocks: Sequence[Block]) -> list[str]:
         before = _turn_digest(before, message) if message.role == "assistant" else _prompt_digest(before, message)
     calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
     ids = [call.id for call in calls]
-    text, turn_texts = _said(blocks)
+    text, turn_texts = _turn_text(blocks)
     if not _begins_with_a_prompt(request):
         return list(_call_keys(ids, turn_texts))
     unnamed = ["u" + digest(before, text, *turn_texts)] if calls else []
@@ -152,7 +152,7 @@ def states_of(block: Block) -> tuple[Opaque, ...]:
 
 def _turn(place: int, before: str, message: Message) -> TurnKeys:
     ids = [stated_id(block) for block in message.blocks if isinstance(block, ToolCallBlock)]
-    text, turn_texts = _said(message.blocks)
+    text, turn_texts = _turn_text(message.blocks)
     states = [state for block in message.blocks for state in states_of(block)]
     telling = [state for state in states if _is_telling(state)]
     return TurnKeys(
@@ -175,7 +175,7 @@ def _begins_with_a_prompt(request: Request) -> bool:
 
 def _turn_digest(before: str, message: Message) -> str:
     """Return the digest of a conversation with one more turn of the model. Reasoning is left out: clients may drop it."""
-    text, turn_texts = _said(message.blocks)
+    text, turn_texts = _turn_text(message.blocks)
     return digest(
         before, text, *turn_texts, *(stated_id(block) for block in message.blocks if isinstance(block, ToolCallBlock))
     )
@@ -192,13 +192,13 @@ def _is_telling(state: Opaque) -> bool:
 
 
 def _call_keys(ids: Sequence[str], turn_texts: Sequence[str]) -> Iterator[str]:
-    """Give the keys of the calls whose ids are globally unique."""
+    """Yield the keys of the calls whose ids are globally unique."""
     for call_id, name, arguments in zip(ids, turn_texts[::2], turn_texts[1::2], strict=True):
         if is_globally_unique(call_id, name):
             yield "c" + digest(call_id, name, arguments)
 
 
-def _said(blocks: Iterable[Block]) -> tuple[str, list[str]]:
+def _turn_text(blocks: Iterable[Block]) -> tuple[str, list[str]]:
     """Return what a turn says: its text, and the name and the arguments of each call in turn."""
     text: list[str] = []
     calls: list[str] = []

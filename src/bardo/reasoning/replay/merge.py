@@ -126,7 +126,7 @@ def _texts(texts: list[TextBlock], record: ReplyRecord) -> list[list[Block]]:
         return [[_with(text, part.opaque)] for text, part in zip(texts, said, strict=True)]
     whole = "".join(text.text for text in texts)
     if len(whole) == sum(part.length for part in said) and all(text.carried is None for text in texts):
-        pieces = list(_cut(whole, said))
+        pieces = list(_split_text(whole, said))
         if all(map(_is_said, pieces, said)):
             return [[piece] for piece in pieces]
     return [list(texts)] if texts else []
@@ -136,7 +136,7 @@ def _is_said(text: TextBlock, part: TextRecord) -> bool:
     return len(text.text) == part.length and digest(text.text) == part.digest
 
 
-def _cut(whole: str, said: Sequence[TextRecord]) -> Iterator[TextBlock]:
+def _split_text(whole: str, said: Sequence[TextRecord]) -> Iterator[TextBlock]:
     begin = 0
     for part in said:
         yield TextBlock(whole[begin : begin + part.length], part.opaque)

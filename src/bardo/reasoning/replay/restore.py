@@ -132,7 +132,7 @@ class _Work:
             if not why:
                 return whole
             if not self._holds(blocks, record):
-                self.switch.tell(_named(record), "text" if self._gives_text(blocks, record) else None, why)
+                self.switch.tell(_formats_text(record), "text" if self._gives_text(blocks, record) else None, why)
             return None
         at_home = record.origin.platform == self._reader.platform
         return whole if at_home and self._reader.row.quirks.replay != "none" else None
@@ -156,7 +156,9 @@ class _Work:
             why = "this provider refuses a tool call without its reasoning, which is not at hand"
             self.switch.tell("the reasoning behind a tool call", self._fill.fill, why)
         elif record is not None and not record.states and record.origin.platform != self._reader.platform:
-            self.switch.tell(_named(record), "text", "another provider's reasoning, which this one takes as text")
+            self.switch.tell(
+                _formats_text(record), "text", "another provider's reasoning, which this one takes as text"
+            )
         return (ReasoningBlock(text=text or self._fill.fill, format=_PLAIN), *blocks)
 
     def _has_thinking(self, blocks: tuple[Block, ...]) -> bool:
@@ -184,7 +186,7 @@ def _is(one: Block, other: Block) -> bool:
     return one is other
 
 
-def _named(record: ReplyRecord) -> str:
+def _formats_text(record: ReplyRecord) -> str:
     formats = [state.format for state in record.states] or ["text"]
     return f"{formats[0]} of {record.origin.provider}/{record.origin.model}"
 

@@ -89,7 +89,7 @@ class Switch:
         if not states or not (why := self.refusal(states)):
             return block
         if isinstance(block, ReasoningBlock):
-            return self._thought(block, why)
+            return self._as_text_block(block, why)
         self.tell(self.name(block), None, why)
         assert isinstance(block, TextBlock | ToolCallBlock)
         return msgspec.structs.replace(block, opaque=())
@@ -98,7 +98,7 @@ class Switch:
         """Whether the reader refuses a block because it is thinking without state."""
         return isinstance(block, ReasoningBlock) and not block.opaque and self._signed
 
-    def _thought(self, block: ReasoningBlock, why: str) -> ReasoningBlock | None:
+    def _as_text_block(self, block: ReasoningBlock, why: str) -> ReasoningBlock | None:
         text = block.readable if self.takes_text() else ""
         self.tell(self.name(block), "text" if text else None, why)
         return ReasoningBlock(text=text, format="reasoning_content") if text else None

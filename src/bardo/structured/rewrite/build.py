@@ -173,13 +173,13 @@ def _verbatim(root: Schema, subset: Subset) -> RewrittenSchema:
     why = "is not taken, and makes no answer invalid"
     entries = [_of_root("annotation_stripped", f"{word} {why}") for word in root if word in subset.stripped]
     schema = without(root, *subset.stripped)
-    if subset.root_object and schema.get("type") != "object" and (opened := _opened(schema, root)) is not None:
+    if subset.root_object and schema.get("type") != "object" and (opened := _resolve_root(schema, root)) is not None:
         entries.append(_of_root("root_opened", f"the root is written out, in place of its reference {schema['$ref']}"))
         schema = opened
     if not subset.root_object or schema.get("type") == "object":
         return RewrittenSchema(schema, tuple(entries))
     dialect = {"$schema": schema["$schema"]} if "$schema" in schema else {}
-    wrapped = {**dialect, **_wrapped(without(_moved(schema), "$schema"))}
+    wrapped = {**dialect, **_wrapped(without(_with_moved_references(schema), "$schema"))}
     return RewrittenSchema(wrapped, (*entries, _of_root("root_wrapped", _WRAPPED)), unwrapped(WRAPPER, None))
 
 
@@ -191,7 +191,7 @@ def _of_root(kind: str, note: str) -> Rewrite:
 _BESIDE = frozenset({"$ref", "$schema", "$id", "$comment", "$defs", "definitions", "title", "description"})
 
 
-def _opened(schema: Schema, root: Schema) -> Schema | None:
+def _resolve_root(schema: Schema, root: Schema) -> Schema | None:
     """Return a root that is only a reference to an object as that object: so Python's libraries write a class. Else None."""
     reference = schema.get("$ref")
     if not isinstance(reference, str) or schema.keys() - _BESIDE:
@@ -202,11 +202,11 @@ def _opened(schema: Schema, root: Schema) -> Schema | None:
     return {**without(schema, "$ref"), **target}
 
 
-def _moved(schema: Any) -> Any:
+def _with_moved_references(schema: Any) -> Any:
     """Return a schema whose references point into the wrapper around the root."""
     if not isinstance(schema, dict):
         return schema
-    moved = with_parts(schema, _moved)
+    moved = with_parts(schema, _with_moved_references)
     if isinstance(moved.get("$ref"), str):
         moved["$ref"] = f"#/properties/{WRAPPER}{moved['$ref'][1:]}"
     return moved

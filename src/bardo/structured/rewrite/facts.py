@@ -52,7 +52,7 @@ _JUDGES_NULL = frozenset(["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not
 
 def exclude_each_other(arms: list[Any], root: Schema) -> bool:
     """Return whether certainly no value is valid under two of the schemas."""
-    opened = [_opened(arm, root) for arm in arms]
+    opened = [_resolve_root(arm, root) for arm in arms]
     if all(types_of(arm, root) == {"object"} for arm in opened) and _have_discriminator(opened):
         return True
     pairs = ((arm, other) for number, arm in enumerate(opened) for other in opened[:number])
@@ -76,7 +76,7 @@ def disjoint(left: Any, right: Any, root: Schema, depth: int = 0) -> bool:
     shared = types_of(left, root) & types_of(right, root)
     if not shared:
         return True
-    left, right = _opened(left, root), _opened(right, root)
+    left, right = _resolve_root(left, root), _resolve_root(right, root)
     if not isinstance(left, dict) or not isinstance(right, dict):
         return False
     ours, theirs = _constants(left), _constants(right)
@@ -115,7 +115,7 @@ def _target(reference: str, root: Schema) -> Any:
     return True if found is None else found
 
 
-def _opened(schema: Any, root: Schema) -> Any:
+def _resolve_root(schema: Any, root: Schema) -> Any:
     """Return the target of a schema that is only a reference."""
     for _ in range(_DEEPEST):
         if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):

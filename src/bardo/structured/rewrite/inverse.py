@@ -58,7 +58,7 @@ def members(nulls: frozenset[str], each: Mapping[str, Inverse], known: frozenset
             if one is not None or name not in nulls:
                 yield name, one if inverse is None else inverse.restore(one)
 
-    inner = (*each.values(), *_given(rest))
+    inner = (*each.values(), *_inverses(rest))
     return Inverse(
         lambda value: dict(restored(value)) if isinstance(value, dict) else value, inner, changes=bool(nulls)
     )
@@ -66,7 +66,7 @@ def members(nulls: frozenset[str], each: Mapping[str, Inverse], known: frozenset
 
 def items(first: Sequence[Inverse | None], rest: Inverse | None) -> Inverse | None:
     """Restore the items of an array: the first ones each by its own inverse, all others by `rest`. None where there is none."""
-    inner = _given(*first, rest)
+    inner = _inverses(*first, rest)
 
     def restore(value: Any) -> Any:
         if not isinstance(value, list):
@@ -85,7 +85,7 @@ def pairs(inner: Inverse | None) -> Inverse:
             return value
         return {one["key"]: one["value"] if inner is None else inner.restore(one["value"]) for one in value}
 
-    return Inverse(restore, _given(inner), changes=True)
+    return Inverse(restore, _inverses(inner), changes=True)
 
 
 def _is_pair(value: Any) -> bool:
@@ -100,7 +100,7 @@ def unwrapped(name: str, inner: Inverse | None) -> Inverse:
             return value
         return value[name] if inner is None else inner.restore(value[name])
 
-    return Inverse(restore, _given(inner), changes=True)
+    return Inverse(restore, _inverses(inner), changes=True)
 
 
 def follow(name: str, named: Named) -> Inverse:
@@ -129,9 +129,9 @@ def arms(forms: Sequence[tuple[Schema, Inverse | None]], definitions: Schema) ->
         inner = next((inverse for number, (_, inverse) in enumerate(forms) if accepts(number, value)), None)
         return value if inner is None else inner.restore(value)
 
-    inner = _given(*(inverse for _, inverse in forms))
+    inner = _inverses(*(inverse for _, inverse in forms))
     return Inverse(restore, inner) if inner else None
 
 
-def _given(*inverses: Inverse | None) -> tuple[Inverse, ...]:
+def _inverses(*inverses: Inverse | None) -> tuple[Inverse, ...]:
     return tuple(one for one in inverses if one is not None)

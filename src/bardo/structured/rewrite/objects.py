@@ -22,11 +22,15 @@ def build_object(node: Schema, place: Place) -> RewrittenPart | None:
     node = _with_all_named(node, place)
     if not node.get("properties"):
         return _without_properties(node, place)
-    node = _closed(node, place)
+    node = _with_closed_properties(node, place)
     built = _built_members(node, place)
     if built is None:
         return None
-    schema = {"type": "object", **_kept_rules(node, len(built.schemas), place), **_listed(node, built, place)}
+    schema = {
+        "type": "object",
+        **_kept_rules(node, len(built.schemas), place),
+        **_property_keywords(node, built, place),
+    }
     further, inverse = _further(node, place)
     return RewrittenPart({**schema, **further}, built.inverse(inverse))
 
@@ -125,7 +129,7 @@ def _nullable(schema: Schema, place: Place) -> Schema:
     return {"anyOf": [schema, _NULL]}
 
 
-def _listed(node: Schema, built: _Members, place: Place) -> Schema:
+def _property_keywords(node: Schema, built: _Members, place: Place) -> Schema:
     """Return the keywords that list the properties."""
     listed: Schema = {"properties": built.schemas}
     if built.required:
@@ -179,7 +183,7 @@ def _without_patterns(node: Schema, place: Place) -> Schema:
     return without(rest, "additionalProperties")
 
 
-def _closed(node: Schema, place: Place) -> Schema:
+def _with_closed_properties(node: Schema, place: Place) -> Schema:
     """Return an object with properties as open as the target takes it."""
     further = node.get("additionalProperties", True)
     maps = place.subset.maps and not _is_any(further)

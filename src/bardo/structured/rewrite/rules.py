@@ -36,11 +36,11 @@ def kept_rules(node: Schema, types: Sequence[str], place: Place) -> Schema:
         elif (keyword in _ZERO and value == 0) or (keyword == "uniqueItems" and value is False):
             place.note("rule_without_effect", "lossless", f"{keyword} {json.dumps(value)} says nothing")
         else:
-            _join(schema, _kept(keyword, value, types, place))
+            _join(schema, _is_kept(keyword, value, types, place))
     return schema
 
 
-def _kept(keyword: str, value: Any, types: Sequence[str], place: Place) -> Schema:
+def _is_kept(keyword: str, value: Any, types: Sequence[str], place: Place) -> Schema:
     subset = place.subset
     if keyword in ("exclusiveMinimum", "exclusiveMaximum") and keyword not in subset.keywords:
         return _inclusive(keyword, value, types, place)

@@ -34,7 +34,7 @@ def plan_json(plan: Plan, sender: Sender) -> dict[str, Any]:
         }
         for sent, call in calls
     ]
-    return {**_about(plan), "dry_run": True, "calls": plan.calls, "requests": requests}
+    return {**_plan_facts(plan), "dry_run": True, "calls": plan.calls, "requests": requests}
 
 
 def progress_line(audit: Audit) -> str:
@@ -52,12 +52,17 @@ def verdict_rows(audit: Audit) -> list[tuple[str, str, str, str]]:
 def audit_json(audit: Audit, *, audit_file: str, row_file: str) -> dict[str, Any]:
     """Return what was found out, and where it stands."""
     found: dict[str, Any] = msgspec.to_builtins(audit.decision) if audit.decision is not None else {}
-    about = {**_about(audit.plan), "calls": len(audit.trials), "cost_usd": audit.cost_usd, "stopped": audit.stopped}
+    about = {
+        **_plan_facts(audit.plan),
+        "calls": len(audit.trials),
+        "cost_usd": audit.cost_usd,
+        "stopped": audit.stopped,
+    }
     row = None if audit.row is None else msgspec.to_builtins(audit.row)
     return {**about, **found, "row": row, "audit_file": audit_file, "row_file": row_file}
 
 
-def _about(plan: Plan) -> dict[str, Any]:
+def _plan_facts(plan: Plan) -> dict[str, Any]:
     return {"provider": plan.provider, "dialect": plan.dialect, "model": plan.model, "forms": list(plan.forms)}
 
 

@@ -28,7 +28,7 @@ def read_llama_server(answers: Answers, model: str) -> dict[str, LiveFacts]:
     if template is None and not isinstance(inside(props, "default_generation_settings"), dict):
         raise NotAnAnswer("it is not what llama-server's /props says")
     prompts = {name: prompt for name, body in answers.items() if (prompt := text(inside(body, "prompt")))}
-    opened = _opened(prompts.get("unsaid"))
+    opened = _opens_thinking(prompts.get("unsaid"))
     switch = _switch_of(prompts)
     if switch == "thinking":
         prompts |= {"on": prompts["thinking_on"], "off": prompts["thinking_off"]}
@@ -50,8 +50,8 @@ def read_llama_server(answers: Answers, model: str) -> dict[str, LiveFacts]:
         if opened and not _SPOKEN_SWITCH.search(template or "") and "off" in prompts
         else None,
         starts_inside=opened,
-        starts_inside_on=_opened(prompts.get("on")),
-        starts_inside_off=_opened(prompts.get("off")),
+        starts_inside_on=_opens_thinking(prompts.get("on")),
+        starts_inside_off=_opens_thinking(prompts.get("off")),
         text_format=parser,
         known_as=None if alias == model else alias,
         context=count(inside(props, "default_generation_settings", "n_ctx")),
@@ -97,7 +97,7 @@ def _levelled(props: Any, prompts: dict[str, str]) -> bool:
     return bool(said) or any(_differ(prompts, "low", other) for other in ("high", "unsaid"))
 
 
-def _opened(prompt: str | None) -> bool | None:
+def _opens_thinking(prompt: str | None) -> bool | None:
     """Whether the rendered prompt ends with the opener of a block of thinking; None where there is no prompt."""
     if prompt is None:
         return None

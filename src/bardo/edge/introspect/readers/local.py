@@ -104,7 +104,7 @@ def read_vllm(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read whose weights a served name stands for, and the context. Of thinking vLLM says nothing."""
     rows = named(listed(answers["models"], "data"), "id")
     return {
-        name: LiveFacts(known_as=_other(row.get("root"), name), context=count(row.get("max_model_len")))
+        name: LiveFacts(known_as=_base_model(row.get("root"), name), context=count(row.get("max_model_len")))
         for name, row in rows
     }
 
@@ -116,14 +116,14 @@ def read_sglang(answers: Answers, model: str) -> dict[str, LiveFacts]:
         raise NotAnAnswer("neither its server nor its model info is one")
     name = text(body.get("served_model_name")) or model
     facts = LiveFacts(
-        known_as=_other(body.get("model_path"), name),
+        known_as=_base_model(body.get("model_path"), name),
         text_format=text(body.get("reasoning_parser")),
         context=count(body.get("context_length")),
     )
     return {name: facts, model: facts} if model else {name: facts}
 
 
-def _other(weights: Any, name: str) -> str | None:
+def _base_model(weights: Any, name: str) -> str | None:
     """Return whose weights they are where that is not the name itself."""
     said = text(weights)
     return said if said != name else None

@@ -60,7 +60,7 @@ async def show_model(panel: Panel, request: PanelRequest) -> Page:
     if account is not None and not account.may_ask(model, f"{target.provider.id}/{model}"):
         raise UnknownModel(f"the model {model!r} is not one that your key may ask")
     known = known_model(target, runner.facts, runner.prices, runner.clock())
-    values = {"known": known.merged, "facts": _about(known), "table": _facts_table(known)}
+    values = {"known": known.merged, "facts": _model_facts(known), "table": _facts_table(known)}
     return Page("catalog_model.html", model, values)
 
 
@@ -93,7 +93,7 @@ async def _known_models(panel: Panel, targets: Sequence[Target]) -> list[KnownMo
     return found
 
 
-def _about(known: KnownModel) -> list[tuple[str, str]]:
+def _model_facts(known: KnownModel) -> list[tuple[str, str]]:
     merged = known.merged
     return [
         ("provider", f"{merged.provider} ({merged.dialect})"),

@@ -69,7 +69,7 @@ async def _list(panel: Panel, request: PanelRequest, form: Mapping[str, str], pr
     accounts, now = panel.context.accounts, panel.context.runner.clock()
     known = [] if accounts is None else sorted(accounts.known, key=lambda one: one.state(now) != "active")
     shown, pager = paged(known, _PATH, request.query)
-    today, month = await _spent(panel, now)
+    today, month = await _spent_by_key(panel, now)
     values = {
         **_form_values(form, problem),
         "table": keys_table(shown, today, month, now),
@@ -85,7 +85,7 @@ def _form_values(form: Mapping[str, str], problem: InvalidRequest | None) -> dic
     return {"form": form, "problem": problem, "field": field, "limits": list(LIMIT_WORDS.items()), "money": MONEY}
 
 
-async def _spent(panel: Panel, now: float) -> tuple[Mapping[str, CallSums], Mapping[str, CallSums]]:
+async def _spent_by_key(panel: Panel, now: float) -> tuple[Mapping[str, CallSums], Mapping[str, CallSums]]:
     """Return the sums of today and of this month by key; none where no log is kept."""
     today = day_of(now)
     first = today - int(day_text(today)[8:]) + 1
@@ -177,7 +177,7 @@ async def _page(
         **_form_values(form, problem),
         "account": account,
         "state": state_cell(account, now),
-        "about": _about(account, stored=accounts.is_stored(account.id)),
+        "about": _key_facts(account, stored=accounts.is_stored(account.id)),
         "figures": [("Spent today (UTC)", *spent_text(today)), ("Spent this month (UTC)", *spent_text(month))],
         "uses": limit_uses(usage),
         "table": models_table(usage.models),
@@ -189,11 +189,11 @@ async def _page(
 
 
 async def _own_sums(panel: Panel, account: Account, now: float) -> tuple[CallSums, CallSums]:
-    today, month = await _spent(panel, now)
+    today, month = await _spent_by_key(panel, now)
     return today.get(account.id, CallSums()), month.get(account.id, CallSums())
 
 
-def _about(account: Account, *, stored: bool) -> list[tuple[str, str]]:
+def _key_facts(account: Account, *, stored: bool) -> list[tuple[str, str]]:
     return [
         ("id", account.id),
         ("models", ", ".join(account.models) or "all"),
