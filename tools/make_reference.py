@@ -149,20 +149,20 @@ MEANINGS = {
     "gateway.port": "the port; 0 finds a free one",
     "gateway.workers": "processes that share the port",
     "gateway.reload_on_change": "whether a changed configuration is applied to new requests at once, and not only at SIGHUP",
-    "gateway.allow_unauthenticated": "whether it may listen where other machines reach it although it asks nobody for a key; where there "
-    "are keys, whether those are answered too who come without one",
-    "gateway.allowed_hosts": "names, without a port, by which it may be called besides `localhost`, `host` and its addresses; "
-    '`"*"` is any',
+    "gateway.allow_unauthenticated": "whether it may listen on addresses that other machines reach without requiring keys; with keys "
+    "configured, whether requests without a key are accepted too",
+    "gateway.allowed_hosts": "accepted names in `Host`, without a port, in addition to `localhost`, `host` and its addresses; "
+    '`"*"` accepts any',
     "gateway.allowed_origins": 'origins of web pages that may call it, such as `"https://app.example.org"`; `"*"` accepts any',
     "gateway.max_body_bytes": "the largest request body; a larger one gets a 413",
-    "gateway.max_total_body_bytes": "how many bytes the bodies of all requests that have no complete reply yet are together, in each "
-    "worker; more is a 503",
+    "gateway.max_total_body_bytes": "the most bytes of the bodies of all unfinished requests together, per worker; further requests get "
+    "a 503",
     "gateway.body_seconds": "seconds for a request's body to arrive; a slower request gets a 408",
     "gateway.max_headers": "the most headers of a request; more get a 431",
     "gateway.max_header_bytes": "the most bytes of a request's URL and headers; more get a 431",
     "gateway.head_seconds": "seconds for a request's headers to arrive, also on a new connection; a slower request gets a 408",
-    "gateway.max_connections": "how many connections of clients each worker has, and never more than half of the open files it may have; "
-    "more is a 503",
+    "gateway.max_connections": "the most client connections per worker, and never more than half of its limit of open files; more "
+    "get a 503",
     "gateway.max_pipelined_requests": "the most pipelined requests that wait on one connection; more get a 503",
     "gateway.max_reply_bytes": "the largest whole reply that is read from a provider",
     "gateway.max_stream_bytes": "the largest streamed reply that is read from a provider; more ends the stream with an error",
@@ -309,10 +309,10 @@ MEANINGS = {
     "[`bardo catalog refresh`](../how-to/refresh-the-catalog.md)",
     "refresh.folder": "where the lists are kept; empty: `catalog` beside the log",
     "reasoning.introspect": "whether servers are asked once for facts about their models, in the background",
-    "reasoning.prompt_words": "whether a model that has no control of its thinking is told in the system prompt to think step by step "
-    "(from `high` on) or to answer directly (off); each time reported",
-    "reasoning.keep_budgets": "whether the gateway ends thinking at its budget where the server takes none: it closes the thought and has "
-    "the model go on with the answer ([reasoning control](../reference/reasoning-control.md#budgets-that-the-gateway-keeps))",
+    "reasoning.prompt_words": "whether a model without a reasoning setting is told in the system prompt to think step by step "
+    "(from `high` on) or to answer directly (off); reported each time",
+    "reasoning.keep_budgets": "whether the gateway enforces thinking budgets for servers that accept none: it closes the thinking and "
+    "lets the model continue with the answer ([reasoning control](../reference/reasoning-control.md#budgets-that-the-gateway-keeps))",
     "reasoning.budget_words": "the text that ends such thinking, for instance `Time is up, so I answer now.`; empty for none",
     "reasoning.budgets": "the tokens of each level: the keys below",
     **{f"reasoning.budgets.{effort}": f"the tokens of `{effort}`" for effort in EFFORTS},

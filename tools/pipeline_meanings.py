@@ -74,8 +74,8 @@ PIPELINE_MEANINGS = {
     "inference.pipeline.prefilter": "`prefilter`, which passes over targets whose window is too short for a request: the keys below",
     "inference.pipeline.prefilter.caps": "what some calls may not ask, a table for each: `workloads` (globs) and `vitality_below` say "
     "whose calls, `models` (globs), `most_usd_per_million` and `most_prompt_tokens` what they may ask, `why` what the caller is told",
-    "inference.pipeline.prefilter.margin": "by which share of its length an estimated prompt may be over a window before the target is "
-    "passed over",
+    "inference.pipeline.prefilter.margin": "the share by which an estimated prompt may exceed a context window before the target is "
+    "skipped",
     "inference.pipeline.prefilter.tokenizers": "files of exact tokenizers, by globs of model names: "
     '`{ "qwen3*" = "qwen3/tokenizer.json" }`',
     "inference.pipeline.injection": "`injection`, which looks for instructions in results of tools and documents: the keys below",
@@ -90,8 +90,8 @@ PIPELINE_MEANINGS = {
     "with the same system prompt at one server, more spreads them",
     "inference.pipeline.affinity.turns_ahead": "how many more calls of a session are expected, where routing weighs its cached prompt "
     "against another model: of few it stays where it is, of many it goes where calls cost less",
-    "inference.pipeline.affinity.half_life_seconds": "after how many seconds half of a cached prompt is taken to be gone, until enough was "
-    "read from caches to know",
+    "inference.pipeline.affinity.half_life_seconds": "the assumed half-life of cached prompts in seconds, until it can be "
+    "measured",
     **CONTEXT_MEANINGS,
     "inference.pipeline.tools": "`tools`, which chooses the tools of a request: the keys below. See "
     "[many tools](../how-to/use-many-tools.md)",
