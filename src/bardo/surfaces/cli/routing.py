@@ -54,7 +54,7 @@ def routing(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what routing has learned and whether it saves money, or train it.
+    """Show what routing has learned and if it pays off, or train it.
 
     Whether it pays is measured beside the best single model, by route.
 
