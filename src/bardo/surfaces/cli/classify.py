@@ -50,7 +50,7 @@ def classify(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Classify a text as the layer `classify` does, or train its heads.
+    """Classify a text, or train heads for the layer classify.
 
     Each line of a file is an object with `text` and labels, such as `domain` or a name of your own; each label needs five rows. Training
     says how often the heads are right on rows they were not trained on, with its 95 % interval. It needs bardo[vectors].

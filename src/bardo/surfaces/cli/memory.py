@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _memory() -> None:
-    """Search the thinking of past calls, show one call's, or delete it. [memory] in bardo.toml turns this on."""
+    """Search past thinking, show one call's, or delete it. [memory] in bardo.toml turns this on."""
 
 
 def search(
