@@ -95,7 +95,7 @@ class FieldPlace(NamedTuple):
 
 def not_granted(dialect: str, name: str, value: Any) -> Any:
     """Return what of a field's value is lost where another dialect has no such field; None where nothing is."""
-    row = _granted().get((dialect, name))
+    row = _granted().get((dialect or _CHAT, name))
     if row is None:
         return value
     if isinstance(value, list):
@@ -104,8 +104,8 @@ def not_granted(dialect: str, name: str, value: Any) -> Any:
 
 
 def shared_between(source: str, target: str) -> tuple[SharedFields, ...]:
-    """Return the rows that say what two dialects have in common."""
-    return _by_pair().get((source, target), ())
+    """Return the rows that say what two dialects have in common. A request of the library has no dialect, and Chat's fields."""
+    return _by_pair().get((source or _CHAT, target or _CHAT), ())
 
 
 @cache

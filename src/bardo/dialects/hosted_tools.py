@@ -26,7 +26,7 @@ def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
         return request, {}
     fields: dict[str, Any] = {}
     for known in hosted_tools():
-        client_form, target_form = known.form_of(request.dialect), known.form_at(row.dialect, row.id, request.model)
+        client_form, target_form = _form_asked(known, request), known.form_at(row.dialect, row.id, request.model)
         if client_form is not None and _is_refused(request, row, client_form, target_form):
             request = _without_field(request, client_form.field, losses)
         if client_form is None or target_form is None or client_form is target_form or not _asks(request, client_form):
@@ -42,7 +42,7 @@ def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
 def is_asked_otherwise(request: Request, row: ProviderRow) -> bool:
     """Whether a request of the provider's own dialect asks for a hosted tool by a field that this provider does not take for the model."""
     for known in hosted_tools():
-        client_form = known.form_of(request.dialect)
+        client_form = _form_asked(known, request)
         if client_form is not None and client_form.field and client_form.field in request.extra:
             target_form = known.form_at(row.dialect, row.id, request.model)
             if target_form is not None and target_form is not client_form:
@@ -50,6 +50,11 @@ def is_asked_otherwise(request: Request, row: ProviderRow) -> bool:
             if _is_refused(request, row, client_form, target_form):
                 return True
     return False
+
+
+def _form_asked(known: HostedTool, request: Request) -> HostedForm | None:
+    """Return the form in which the client's dialect has a tool. A request of the library has none, and Chat's fields."""
+    return known.form_of(request.dialect or "openai_chat")
 
 
 def _is_refused(request: Request, row: ProviderRow, client_form: HostedForm, target_form: HostedForm | None) -> bool:

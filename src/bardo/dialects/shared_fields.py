@@ -13,6 +13,9 @@ from bardo.catalog.shared_fields import ListSwitch, SharedFields, not_granted, s
 from bardo.dialects.losses import Losses
 from bardo.values.request import Request
 
+_CHAT = "openai_chat"
+"""The dialect of a request's further fields where it came from the library."""
+
 
 def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Request, dict[str, Any]]:
     """Return the request without the fields that its target's dialect has too, and these as they are written there.
@@ -20,12 +23,13 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     A provider that is not known to take them does not get them, which is reported.
     """
     request, of_reasoning = _carry_of_reasoning(request, row)
-    rows = shared_between(request.dialect, row.dialect) if request.extra else ()
+    client = request.dialect or _CHAT
+    rows = shared_between(client, row.dialect) if request.extra else ()
     extra: dict[str, Any] = copy.deepcopy(request.extra) if rows else {}
     fields: dict[str, Any] = of_reasoning
     untouched = True
     for shared in sorted(rows, key=lambda one: row.id not in one.providers):
-        found = _take_shared(extra, shared, request.dialect, row.dialect)
+        found = _take_shared(extra, shared, client, row.dialect)
         untouched = untouched and not found
         for path, value in found.items():
             why = _refused(shared, row, path, value)

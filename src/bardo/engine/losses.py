@@ -125,7 +125,7 @@ def _tools(request: Request, spoken: Collection[str | None], reported: Collectio
 def _hosted_fields(request: Request, reported: Collection[str]) -> Iterator[Loss]:
     """Return fields that are a hosted tool, where there is no other tool: Chat's `web_search_options`."""
     for tool in hosted_tools():
-        form = tool.form_of(request.dialect)
+        form = tool.form_of(request.dialect or "openai_chat")
         if form is None or form.field not in request.extra or form.field not in reported:
             continue
         why = "nothing would be searched, and the answer would come from the model's memory"

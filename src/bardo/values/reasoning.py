@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from bardo.values.blocks import ReasoningBlock
+from bardo.values.notebook import one_line
 
 
 class ReasoningVisibility(StrEnum):
@@ -77,6 +78,13 @@ class ReasoningChain(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[ReasoningBlock, ...] = ()
     cost: ReasoningCost = ReasoningCost()
     control: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        parts = (
+            ("visibility", self.visibility.value), ("content", self.content), ("reasoning_tokens", self.reasoning_tokens),
+            ("tokens_approx", self.tokens_approx), ("interleaved", self.interleaved), ("model", self.model),
+        )  # fmt: skip
+        return one_line(ReasoningChain.__name__, parts)
 
     @property
     def steps(self) -> tuple[ReasoningStep, ...]:

@@ -37,7 +37,9 @@ def test_it_runs_until_told_to_end_and_its_configuration_can_be_asked(number: si
     script.write_text('[[turns]]\ntext = "scripted"\nreasoning = "as told"\n', encoding="utf-8")
     with (folder / "bardo.toml").open("wb") as configured:
         process = subprocess.Popen(
-            [*PROGRAM, "simulate", "vllm", "--script", str(script)], stdout=configured, stderr=subprocess.PIPE
+            [*PROGRAM, "simulate", "vllm", "--any-model", "--script", str(script)],
+            stdout=configured,
+            stderr=subprocess.PIPE,
         )
     with process:
         try:
@@ -50,6 +52,15 @@ def test_it_runs_until_told_to_end_and_its_configuration_can_be_asked(number: si
             assert b"Traceback" not in process.stderr.read()
         finally:
             process.kill()
+
+
+def test_a_model_that_is_not_listed_is_unknown() -> None:
+    with running("simulate", "vllm") as process:
+        line_with(process.stderr, "Ctrl-C ends")
+        configured = line_with(process.stdout, "base_url")
+        Path("bardo.toml").write_text(f'[[providers]]\nid = "vllm"\npreset = "vllm"\n{configured}\n', encoding="utf-8")
+        assert "does not exist" in bardo("ask", "x", "-m", "vllm/no-such-model").err
+        assert bardo("ask", "x", "-m", "vllm/Qwen/Qwen3-0.6B").out
 
 
 def test_ports_count_up_from_the_first_and_faults_strike() -> None:

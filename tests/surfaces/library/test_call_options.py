@@ -17,9 +17,9 @@ from bardo.values.events import ContentChunk, Finish
 from bardo.values.response import Response
 
 
-def asked(provider: SimulatedProvider) -> Any:
+def asked(provider: SimulatedProvider, path: str = "/chat/completions") -> Any:
     """Return the body of the last question: servers are also asked what they know of their models."""
-    return next(one.body for one in reversed(provider.requests) if one.path.endswith("/chat/completions"))
+    return next(one.body for one in reversed(provider.requests) if one.path.endswith(path))
 
 
 def weather(city: str) -> str:
@@ -133,3 +133,28 @@ def test_a_second_model_judges_the_answer(provider: SimulatedProvider, stream: b
     assert reply.text == "It is warm."
     assert reply.bardo["verification"]["agrees"] is False
     assert "verification" in [one.what for one in reply.degraded]
+
+
+def test_further_fields_of_chat_reach_a_provider_of_another_dialect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LAB_KEY", "any")
+    with simulate("openai_responses") as running:
+        entry = ProviderEntry(
+            id="lab", preset="openai", dialect="openai_responses", base_url=running.base_url, api_key_env="LAB_KEY"
+        )
+        settings = Settings(providers=(entry,), log=LogSettings(enabled=False))
+        extra = {"store": True, "user": "u", "verbosity": "low", "web_search_options": {}}
+        with bardo.Client(settings) as client:
+            reply = client.respond("Hello.", model="lab/gpt-4.1", extra=extra)
+        body: Any = asked(running, "/responses")
+    assert reply.degraded == ()
+    assert (body["store"], body["user"], body["text"]) == (True, "u", {"verbosity": "low"})
+    assert body["tools"] == [{"type": "web_search"}]
+
+
+def test_chains_and_streams_are_shown_in_one_short_line(client: bardo.Client) -> None:
+    chain = client.respond("Hello.", model="qwen", reasoning="low").reasoning
+    assert repr(chain).startswith("ReasoningChain(visibility='visible', content=")
+    assert len(repr(chain)) < 300
+    assert repr(client.stream("Hello.", model="qwen")) == "<bardo.ReplyStream>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -79,3 +80,27 @@ def test_a_method_has_no_self() -> None:
 def test_a_parameter_that_has_no_name_for_a_model_is_refused(function: Any) -> None:
     with pytest.raises(InvalidRequest, match="without a name"):
         tool_of(function)
+
+
+def test_a_partial_is_the_function_it_calls_without_what_it_holds() -> None:
+    tool = tool_of(functools.partial(weather, days=3))
+    assert (tool.name, tool.description) == ("weather", "Give the weather.")
+    assert tool.schema is not None
+    assert list(tool.schema["properties"]) == ["city", "unit", "tags"]
+
+
+def test_only_lines_about_parameters_leave_the_description() -> None:
+    def find(word: str, most: int = 3) -> str:
+        """Find a word.
+
+        Note: case matters.
+
+        :param word: What to find.
+        :param int most: How many at most.
+        """
+        return word * most
+
+    tool = tool_of(find)
+    assert tool.description == "Find a word.\n\nNote: case matters."
+    assert tool.schema is not None
+    assert [one["description"] for one in tool.schema["properties"].values()] == ["What to find.", "How many at most."]

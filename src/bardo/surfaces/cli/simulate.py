@@ -153,6 +153,9 @@ def simulate(
         float,
         typer.Option(min=0, max=3600, metavar="SECONDS", callback=finite, help="The wait between streamed events."),
     ] = 0.0,
+    any_model: Annotated[
+        bool, typer.Option("--any-model", help="Answer under any model's name, not only those that are listed.")
+    ] = False,
     list_only: Annotated[bool, typer.Option("--list", help="List the simulators and end.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -163,7 +166,15 @@ def simulate(
         return
     going_wrong, said, turned = read_fault(fault), read_script(script), read_thinking_behaviour(thinking_behaviour)
     simulators = [
-        Simulator(name, script=said, fault=going_wrong, thinking_behaviour=turned, pace=pace, keep_requests=False)
+        Simulator(
+            name,
+            script=said,
+            models=() if any_model else PRESETS[name].models,
+            fault=going_wrong,
+            thinking_behaviour=turned,
+            pace=pace,
+            keep_requests=False,
+        )
         for name in chosen
     ]
     try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -13,7 +14,8 @@ from bardo.structured.types import schema_of
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Tool
 
-_LINE = re.compile(r"^\s*(?P<name>\w+)(?:\s*\([^)]*\))?\s*:\s+(?P<text>\S.*)$")
+# `name: what it is` as Google's style writes it, with a type or not, and `:param name:` of Sphinx.
+_LINE = re.compile(r"^\s*(?::param\s+(?:\S+\s+)?)?(?P<name>\w+)(?:\s*\([^)]*\))?\s*:\s+(?P<text>\S.*)$")
 
 
 def tool_of(function: Callable[..., Any]) -> Tool:
@@ -23,13 +25,15 @@ def tool_of(function: Callable[..., Any]) -> Tool:
     describes one. The model's call is not made: its arguments are in `Response.tool_calls`. Raises InvalidRequest, naming the function,
     for a parameter whose type has no JSON Schema, and for `*args` and parameters that have no name.
     """
-    name = getattr(function, "__name__", "") or type(function).__name__
-    docstring = inspect.getdoc(function) or ""
-    described = _described(docstring)
+    given = _unwrapped(function)
+    name = getattr(given, "__name__", "") or type(given).__name__
+    docstring = inspect.getdoc(given) or ""
+    parameters = _parameters(function, name)
+    described = _described(docstring, inspect.signature(given).parameters)
     properties: dict[str, Any] = {}
     required: list[str] = []
     definitions: dict[str, Any] = {}
-    for parameter in _parameters(function, name):
+    for parameter in parameters:
         schema = _schema(_hints(function, name).get(parameter.name, Any), f"{name}({parameter.name})", definitions)
         text = schema.pop("description", "") or described.get(parameter.name, "")
         default = {} if parameter.default is parameter.empty else _default(parameter.default)
@@ -40,7 +44,14 @@ def tool_of(function: Callable[..., Any]) -> Tool:
     whole["additionalProperties"] = False
     if definitions:
         whole["$defs"] = definitions
-    return Tool(name=name, description=_summary(docstring), schema=whole)
+    return Tool(name=name, description=_summary(docstring, described), schema=whole)
+
+
+def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that a `functools.partial` calls, which has the name, the docstring and the annotations."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
 
 
 def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
@@ -48,6 +59,9 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
         found = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError) as problem:
         raise InvalidRequest(f"the tool {name} has no signature: {problem}", param="tools") from problem
+    bound = function.keywords if isinstance(function, functools.partial) else {}
+    # What a partial holds already is the caller's to say.
+    found = [parameter for parameter in found if parameter.name not in bound]
     for parameter in found:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             hint = "a model gives arguments by their names"
@@ -56,6 +70,7 @@ def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Paramet
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    function = _unwrapped(function)
     called = function if inspect.isroutine(function) else type(function).__call__
     try:
         return get_type_hints(called, include_extras=True)
@@ -96,13 +111,15 @@ def _default(value: Any) -> dict[str, Any]:
         return {}
 
 
-def _summary(docstring: str) -> str:
+def _summary(docstring: str, described: Mapping[str, str]) -> str:
     """Return the docstring without the lines that describe parameters."""
-    kept = [line for line in docstring.splitlines() if not _LINE.match(line)]
+    kept = [
+        line for line in docstring.splitlines() if not ((found := _LINE.match(line)) and found["name"] in described)
+    ]
     text = "\n".join(line for line in kept if line.strip().lower() not in ("args:", "arguments:", "parameters:"))
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def _described(docstring: str) -> dict[str, str]:
+def _described(docstring: str, names: Collection[str]) -> dict[str, str]:
     found = (_LINE.match(line) for line in docstring.splitlines())
-    return {match["name"]: match["text"].strip() for match in found if match}
+    return {match["name"]: match["text"].strip() for match in found if match and match["name"] in names}

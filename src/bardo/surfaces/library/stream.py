@@ -55,6 +55,9 @@ class AsyncReplyStream:
         self._partials: deque[Json] = deque()
         self._turn = asyncio.Lock()
 
+    def __repr__(self) -> str:
+        return f"<bardo.{type(self).__name__}>"
+
     async def __aenter__(self) -> Self:
         validator = None if self._wanted is None else self._wanted.validate
         if self._seconds is not None:
@@ -165,6 +168,9 @@ class ReplyStream:
     def __init__(self, inner: AsyncReplyStream, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self._inner = inner
         self._run = run
+
+    def __repr__(self) -> str:
+        return "<bardo.ReplyStream>"
 
     def __enter__(self) -> Self:
         self._run(self._inner.__aenter__())
