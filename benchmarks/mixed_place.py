@@ -67,7 +67,7 @@ class MixedPlace:
         self.clients = Started([sys.executable, "-m", "benchmarks.mixed_client"], self._cores, talks=True)
 
     def _start_simulator(self) -> Started:
-        command = [sys.executable, "-m", "bardo", "simulate", "vllm", "--port", str(self.upstream_port)]
+        command = [sys.executable, "-m", "bardo", "simulate", "vllm", "--any-model", "--port", str(self.upstream_port)]
         started = Started(command, self._cores)
         _wait_for(self.upstream_port, started)
         return started

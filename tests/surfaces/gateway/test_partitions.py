@@ -172,7 +172,7 @@ def test_a_machine_that_is_cut_off_goes_on_and_its_calls_are_counted_once(
                 f"[log]\nurl = {json.dumps(address)}\n"
                 '[[providers]]\nid = "lab"\npreset = "vllm"\nbase_url = "http://127.0.0.1:9001/v1"\nmodels = ["m1"]\n'
             )
-            stack.enter_context(machine.running("simulate", "vllm", "--port", "9001", wanted="9001"))
+            stack.enter_context(machine.running("simulate", "vllm", "--any-model", "--port", "9001", wanted="9001"))
             stack.enter_context(machine.running("serve", "--config", str(config), wanted="point an OpenAI SDK"))
         ids = machines[0].ask(3) + machines[1].ask(3)
         ip("link", "set", machines[1].link, "down")
