@@ -29,13 +29,17 @@ class LabelledSet(msgspec.Struct, frozen=True, kw_only=True):
     measured: Rows | None = None
 
 
-def read_set(bench: Bench, name: str, file: str = "rows.jsonl") -> LabelledSet | None:
-    """Return a set, in a quick run some of its rows evenly spread. None, with a note, where its file is not there."""
-    fitted = _rows(bench, (bench.eval_folder or EVAL) / name / file)
+def read_set(bench: Bench, name: str, file: str = "rows.jsonl", *, whole: bool = False) -> LabelledSet | None:
+    """Return a set, in a quick run some of its rows evenly spread unless it is wanted `whole`.
+
+    None, with a note, where its file is not there.
+    """
+    quick = bench.pace.quick and not whole
+    fitted = _rows(bench, (bench.eval_folder or EVAL) / name / file, quick)
     if fitted is None:
         return None
     held_out = bench.held_out_folder
-    measured = None if held_out is None else _rows(bench, held_out / name / file)
+    measured = None if held_out is None else _rows(bench, held_out / name / file, quick)
     if held_out is not None and measured is None:
         return None
     return LabelledSet(name=name, fitted=fitted, measured=measured)
@@ -54,11 +58,11 @@ def share_of(marks: Sequence[bool]) -> Figure | None:
     return share(sum(marks), len(marks))
 
 
-def _rows(bench: Bench, path: Path) -> Rows | None:
+def _rows(bench: Bench, path: Path, quick: bool) -> Rows | None:
     if not path.is_file():
         bench.note(f"quality: there is no {path}")
         return None
     lines = path.read_bytes().splitlines()
-    if bench.pace.quick:
+    if quick:
         lines = lines[:: max(1, len(lines) // _QUICK_ROWS)]
     return [msgspec.json.decode(line) for line in lines if line]

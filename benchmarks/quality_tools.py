@@ -17,7 +17,7 @@ from bardo.context.embed import Tier
 from bardo.context.tool_choice.ranking import ToolText, ToolUses, ToolVectors, scores, text_of, vectors_of, word_scores
 from bardo.edge.onnx_embedding import OnnxEmbedding
 from bardo.edge.tool_memory import with_use
-from bardo.embedding.static_embedding import wide_embedding
+from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.values.errors import ConfigError
 from bardo.values.request import Tool
 from benchmarks.bench import Bench
@@ -36,7 +36,9 @@ _TARGETS = ((_COLD, 0.90), (_USED, 0.95))
 
 def run(bench: Bench) -> tuple[list[Table], list[Target]]:
     """Measure by words, with the static table, and with the model of `--model` where one is named."""
-    data = read_set(bench, "tools-metatool", "queries.jsonl")
+    # A quick run measures fewer queries, but has the uses of all: with a seventh of them it would measure another thing.
+    data = read_set(bench, "tools-metatool", "queries.jsonl", whole=True)
+    most = _MOST_MEASURED // 4 if bench.pace.quick else _MOST_MEASURED
     path = (bench.eval_folder or EVAL) / "tools-metatool" / "tools.json"
     if data is None or not path.is_file():
         return [], []
@@ -47,7 +49,7 @@ def run(bench: Bench) -> tuple[list[Table], list[Target]]:
     for column, embedding in columns.items():
         bench.tell(f"quality: tools, {column}")
         for measure, marks in (
-            _Measured(texts, list(described), embedding, _TIERS.get(column, "onnx")).marks(data).items()
+            _Measured(texts, list(described), embedding, _TIERS.get(column, "onnx")).marks(data, most).items()
         ):
             figure = share_of(marks)
             if figure is not None:
@@ -70,7 +72,7 @@ def run(bench: Bench) -> tuple[list[Table], list[Target]]:
 
 
 def _embeddings(bench: Bench) -> dict[str, Any]:
-    found: dict[str, Any] = {WORDS: None, STATIC: wide_embedding()}
+    found: dict[str, Any] = {WORDS: None, STATIC: keyword_embedding(tool_choice_rows().stop_words)}
     if bench.model_folder is not None:
         try:
             found[ONNX] = OnnxEmbedding(bench.model_folder)
@@ -101,8 +103,8 @@ class _Measured:
     def _vectors_of(self, text: ToolText, fingerprint: str) -> ToolVectors:
         return vectors_of(text, [self._embed(part) for part in text.all], self._general, fingerprint)
 
-    def marks(self, data: LabelledSet) -> dict[str, list[bool]]:
-        """Return for each measure whether the right tool was found, query by query."""
+    def marks(self, data: LabelledSet, most: int) -> dict[str, list[bool]]:
+        """Return for each measure whether the right tool was found, query by query, for about `most` queries."""
         rows = Random(_SEED).sample(data.fitted, len(data.fitted))
         halves = [(rows[::2], rows[1::2]), (rows[1::2], rows[::2])]
         if data.measured is not None:
@@ -110,7 +112,7 @@ class _Measured:
         found: dict[str, list[bool]] = {}
         for known, asked in halves:
             uses = {} if self._embed is None else self._uses(known)
-            for row in asked[:: max(1, len(asked) * len(halves) // _MOST_MEASURED)]:
+            for row in asked[:: max(1, len(asked) * len(halves) // most)]:
                 for measure, mark in self._one(row, uses).items():
                     found.setdefault(measure, []).append(mark)
         return found

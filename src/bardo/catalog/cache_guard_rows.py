@@ -20,7 +20,8 @@ class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `open_question`. It asks for instructions where `how` stands before one of `auxiliaries` and of `asker_words`, or it has a word of
     `manner`. A request to explain (`inform`) is not one to `produce` a text; what is possible (`possibility`) is not what must be
     (`obligation`), nor is `past` what is `present`. Both questions speak of the one who answers (`other_words`), or neither does.
-    `negation` words are counted.
+    `negation` words are counted. `articles` are looked over where the word before another is asked for. `asker_as_object` are words for the
+    one who asks, behind a verb whose object they are.
 
     Two words that stand on either side of one of `pivots`, or of a word that both questions have, must not change places, unless that word
     is in `converse` on one side; where one of the two has a word of `agent` behind it, they must. A word behind one of `roles` (a line:
@@ -51,6 +52,8 @@ class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     past: str = ""
     other_words: str = ""
     asker_words: str = ""
+    asker_as_object: str = ""
+    articles: str = ""
     auxiliaries: str = ""
     manner: str = ""
     negation: str

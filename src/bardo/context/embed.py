@@ -12,9 +12,14 @@ Tier = Literal["onnx", "static"]
 
 
 class Embed(Effect, frozen=True):
-    """Ask for one vector for each of some texts. Whoever runs layers sends back `TextVectors`."""
+    """Ask for one vector for each of some texts. Whoever runs layers sends back `TextVectors`.
+
+    With `stop_words` the table that ships embeds the key words of the texts, which are all words but these, rare ones most. A model of the
+    operator's reads whole texts in any case.
+    """
 
     texts: tuple[str, ...]
+    stop_words: frozenset[str] | None = None
 
 
 class TextVectors(msgspec.Struct, frozen=True, kw_only=True):

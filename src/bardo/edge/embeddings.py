@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from bardo.context.embed import Embed, TextVectors, Tier
 from bardo.context.layer import EffectFailed
 from bardo.edge.named_paths import named_path
+from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.embedding.static_embedding import wide_embedding
 
 if TYPE_CHECKING:
@@ -51,19 +52,24 @@ class Embeddings:
     async def perform(self, effect: Embed) -> TextVectors:
         """Return the vectors of an effect's texts. Raises ConfigError for a model that cannot be loaded, EffectFailed where many wait."""
         if self.tier == "static" and sum(map(len, effect.texts)) <= _AT_ONCE:
-            return self.embedded(effect.texts)
+            return self.embedded(effect.texts, effect.stop_words)
         if self._thread is None:
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-embed")
         if self._waiting >= MOST_WAITING:
             raise EffectFailed("too many calls wait for vectors")
         self._waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, self.embedded, effect.texts)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._thread, self.embedded, effect.texts, effect.stop_words)
         finally:
             self._waiting -= 1
 
-    def embedded(self, texts: Sequence[str]) -> TextVectors:
+    def embedded(self, texts: Sequence[str], stop_words: frozenset[str] | None = None) -> TextVectors:
         """Return the vectors of some texts, in this thread. Raises ConfigError for a model that cannot be loaded."""
+        if stop_words is not None and self.tier == "static":
+            made = keyword_embedding(stop_words)
+            keywords = tuple([made.embed(text) for text in texts])
+            return TextVectors(vectors=keywords, fingerprint=made.fingerprint, tier=self.tier)
         if self._embedding is None:
             self._embedding = embedding_at(self._folder)
         vectors = tuple([self._embedding.embed(text) for text in texts])

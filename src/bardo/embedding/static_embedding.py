@@ -75,6 +75,15 @@ class StaticEmbedding:
         """The word pieces that have a vector, in the order of their numbers."""
         return tuple(self._numbers)
 
+    @property
+    def vocabulary(self) -> Mapping[str, int]:
+        """The number of each word piece that has a vector; frequent pieces have low numbers."""
+        return self._numbers
+
+    def row(self, piece: int) -> bytes:
+        """Return the vector of a piece as it is in the table: `dimensions` bytes, each a component plus 128."""
+        return self._rows[piece * self.dimensions : (piece + 1) * self.dimensions]
+
     @classmethod
     def decode(cls, content: bytes) -> Self:
         """Return the embedding of a table's file. Raises msgspec.ValidationError for a file of another form."""

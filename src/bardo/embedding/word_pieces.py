@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 LONGEST_WORD = 100
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
@@ -27,8 +27,13 @@ _IDEOGRAPHS = (
 
 def word_pieces(text: str, vocabulary: Mapping[str, int]) -> list[int]:
     """Return the numbers of the pieces of `text`, in order. Linear in the length of the text."""
+    return pieces_of_words(words(text), vocabulary)
+
+
+def pieces_of_words(lower: Iterable[str], vocabulary: Mapping[str, int]) -> list[int]:
+    """Return the numbers of the pieces of words that `words` returned, in order."""
     found: list[int] = []
-    for word in words(text):
+    for word in lower:
         number = vocabulary.get(word)
         if number is None:
             found += (vocabulary[piece] for piece in _pieces(word, vocabulary))

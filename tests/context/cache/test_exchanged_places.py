@@ -13,6 +13,10 @@ EXCHANGED = [
     ("What causes inflation?", "What does inflation cause?"),
     ("Who sued Apple?", "Who did Apple sue?"),
     ("Can I sue my landlord?", "Can my landlord sue me?"),
+    ("When did Mary introduce Anna?", "When did Anna introduce Mary?"),
+    ("Was erzählt die Mutter dem Vater?", "Was erzählt der Vater der Mutter?"),
+    ("Wo trifft die Lehrerin den Schüler?", "Wo trifft der Schüler die Lehrerin?"),
+    ("Cosa regala la madre al padre?", "Cosa regala il padre alla madre?"),
     ("Are my parents allowed to claim me?", "Am I allowed to claim my parents?"),
 ]
 MOVED = [

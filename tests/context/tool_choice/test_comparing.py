@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bardo.catalog.tool_choice_rows import tool_choice_rows
 from bardo.context.tool_choice.ranking import ToolText, ToolUses, ToolVectors, scores, text_of, vectors_of, word_scores
 from bardo.context.tool_choice.words import letter_runs, named_in, sentences, split_identifier, stems
+from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.request import Tool
 from support.growth import growth
@@ -65,6 +67,16 @@ def test_vectors_find_what_words_do_not_and_uses_what_vectors_do_not() -> None:
     assert cold.index(max(cold)) == 0
     used = scores(TEXTS, query, vector, vectors(TEXTS), uses={1: ToolUses(vector, 20)}, tier="static")
     assert used.index(max(used)) == 1
+
+
+def test_one_use_of_another_tool_does_not_outweigh_what_a_tool_says_of_itself() -> None:
+    embed = keyword_embedding(tool_choice_rows().stop_words).embed
+    known = [vectors_of(text, [embed(part) for part in text.all], [], "f") for text in TEXTS]
+    use = {1: ToolUses(embed("send the bill to our customer"), 1)}
+    made = scores(TEXTS, "Will it rain?", embed("Will it rain?"), known, uses=use, tier="static")
+    assert made.index(max(made)) == 0
+    again = scores(TEXTS, "bill a customer", embed("bill a customer"), known, uses=use, tier="static")
+    assert again.index(max(again)) == 1
 
 
 def test_a_tool_without_vectors_is_compared_by_its_words() -> None:

@@ -8,8 +8,6 @@ from bardo.context.cache.manner import words_of
 from bardo.context.cache.question import Question, Term
 
 Pairs = list[tuple[Term, Term]]
-_ARTICLES = frozenset(("a", "an", "the", "my", "our", "your", "their"))
-_ASKER_AS_OBJECT = ("me", "us")
 
 
 def changed_places(one: Question, other: Question, pairs: Pairs) -> bool:
@@ -49,7 +47,11 @@ def _surroundings_exchanged(one: Question, other: Question, a: tuple[Term, Term]
     What moves as a whole keeps the word before it: `in CSS` at the beginning or at the end.
     """
     first, second = _before(one, a[0]), _before(one, b[0])
-    return first != second and (_before(other, b[1]), _before(other, a[1])) == (first, second)
+    before_b, before_a = _before(other, b[1]), _before(other, a[1])
+    if first == second or before_b != first:
+        return False
+    # Side by side, each is what stands before the other: `does the mother tell the father`.
+    return before_a == second or (second, before_a) == (one.words[a[0].place], other.words[b[1].place])
 
 
 def _asks_for_subject(question: Question) -> bool:
@@ -73,14 +75,14 @@ def _asks_for_object(question: Question) -> bool:
 
 def _acts_on_asker(question: Question) -> bool:
     """Say whether a word that decides stands before `me`: `may my landlord evict me`."""
-    words, terms = question.words, {term.place for term in question.terms}
-    return any(word in _ASKER_AS_OBJECT and place - 1 in terms for place, word in enumerate(words))
+    asker, terms = words_of(question.language.row.asker_as_object), {term.place for term in question.terms}
+    return any(word in asker and place - 1 in terms for place, word in enumerate(question.words))
 
 
 def _before(question: Question, term: Term) -> str:
     """Return the word before a term that is no article."""
-    place = term.place - 1
-    while place >= 0 and question.words[place] in _ARTICLES:
+    place, articles = term.place - 1, words_of(question.language.row.articles)
+    while place >= 0 and question.words[place] in articles:
         place -= 1
     return question.words[place] if place >= 0 else ""
 

@@ -18,8 +18,10 @@ from bardo.values.request import Tool
 Vector = Sequence[float]
 _NARROWNESS = 20.0
 """How much more the best tool counts than the next when the query is widened: the exponent of a cosine."""
-_FEW_USES = 3
+_FEW_USES = 2
 """Uses that count as much as the tool's own description."""
+_OWN_LENGTH = 0.5
+"""How long the mean of the vectors of a tool's uses is, usually; each vector has length 1."""
 
 
 class ToolText(msgspec.Struct, frozen=True):
@@ -126,15 +128,20 @@ def _widened(whole: Sequence[float], known: Sequence[ToolVectors]) -> list[float
 def _by_uses(
     vector: Vector, known: Sequence[ToolVectors], have: Sequence[int], uses: Mapping[int, ToolUses]
 ) -> list[float]:
+    """Return how near the text is to the centre of each tool's uses, by their distance.
+
+    The centre begins at the tool's own description, and each use moves it.
+    """
     near = []
     for place, one in zip(have, known, strict=True):
         own, used = dot(vector, one.whole), uses.get(place)
         if used is None or len(used.mean) != len(vector):
-            near.append(own)
+            near.append(_OWN_LENGTH * own - _OWN_LENGTH**2 / 2)
             continue
-        length = math.sqrt(dot(used.mean, used.mean)) or 1.0
         share = used.count / (used.count + _FEW_USES)
-        near.append((1 - share) * own + share * dot(vector, used.mean) / length)
+        rest = (1 - share) * _OWN_LENGTH
+        square = share**2 * dot(used.mean, used.mean) + 2 * share * rest * dot(used.mean, one.whole) + rest**2
+        near.append(share * dot(vector, used.mean) + rest * own - square / 2)
     return _standard(near)
 
 

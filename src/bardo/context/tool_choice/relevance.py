@@ -51,7 +51,7 @@ def ranked(tools: Sequence[Tool], query: str, tenant: str, *, vectors: bool = Tr
 def _by_vectors(
     tools: Sequence[Tool], texts: Sequence[ToolText], query: str, tenant: str, *, uses: bool
 ) -> RankingSteps:
-    asked: TextVectors = yield Embed((query,))
+    asked: TextVectors = yield Embed((query,), tool_choice_rows().stop_words)
     known = yield from _vectors_of(texts[:MOST_COMPARED], asked.fingerprint)
     found: FoundUses = {}
     if uses:
@@ -73,10 +73,11 @@ def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, A
     missing = [(digest, text) for digest, text in zip(digests, texts, strict=True) if digest not in found]
     if not missing:
         return [found[digest] for digest in digests]
-    rows = tool_choice_rows().general
-    embedded: TextVectors = yield Embed((*rows, *[part for _, text in missing for part in text.all]))
+    rows = tool_choice_rows()
+    parts = [part for _, text in missing for part in text.all]
+    embedded: TextVectors = yield Embed((*rows.general, *parts), rows.stop_words)
     vectors = iter(embedded.vectors)
-    general = [next(vectors) for _ in rows]
+    general = [next(vectors) for _ in rows.general]
     made = {
         digest: vectors_of(text, [next(vectors) for _ in text.all], general, fingerprint) for digest, text in missing
     }
