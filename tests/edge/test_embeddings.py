@@ -53,7 +53,7 @@ def test_where_many_calls_wait_further_ones_do_without_vectors(monkeypatch: pyte
     opened = threading.Event()
     embeddings = Embeddings()
     made = embeddings.embedded
-    monkeypatch.setattr(embeddings, "embedded", lambda texts: opened.wait() and made(texts))
+    monkeypatch.setattr(embeddings, "embedded", lambda *given: opened.wait() and made(*given))
 
     async def overloaded() -> list[TextVectors | BaseException]:
         long = Embed(("word " * 1_000,))
