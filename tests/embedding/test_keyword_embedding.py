@@ -20,7 +20,7 @@ EMBEDDING = KeywordEmbedding(wide_embedding(), STOP_WORDS)
 
 
 def near(one: str, other: str) -> float:
-    return sum(map(mul, EMBEDDING.embed(one), EMBEDDING.embed(other)))
+    return math.fsum(map(mul, EMBEDDING.embed(one), EMBEDDING.embed(other)))
 
 
 def test_the_sum_of_large_integers_is_that_of_the_rows() -> None:
