@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import urllib.error
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bardo.catalog.agent_rows import agent_rows
+from bardo.edge.settings import parse_settings
 from bardo.simulators import Simulator
+from bardo.surfaces.cli.run import find_running_gateway
 from bardo.surfaces.cli.running_gateway import gateway_key
 from surfaces.cli.support import bardo, line_with, running, simulated
 
@@ -84,6 +88,37 @@ def test_it_uses_the_gateway_that_runs(folder: Path, program_of: Any) -> None:
                 break
     assert done.code == 3
     assert told(folder)["address"] == address
+
+
+class OtherServer(BaseHTTPRequestHandler):
+    """A server of something else that looks well."""
+
+    body = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: Any) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"status": "ok"}', b'["server", "bardo"]', b"ok", b'{"status": "ok", "server": "x"}']
+)
+def test_another_server_is_not_taken_for_a_gateway(body: bytes) -> None:
+    handler = type("Handler", (OtherServer,), {"body": body})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        try:
+            settings = parse_settings(f"[gateway]\nport = {server.server_address[1]}\n")
+            assert find_running_gateway(settings) == ""
+        finally:
+            server.shutdown()
+            serving.join()
 
 
 def test_a_program_that_is_not_there(folder: Path) -> None:

@@ -85,7 +85,7 @@ def test_it_listens_everywhere_where_that_is_allowed(folder: Path, workers: str)
         while True:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE) as reply:
-                    assert json.load(reply) == {"status": "ok"}
+                    assert json.load(reply) == {"status": "ok", "server": "bardo"}
                 break
             except urllib.error.URLError:
                 assert time.monotonic() < give_up

@@ -72,7 +72,7 @@ def _gateway(settings: Settings, title: str, *, own: bool) -> Iterator[str]:
         raise ConfigError(
             "this gateway asks for keys", hint=f"put one into {KEY_VARIABLE}; `bardo keys create` makes one"
         )
-    address = "" if own else _running_gateway(settings)
+    address = "" if own else find_running_gateway(settings)
     if address:
         print_stderr(f"bardo run: {title} with the gateway at {address}")
         yield address
@@ -86,7 +86,7 @@ def _gateway(settings: Settings, title: str, *, own: bool) -> Iterator[str]:
         yield server.address
 
 
-def _running_gateway(settings: Settings) -> str:
+def find_running_gateway(settings: Settings) -> str:
     """Return the address of a gateway of these settings that answers; empty where none does."""
     address = address_of(settings)
     try:
@@ -94,7 +94,7 @@ def _running_gateway(settings: Settings) -> str:
             answer = json.loads(reply.read(1000))
     except (URLError, OSError, ValueError):
         return ""
-    return address if answer == {"status": "ok"} else ""
+    return address if isinstance(answer, dict) and answer.get("server") == "bardo" else ""
 
 
 def _run(program: str, start: AgentStart) -> int:

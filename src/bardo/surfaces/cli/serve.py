@@ -25,6 +25,7 @@ from bardo.edge.settings_gateway import check_bind
 from bardo.edge.settings_secrets import how_to_remove, secrets_of
 from bardo.edge.worker_events import FOLDER_VARIABLE, LONGEST_PATH
 from bardo.surfaces.cli.options import Config
+from bardo.surfaces.cli.worker_folders import own_folder, remove_abandoned
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.shown import shown_url
 
@@ -90,8 +91,10 @@ def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
         yield
         return
     # The folder is readable by its owner alone.
-    with tempfile.TemporaryDirectory(prefix="bardo-", dir=_short_folder()) as folder:
-        os.environ.update({variable: _make_folder(variable, Path(folder)) for variable in shared})
+    place = _short_folder()
+    remove_abandoned(place)
+    with own_folder(place) as folder:
+        os.environ.update({variable: _make_folder(variable, folder) for variable in shared})
         try:
             yield
         finally:
@@ -106,10 +109,11 @@ def _make_folder(variable: str, folder: Path) -> str:
     return str(place)
 
 
-def _short_folder() -> str | None:
-    """Return a folder for temporary files whose name leaves room for that of a socket; None where the usual one does."""
+def _short_folder() -> Path:
+    """Return a folder for temporary files whose name leaves room for that of a socket."""
     usual = tempfile.gettempdir()
-    return "/tmp" if len(os.fsencode(usual)) + _SOCKET_NAME > LONGEST_PATH and os.access("/tmp", os.W_OK) else None
+    is_too_long = len(os.fsencode(usual)) + _SOCKET_NAME > LONGEST_PATH
+    return Path("/tmp" if is_too_long and os.access("/tmp", os.W_OK) else usual)
 
 
 def _check_log(settings: Settings) -> None:

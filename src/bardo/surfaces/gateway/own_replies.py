@@ -12,9 +12,10 @@ from bardo.values.reasoning import ReasoningStep, ReasoningVisibility
 
 
 class RunningReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The gateway runs."""
+    """The gateway runs. `server` tells it from other programs that answer at this path."""
 
     status: Literal["ok"] = "ok"
+    server: Literal["bardo"] = "bardo"
 
 
 class ReadyReply(msgspec.Struct, frozen=True, kw_only=True):
