@@ -27,6 +27,11 @@ METADATA = "169.254.169.254"
         "::ffff:a9fe:a9fe",
         "64:ff9b::a9fe:a9fe",
         "2002:a9fe:a9fe::1",
+        f"::{METADATA}",
+        f"::ffff:0:{METADATA}",
+        "64:ff9b:1::a9fe:a9fe",
+        "64:ff9b:1:2:3::a9fe:a9fe",
+        "2001:0:102:304::5601:5601",
         "fd00:ec2::254",
         "fd00:ec2::23",
         "100.100.100.200",
@@ -46,7 +51,19 @@ def test_a_name_may_not_lead_there(address: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["127.0.0.1", "::1", "10.1.2.3", "192.168.1.5", "172.16.0.1", "fe80::1%eth0", "fd12::1", "8.8.8.8", "2a00::1"],
+    [
+        "127.0.0.1",
+        "::1",
+        "10.1.2.3",
+        "192.168.1.5",
+        "172.16.0.1",
+        "::7f00:1",
+        "64:ff9b::808:808",
+        "fe80::1%eth0",
+        "fd12::1",
+        "8.8.8.8",
+        "2a00::1",
+    ],
 )
 def test_local_servers_and_public_ones_are_reached(address: str) -> None:
     assert not is_forbidden(address)

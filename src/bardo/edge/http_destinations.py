@@ -18,7 +18,12 @@ _METADATA = tuple(
     ipaddress.ip_network(text)
     for text in ("169.254.0.0/16", "fd00:ec2::254/128", "fd00:ec2::23/128", "100.100.100.200/32", "192.0.0.192/32")
 )
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Addresses of IPv6 whose last 32 bits are one of IPv4: NAT64 (RFC 6052, RFC 8215), translated (RFC 2765), compatible (RFC 4291, 2.5.5.1).
+_ENDS_IN_IPV4 = tuple(
+    ipaddress.ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96", "::/96")
+)
+_SMALLEST_WRAPPED = 0x10000
+"""`::` and `::1` are addresses of their own, and wrap none of IPv4."""
 
 
 class ForbiddenAddress(OSError):
@@ -58,7 +63,7 @@ def _is_address(host: str) -> bool:
 def _unwrapped(address: _Address) -> _Address:
     if isinstance(address, ipaddress.IPv4Address):
         return address
-    inner = address.ipv4_mapped or address.sixtofour
-    if inner is None and address in _NAT64:
+    inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+    if inner is None and int(address) >= _SMALLEST_WRAPPED and any(address in network for network in _ENDS_IN_IPV4):
         inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return inner or address
