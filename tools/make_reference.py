@@ -179,6 +179,8 @@ MEANINGS = {
     "log.retention_days": "after how many days a call is [removed](../how-to/export-the-log.md), with content, feedback and episode; the "
     "sums of costs stay. `0`: never",
     "log.content": "whether prompts and replies are logged too",
+    "budgets.store": "the address of Redis or Valkey where several gateways count limits and budgets; empty: the database of `[state]`",
+    "budgets.store_env": "the variable that holds that address, for one with a password",
     "replay.store": "where the reasoning of replies is kept for clients that drop it: `memory` (several workers share a temporary "
     "SQLite file, gone when `bardo serve` ends), an SQLite file of yours, the address of PostgreSQL, Redis or Valkey "
     "([for several machines](../how-to/run-on-several-machines.md)), or empty for nowhere",

@@ -109,7 +109,8 @@ def _by_vectors(vector: Vector, known: Sequence[ToolVectors], weights: Weights) 
         for a, b, c in zip(whole, best, names, strict=True)
     ]
     total = _standard(mixed)
-    _add(total, _standard(_widened(whole, known)), weights.neighbours)
+    if weights.neighbours:
+        _add(total, _standard(_widened(whole, known)), weights.neighbours)
     _add(total, _standard([one.general for one in known]), weights.general)
     return total
 
