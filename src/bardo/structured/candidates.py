@@ -21,6 +21,10 @@ _FENCE = re.compile(
 )
 _HEADLESS = re.compile(r"(?:json\s{1,5})?(?P<members>[\"'“][^\"'“”\n{}\[\]]{1,100}[\"'”]\s{0,5}:.*)", re.S)
 _ESCAPED = re.compile(r"[{\[]\s{0,50}\\+[\"n]")
+_BAD_ESCAPE = re.compile(r"(\\\\)|\\(?![\\'\"abfnrtv0-7xNuU\n])|\\([4-7][0-7]{2})")
+_PYTHON_STRING = re.compile(r"\"(?:\\.|[^\"\\])*+(?:\"|\\?\Z)|'(?:\\.|[^'\\])*+(?:'|\\?\Z)", re.S)
+_RAW_STRING = re.compile(r"\b[bB]?[rR][bB]?[\"']")
+_NUMBER_WITH_WORD = re.compile(r"(?<![\w.])\d[\w.]*(?:and|else|for|if|in|is|not|or)\b")
 _INLINE = re.compile(r"`+|'|\$+")
 
 
@@ -72,11 +76,23 @@ def python_literal(text: str) -> ParsedValue | None:
     said = text.strip()
     if said[:1] not in ("{", "[", "(") or len(said) > MAX_REPAIR or depth_of(said) > MAX_DEPTH:
         return None
+    # Python warns of these on stderr, and a program may have turned warnings into errors.
+    if not _RAW_STRING.search(said):
+        said = _BAD_ESCAPE.sub(_escaped, said)
+    if _NUMBER_WITH_WORD.search(_PYTHON_STRING.sub("''", said)):
+        return None
     try:
         value = _plain(ast.literal_eval(said))
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError, Warning):
         return None
     return ParsedValue(value, 0, len(text))
+
+
+def _escaped(escape: re.Match[str]) -> str:
+    """Return an escape of a Python string as Python reads it, without what it warns of."""
+    if escape[2]:
+        return f"\\u{int(escape[2], 8):04x}"
+    return escape[1] or "\\\\"
 
 
 def _plain(value: object) -> Json:
