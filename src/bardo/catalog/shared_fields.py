@@ -12,8 +12,6 @@ import msgspec
 
 from bardo.catalog.fragments import value_at
 
-_CHAT = "openai_chat"
-
 
 class ListSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A field that is true or false in `dialect`, and in `in_dialect` an item of a list.
@@ -64,6 +62,7 @@ class GrantedField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    default_dialect: str
     group: tuple[SharedFields, ...]
     granted: tuple[GrantedField, ...]
 
@@ -93,9 +92,15 @@ class FieldPlace(NamedTuple):
         return {**others, name: left} if left else others
 
 
+@cache
+def default_dialect() -> str:
+    """Return the dialect whose fields a request of the library has, which has no dialect of its own."""
+    return _rows().default_dialect
+
+
 def not_granted(dialect: str, name: str, value: Any) -> Any:
     """Return what of a field's value is lost where another dialect has no such field; None where nothing is."""
-    row = _granted().get((dialect or _CHAT, name))
+    row = _granted().get((dialect or default_dialect(), name))
     if row is None:
         return value
     if isinstance(value, list):
@@ -104,17 +109,18 @@ def not_granted(dialect: str, name: str, value: Any) -> Any:
 
 
 def shared_between(source: str, target: str) -> tuple[SharedFields, ...]:
-    """Return the rows that say what two dialects have in common. A request of the library has no dialect, and Chat's fields."""
-    return _by_pair().get((source or _CHAT, target or _CHAT), ())
+    """Return the rows that say what two dialects have in common. An empty name is the default dialect."""
+    return _by_pair().get((source or default_dialect(), target or default_dialect()), ())
 
 
 @cache
 def chat_fields_elsewhere(dialect: str) -> Mapping[str, FieldPlace]:
     """Return where a dialect has the fields that Chat has under another name or in another place, by Chat's names."""
+    chat = default_dialect()
     found: dict[str, FieldPlace] = {}
-    for row in shared_between(_CHAT, dialect):
-        found |= {one[_CHAT]: FieldPlace(one[dialect]) for one in row.moved}
-        found |= {one.name: FieldPlace(one.list, one.item) for one in row.switch if one.dialect == _CHAT}
+    for row in shared_between(chat, dialect):
+        found |= {one[chat]: FieldPlace(one[dialect]) for one in row.moved}
+        found |= {one.name: FieldPlace(one.list, one.item) for one in row.switch if one.dialect == chat}
     return found
 
 

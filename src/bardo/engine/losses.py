@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from bardo.catalog.hosted_tools import hosted_tools
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
+from bardo.catalog.shared_fields import default_dialect
 from bardo.dialects.audio import sound_of, takes_sound
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import UNLISTED, Degradation
@@ -125,7 +126,7 @@ def _tools(request: Request, spoken: Collection[str | None], reported: Collectio
 def _hosted_fields(request: Request, reported: Collection[str]) -> Iterator[Loss]:
     """Return fields that are a hosted tool, where there is no other tool: Chat's `web_search_options`."""
     for tool in hosted_tools():
-        form = tool.form_of(request.dialect or "openai_chat")
+        form = tool.form_of(request.dialect or default_dialect())
         if form is None or form.field not in request.extra or form.field not in reported:
             continue
         why = "nothing would be searched, and the answer would come from the model's memory"
