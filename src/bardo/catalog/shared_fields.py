@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bardo.catalog.fragments import value_at
+from bardo.catalog.fragments import at_path, merge_fields, value_at, without_path
 
 
 class ListSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,14 +82,10 @@ class FieldPlace(NamedTuple):
 
     def removed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return `fields` without this one, and without what held nothing else."""
-        name, _, rest = self.path.partition(".")
-        held = fields.get(name)
-        if rest and isinstance(held, Mapping):
-            left: Any = FieldPlace(rest, self.item).removed(held)
-        else:
-            left = [one for one in held if one != self.item] if self.item and isinstance(held, list) else None
-        others = {key: value for key, value in fields.items() if key != name}
-        return {**others, name: left} if left else others
+        left = without_path(fields, self.path)
+        listed = value_at(fields, self.path) if self.item else None
+        others = [one for one in listed if one != self.item] if isinstance(listed, list) else []
+        return merge_fields(left, at_path(self.path, others)) if others else left
 
 
 @cache

@@ -36,9 +36,9 @@ class KeywordEmbedding:
         self._stop_words = stop_words
         self._pieces: dict[int, tuple[int, float]] = {}
         self._zipf = math.log(max(2, len(table.vocabulary)))
-        words = hashlib.sha256(" ".join(sorted(stop_words)).encode()).hexdigest()[:6]
+        digest = hashlib.sha256(" ".join(sorted(stop_words)).encode()).hexdigest()[:6]
         self.dimensions = table.dimensions - _SHARED
-        self.fingerprint = f"{table.fingerprint}-keywords-{words}"
+        self.fingerprint = f"{table.fingerprint}-keywords-{digest}"
 
     def embed(self, text: str) -> tuple[float, ...]:
         """Return `dimensions` components of a vector of length 1; all are 0 where no word is known."""

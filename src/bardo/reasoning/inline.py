@@ -66,7 +66,7 @@ class InlineReasoning(Separation[Segment]):
         return cls(find_format(format_name))
 
     def finish(self) -> Sequence[Event]:
-        """Return back what the readers held: a reply without its end was cut."""
+        """Return what the readers held: a reply without its end was cut."""
         for choice in self._choices.values():
             choice.broken = True  # type: ignore[attr-defined]
         return super().finish()
@@ -125,7 +125,7 @@ class _Choice(SeparatedChoice[Segment]):
         return SeparatedChoice.other(self, item)
 
     def flush(self) -> list[Event]:
-        """Return back what the reader held; the block it read is over."""
+        """Return what the reader held; the block it read is over."""
         splitter = self._splitter if self._reader is not None else None
         if isinstance(splitter, UndecidedSplitter) and not self._is_truncated:
             splitter.complete()

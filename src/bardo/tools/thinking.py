@@ -35,7 +35,7 @@ class CallsInThinking:
         return [*self._given_back(getattr(item, "choice", None)), item] if self._held else (item,)
 
     def finish(self) -> Sequence[Event]:
-        """Return back what was held."""
+        """Return what was held."""
         return self._given_back(None)
 
     def _chunk(self, item: ThinkChunk) -> Sequence[Event]:

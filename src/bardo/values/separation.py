@@ -74,7 +74,7 @@ class SeparatedChoice(ABC, Generic[Piece]):
         return [*held, item if number == block else msgspec.structs.replace(item, block=number)]
 
     def flush(self) -> list[Event]:
-        """Return back what the reader held; the block it read is over."""
+        """Return what the reader held; the block it read is over."""
         reader, self._reader = self._reader, None
         if reader is None:
             return []
@@ -111,5 +111,5 @@ class Separation(Generic[Piece]):
         return choice.content(item) if type(item) is ContentChunk else choice.other(item)
 
     def finish(self) -> Sequence[Event]:
-        """Return back what the readers held."""
+        """Return what the readers held."""
         return [event for choice in self._choices.values() for event in choice.flush()]

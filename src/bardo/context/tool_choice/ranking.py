@@ -90,16 +90,17 @@ def scores(
     if not have or not any(vector):
         return total
     known = [one for one in vectors if one is not None]
-    for place, score in zip(have, _by_vectors(vector, known, weights), strict=True):
+    whole = [dot(vector, one.whole) for one in known]
+    for place, score in zip(have, _by_vectors(vector, whole, known, weights), strict=True):
         total[place] += score
     if uses:
-        for place, score in zip(have, _by_uses(vector, known, have, uses), strict=True):
+        for place, score in zip(have, _by_uses(vector, whole, known, have, uses), strict=True):
             total[place] += weights.uses * score
     return total
 
 
-def _by_vectors(vector: Vector, known: Sequence[ToolVectors], weights: Weights) -> list[float]:
-    whole = [dot(vector, one.whole) for one in known]
+def _by_vectors(vector: Vector, whole: Sequence[float], known: Sequence[ToolVectors], weights: Weights) -> list[float]:
+    """Return how near the text is to what each tool says of itself. `whole` is how near it is to the tool's description."""
     best = [
         max((dot(vector, part) for part in one.sentences), default=own) for one, own in zip(known, whole, strict=True)
     ]
@@ -127,15 +128,19 @@ def _widened(whole: Sequence[float], known: Sequence[ToolVectors]) -> list[float
 
 
 def _by_uses(
-    vector: Vector, known: Sequence[ToolVectors], have: Sequence[int], uses: Mapping[int, ToolUses]
+    vector: Vector,
+    whole: Sequence[float],
+    known: Sequence[ToolVectors],
+    have: Sequence[int],
+    uses: Mapping[int, ToolUses],
 ) -> list[float]:
     """Return how near the text is to the centre of each tool's uses, by their distance.
 
     The centre begins at the tool's own description, and each use moves it.
     """
     near = []
-    for place, one in zip(have, known, strict=True):
-        own, used = dot(vector, one.whole), uses.get(place)
+    for place, own, one in zip(have, whole, known, strict=True):
+        used = uses.get(place)
         if used is None or len(used.mean) != len(vector):
             near.append(_OWN_LENGTH * own - _OWN_LENGTH**2 / 2)
             continue

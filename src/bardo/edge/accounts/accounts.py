@@ -144,7 +144,7 @@ class Accounts:
             self._admissions.settle(row)
 
     def release(self, admission: Admission) -> None:
-        """Return back all that a call took which was not sent and gets no row."""
+        """Release all that a call took which was not sent and gets no row."""
         if self._admissions is not None:
             self._admissions.release(admission)
 

@@ -126,7 +126,7 @@ class Admissions:
         self._free(admission)
 
     def release(self, admission: Admission) -> None:
-        """Return back all that a call took which was not sent."""
+        """Release all that a call took which was not sent."""
         if self._admitted.pop(admission.facts.request_id, None) is not None:
             admission.allowance.settle(admission.taken, tokens=0, nanos=0, now=self._clock())
             self._free(admission)
