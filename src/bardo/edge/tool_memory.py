@@ -5,6 +5,7 @@ Turns that clients do not see are kept where the reasoning of earlier replies is
 
 from __future__ import annotations
 
+import asyncio
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ import msgspec
 
 from bardo.context.own_functions import StoreTurns
 from bardo.context.tool_choice.effects import (
+    BuildWordIndex,
     FindToolTurns,
     FindToolUses,
     FindToolVectors,
@@ -21,6 +23,7 @@ from bardo.context.tool_choice.effects import (
     StoreToolVectors,
 )
 from bardo.context.tool_choice.ranking import ToolUses, ToolVectors
+from bardo.context.tool_choice.word_index import word_index
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.state import MemoryStore
 from bardo.edge.state.calls import StateCalls
@@ -66,6 +69,7 @@ class ToolMemory:
         effects.register(FindToolUses, self.uses)
         effects.register(RecordToolUse, self.note_use, writes=True)
         effects.register(FindToolTurns, self.turns)
+        effects.register(BuildWordIndex, build_word_index)
         effects.register(StoreTurns, self.keep_turns, writes=True)
 
     async def vectors(self, effect: FindToolVectors) -> Mapping[bytes, ToolVectors]:
@@ -136,6 +140,11 @@ class _RecentMapping(Generic[Key, Value]):
         self._held.move_to_end(key)
         while len(self._held) > self._most:
             self._held.popitem(last=False)
+
+
+async def build_word_index(effect: BuildWordIndex) -> None:
+    """Build an index in another thread: that of 200 tools takes 30 ms or more."""
+    await asyncio.to_thread(word_index, effect.tools)
 
 
 def with_use(uses: ToolUses, vector: Sequence[float]) -> ToolUses:

@@ -28,6 +28,8 @@ class Message(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """All text blocks joined."""
+        if len(self.blocks) == 1 and type(self.blocks[0]) is TextBlock:
+            return self.blocks[0].text
         return "".join(block.text for block in self.blocks if isinstance(block, TextBlock))
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import Literal, get_args
 
 from bardo.catalog.cache_rows import cache_rows
@@ -82,14 +83,13 @@ def _reasons(request: Request, most_temperature: float) -> Iterator[Refusal]:
     if _SERVER_STATE.intersection(request.extra) or (request.kept_as is not None and _goes_on(request.kept_as)):
         yield "opaque_state"
     yield from _of_messages(request.messages)
-    texts = [message.text for message in request.messages if message.role == "user"]
-    if any(map(time_words().has, texts)):
+    texts = [(message.role, message.text) for message in request.messages]
+    if any(role == "user" and time_words().has(text) for role, text in texts):
         yield "time_words"
-    texts += [message.text for message in request.messages if message.role != "user"]
-    texts += [
+    results = (
         block.text for message in request.messages for block in message.blocks if isinstance(block, ToolResultBlock)
-    ]
-    if any(map(personal_data().has, texts)):
+    )
+    if any(personal_data().has(text) for text in chain((text for _, text in texts), results)):
         yield "pii"
 
 

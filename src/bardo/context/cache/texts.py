@@ -23,7 +23,8 @@ _RANGES = (
 _MARKS = {
     code: " " for first, end in _RANGES for code in range(first, end) if not (chr(code).isalnum() or code == ord("_"))
 }
-_DIGITS = "0123456789"
+_NO_DIGITS = bytes(code for code in range(256) if chr(code) not in "0123456789")
+"""Every byte that is no digit, in UTF-8 too."""
 
 
 class TimeWords:
@@ -38,13 +39,12 @@ class TimeWords:
         for phrase in (tuple(phrase.split(" ")) for row in rows for phrase in row.phrases):
             self._phrases[phrase[0], phrase[1]].append(phrase)
         self._first_words = frozenset(first for first, _ in self._phrases)
+        self._any_words = self._words | self._first_words
 
     def has(self, text: str) -> bool:
         """Whether a text has one of the words, phrases or parts."""
         words = text.casefold().translate(_MARKS).split()
-        if not self._words.isdisjoint(words):
-            return True
-        if not self._first_words.isdisjoint(words) and self._has_phrase(words):
+        if not self._any_words.isdisjoint(words) and (not self._words.isdisjoint(words) or self._has_phrase(words)):
             return True
         return self._parts is not None and not text.isascii() and self._parts.search(text) is not None
 
@@ -74,7 +74,8 @@ class PersonalData:
         """Whether a text has an address, or a number that passes the check of its kind."""
         if "@" in text and _any(self._with_at, text):
             return True
-        return sum(map(text.count, _DIGITS)) >= _LEAST_DIGITS and _any(self._with_digits, text)
+        digits = text.encode("utf-8", "replace").translate(None, _NO_DIGITS)
+        return len(digits) >= _LEAST_DIGITS and _any(self._with_digits, text)
 
 
 Pair = tuple[re.Pattern[str], Callable[[str], bool]]

@@ -56,6 +56,12 @@ class FindToolUses(Effect, frozen=True):
     fingerprint: str
 
 
+class BuildWordIndex(Effect, frozen=True):
+    """Build the index of the words of many tools, as `word_index` keeps it, while other calls have their turn."""
+
+    tools: tuple[tuple[str, str], ...]
+
+
 class RecordToolUse(Effect, frozen=True):
     """Note that tools were called for a text, given as its vector."""
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from functools import lru_cache
 from operator import mul
+from typing import NamedTuple
 
 import msgspec
 
-from bardo.catalog.tool_choice_rows import Weights, tool_choice_rows
+from bardo.catalog.tool_choice_rows import tool_choice_rows
 from bardo.context.embed import Tier
 from bardo.context.tool_choice.word_index import word_index
 from bardo.context.tool_choice.words import description_of, sentences, split_identifier
 from bardo.values.request import Tool
 
 Vector = Sequence[float]
+COMPARED_AT_ONCE = 32
+"""Tools that are compared before other calls have their turn: one or two milliseconds with vectors of 400 numbers."""
+_KEPT_SQUARES = 4_096
 _NARROWNESS = 20.0
 """How much more the best tool counts than the next when the query is widened: the exponent of a cosine."""
 _FEW_USES = 2
@@ -37,7 +42,7 @@ class ToolText(msgspec.Struct, frozen=True):
         return (f"{self.name}: {self.said}", self.name, *self.sentences)
 
 
-class ToolVectors(msgspec.Struct, frozen=True):
+class ToolVectors(msgspec.Struct, frozen=True, eq=False):
     """The vectors of one tool's texts, made by the embedding of this fingerprint.
 
     `general` is how near the tool is to the rows' texts of tools for any question.
@@ -50,7 +55,7 @@ class ToolVectors(msgspec.Struct, frozen=True):
     general: float = 0.0
 
 
-class ToolUses(msgspec.Struct, frozen=True):
+class ToolUses(msgspec.Struct, frozen=True, eq=False):
     """The mean of the vectors of texts for which a tool was called, not of length 1, and of how many calls it is."""
 
     mean: Vector
@@ -62,10 +67,15 @@ def text_of(tool: Tool) -> ToolText:
     return ToolText(split_identifier(tool.name), description_of(tool), tuple(sentences(tool.description)))
 
 
+def indexed_words(texts: Sequence[ToolText]) -> tuple[tuple[str, str], ...]:
+    """Return the name and the description of each tool, by which its index of words is kept."""
+    return tuple([(text.name, text.said) for text in texts])
+
+
 def word_scores(texts: Sequence[ToolText], query: str, tier: Tier = "onnx") -> list[float]:
     """Return how well each tool fits a text by its words alone, with the weights that words have beside vectors of this tier."""
     weights = tool_choice_rows().weights[tier]
-    index = word_index(tuple((text.name, text.said) for text in texts))
+    index = word_index(indexed_words(texts))
     by_words, by_letters = _standard(index.by_words(query)), _standard(index.by_letters(query))
     return [weights.words * one + weights.letters * other for one, other in zip(by_words, by_letters, strict=True)]
 
@@ -79,44 +89,94 @@ def scores(
     uses: Mapping[int, ToolUses] | None = None,
     tier: Tier = "onnx",
 ) -> list[float]:
-    """Return how well each tool fits a text by its words, its vectors and its earlier uses.
+    """Return how well each tool fits a text, as `scoring` does, at once."""
+    steps = scoring(texts, query, vector, vectors, uses=uses, tier=tier)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            result: list[float] = done.value
+            return result
+
+
+def scoring(
+    texts: Sequence[ToolText],
+    query: str,
+    vector: Vector,
+    vectors: Sequence[ToolVectors | None],
+    *,
+    uses: Mapping[int, ToolUses] | None = None,
+    tier: Tier = "onnx",
+) -> Generator[None, None, list[float]]:
+    """Return how well each tool fits a text by its words, its vectors and its earlier uses; yield after some tools, for a pause.
 
     `vector` is that of the text, and `tier` says what made all vectors. `uses` are by the tool's place.
     A tool without vectors is compared by its words alone.
     """
     weights = tool_choice_rows().weights[tier]
     total = word_scores(texts, query, tier)
-    have = [place for place, one in enumerate(vectors) if one is not None]
-    if not have or not any(vector):
+    known = {place: one for place, one in enumerate(vectors) if one is not None}
+    if not known or not any(vector):
         return total
-    known = [one for one in vectors if one is not None]
-    whole = [dot(vector, one.whole) for one in known]
-    for place, score in zip(have, _by_vectors(vector, whole, known, weights), strict=True):
-        total[place] += score
-    if uses:
-        for place, score in zip(have, _by_uses(vector, whole, known, have, uses), strict=True):
-            total[place] += weights.uses * score
-    return total
-
-
-def _by_vectors(vector: Vector, whole: Sequence[float], known: Sequence[ToolVectors], weights: Weights) -> list[float]:
-    """Return how near the text is to what each tool says of itself. `whole` is how near it is to the tool's description."""
-    best = [
-        max((dot(vector, part) for part in one.sentences), default=own) for one, own in zip(known, whole, strict=True)
-    ]
-    names = [dot(vector, one.name) for one in known]
-    mixed = [
-        weights.description * a + weights.sentences * b + weights.name * c
-        for a, b, c in zip(whole, best, names, strict=True)
-    ]
-    total = _standard(mixed)
+    near: list[_Nearness] = []
+    for place, one in known.items():
+        near.append(_nearness(vector, one, uses.get(place) if uses else None))
+        if len(near) % COMPARED_AT_ONCE == 0:
+            yield
+    by_vectors = _standard(
+        [weights.description * one.whole + weights.sentences * one.sentence + weights.name * one.name for one in near]
+    )
     if weights.neighbours:
-        _add(total, _standard(_widened(whole, known)), weights.neighbours)
-    _add(total, _standard([one.general for one in known]), weights.general)
+        widened = yield from _widened([one.whole for one in near], [*known.values()])
+        _add(by_vectors, _standard(widened), weights.neighbours)
+    _add(by_vectors, _standard([one.general for one in known.values()]), weights.general)
+    if uses:
+        _add(by_vectors, _standard([one.uses for one in near]), weights.uses)
+    for place, score in zip(known, by_vectors, strict=True):
+        total[place] += score
     return total
 
 
-def _widened(whole: Sequence[float], known: Sequence[ToolVectors]) -> list[float]:
+class _Nearness(NamedTuple):
+    """How near a text is to one tool: to its description, to the best of its sentences, to its name, and to the centre of its uses."""
+
+    whole: float
+    sentence: float
+    name: float
+    uses: float
+
+
+def _nearness(vector: Vector, tool: ToolVectors, uses: ToolUses | None) -> _Nearness:
+    whole = dot(vector, tool.whole)
+    sentence = max([dot(vector, part) for part in tool.sentences], default=whole)
+    return _Nearness(whole, sentence, dot(vector, tool.name), _near_uses(vector, whole, tool, uses))
+
+
+def _near_uses(vector: Vector, whole: float, tool: ToolVectors, uses: ToolUses | None) -> float:
+    """Return how near a text is to the centre of a tool's uses, by their distance.
+
+    The centre begins at the tool's own description, to which the text is as near as `whole` says, and each use moves it.
+    """
+    if uses is None or len(uses.mean) != len(vector):
+        return _OWN_LENGTH * whole - _OWN_LENGTH**2 / 2
+    share, rest = _shares(uses)
+    return share * dot(vector, uses.mean) + rest * whole - _centre_square(uses, tool) / 2
+
+
+def _shares(uses: ToolUses) -> tuple[float, float]:
+    """Return how much of a tool's centre is the mean of its uses, and how much its own description."""
+    share = uses.count / (uses.count + _FEW_USES)
+    return share, (1 - share) * _OWN_LENGTH
+
+
+@lru_cache(maxsize=_KEPT_SQUARES)
+def _centre_square(uses: ToolUses, tool: ToolVectors) -> float:
+    """Return the square of the length of a tool's centre, which is the same for all texts. Both are compared as objects."""
+    share, rest = _shares(uses)
+    return share**2 * dot(uses.mean, uses.mean) + 2 * share * rest * dot(uses.mean, tool.whole) + rest**2
+
+
+def _widened(whole: Sequence[float], known: Sequence[ToolVectors]) -> Generator[None, None, list[float]]:
     """Return how near each tool is to the mean of the tools that fit best: tools of the same kind find each other."""
     most = max(whole)
     shares = [math.exp(_NARROWNESS * (score - most)) for score in whole]
@@ -124,31 +184,12 @@ def _widened(whole: Sequence[float], known: Sequence[ToolVectors]) -> list[float
     for share, one in zip(shares, known, strict=True):
         if share > 0.01:
             centre = [value + share * own for value, own in zip(centre, one.whole, strict=True)]
-    return [dot(centre, one.whole) for one in known]
-
-
-def _by_uses(
-    vector: Vector,
-    whole: Sequence[float],
-    known: Sequence[ToolVectors],
-    have: Sequence[int],
-    uses: Mapping[int, ToolUses],
-) -> list[float]:
-    """Return how near the text is to the centre of each tool's uses, by their distance.
-
-    The centre begins at the tool's own description, and each use moves it.
-    """
-    near = []
-    for place, own, one in zip(have, whole, known, strict=True):
-        used = uses.get(place)
-        if used is None or len(used.mean) != len(vector):
-            near.append(_OWN_LENGTH * own - _OWN_LENGTH**2 / 2)
-            continue
-        share = used.count / (used.count + _FEW_USES)
-        rest = (1 - share) * _OWN_LENGTH
-        square = share**2 * dot(used.mean, used.mean) + 2 * share * rest * dot(used.mean, one.whole) + rest**2
-        near.append(share * dot(vector, used.mean) + rest * own - square / 2)
-    return _standard(near)
+    near: list[float] = []
+    for one in known:
+        near.append(dot(centre, one.whole))
+        if len(near) % (2 * COMPARED_AT_ONCE) == 0:
+            yield
+    return near
 
 
 def vectors_of(text: ToolText, made: Sequence[Vector], general: Sequence[Vector], fingerprint: str) -> ToolVectors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -10,9 +11,19 @@ import msgspec
 
 from bardo.catalog.tool_choice_rows import tool_choice_rows
 from bardo.context.embed import Embed, TextVectors
-from bardo.context.layer import EffectFailed
-from bardo.context.tool_choice.effects import FindToolUses, FindToolVectors, FoundUses, StoreToolVectors
-from bardo.context.tool_choice.ranking import ToolText, ToolVectors, Vector, scores, text_of, vectors_of, word_scores
+from bardo.context.layer import EffectFailed, Pause
+from bardo.context.tool_choice.effects import BuildWordIndex, FindToolUses, FindToolVectors, FoundUses, StoreToolVectors
+from bardo.context.tool_choice.ranking import (
+    COMPARED_AT_ONCE,
+    ToolText,
+    ToolVectors,
+    Vector,
+    indexed_words,
+    scoring,
+    text_of,
+    vectors_of,
+    word_scores,
+)
 from bardo.values.request import Tool
 
 MOST_COMPARED = 1_000
@@ -40,6 +51,9 @@ RankingSteps = Generator[Any, Any, Ranking]
 def ranked(tools: Sequence[Tool], query: str, tenant: str, *, vectors: bool = True, uses: bool = True) -> RankingSteps:
     """Yield the effects that a ranking needs, and return it. Where vectors cannot be had, the tools are compared by words."""
     texts = [text_of(tool) for tool in tools]
+    if len(texts) > COMPARED_AT_ONCE:
+        with suppress(EffectFailed):
+            yield BuildWordIndex(indexed_words(texts))
     if not vectors or not query.strip():
         return _ranking(word_scores(texts, query))
     try:
@@ -59,8 +73,14 @@ def _by_vectors(
     by_place = {place: found[tool.name] for place, tool in enumerate(tools) if tool.name in found}
     [vector] = asked.vectors
     listed = [*known, *[None] * (len(texts) - len(known))]
-    made = scores(texts, query, vector, listed, uses=by_place, tier=asked.tier)
-    ranking = _ranking(made)
+    comparing = scoring(texts, query, vector, listed, uses=by_place, tier=asked.tier)
+    while True:
+        try:
+            next(comparing)
+        except StopIteration as done:
+            ranking = _ranking(done.value)
+            break
+        yield Pause()
     return msgspec.structs.replace(
         ranking, tier=asked.tier, vector=vector, fingerprint=asked.fingerprint, used=len(by_place)
     )
@@ -78,9 +98,11 @@ def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, A
     embedded: TextVectors = yield Embed((*rows.general, *parts), rows.stop_words)
     vectors = iter(embedded.vectors)
     general = [next(vectors) for _ in rows.general]
-    made = {
-        digest: vectors_of(text, [next(vectors) for _ in text.all], general, fingerprint) for digest, text in missing
-    }
+    made: dict[bytes, ToolVectors] = {}
+    for digest, text in missing:
+        made[digest] = vectors_of(text, [next(vectors) for _ in text.all], general, fingerprint)
+        if len(made) % COMPARED_AT_ONCE == 0:
+            yield Pause()
     yield StoreToolVectors(made)
     whole = {**found, **made}
     return [whole[digest] for digest in digests]

@@ -146,12 +146,15 @@ class CallLayers:
         """Keep what a layer leaves for the layers behind it and for the reply."""
         if passed.found is not None:
             self.found = {**self.found, layer: passed.found}
-        self.masked = self.masked or layer in self.plan.masking
-        if passed.reply is not None:
-            self._parts.append((layer, passed.reply))
-            if _is_masking(type(passed.reply)):
-                self._masking.append(cast("MaskingPart", passed.reply))
-            self.most_bytes = max(self.most_bytes, passed.reply.most_bytes)
+        if layer in self.plan.masking:
+            self.masked = True
+        part = passed.reply
+        if part is None:
+            return
+        self._parts.append((layer, part))
+        if _is_masking(type(part)):
+            self._masking.append(cast("MaskingPart", part))
+        self.most_bytes = max(self.most_bytes, part.most_bytes)
 
     def kept(self, degraded: tuple[Degradation, ...]) -> bytes:
         """Return what the layers need where the reply comes much later, and what they lost.

@@ -60,6 +60,7 @@ class Pipeline:
         self._clock = clock
         self.effects: Effects = parts.effects
         self._targets = TargetReader(parts.runner)
+        self._ways_off: dict[str, str] = {}
 
     @classmethod
     def of(
@@ -201,14 +202,16 @@ class Pipeline:
 
     def _signed(self, receipt: Receipt, microseconds: int) -> Receipt:
         """Return a layer's receipt with its time, and with how it is turned off where the layer does not say it."""
-        if receipt.off:
-            return msgspec.structs.replace(receipt, microseconds=microseconds)
-        name = receipt.layer
-        if name in self._parts.pipeline.locked:
-            off = f"a profile of [inference.pipeline] without {name}"
-        else:
-            off = f'"bardo": {{"layers": {{"{name}": false}}}}, or a profile without {name}'
+        off = receipt.off or self._ways_off.get(receipt.layer)
+        if off is None:
+            off = self._ways_off[receipt.layer] = self._way_off(receipt.layer)
         return msgspec.structs.replace(receipt, microseconds=microseconds, off=off)
+
+    def _way_off(self, name: str) -> str:
+        """Return how a layer is turned off, where the layer itself does not say it."""
+        if name in self._parts.pipeline.locked:
+            return f"a profile of [inference.pipeline] without {name}"
+        return f'"bardo": {{"layers": {{"{name}": false}}}}, or a profile without {name}'
 
     async def _answer(
         self, call: CallLayers, layer: Layer, outcome: Answered, request: Request, answer: AnswerWith | None

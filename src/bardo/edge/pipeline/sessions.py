@@ -31,18 +31,30 @@ def named_session(name: str, tenant: str) -> str:
 def _named_by_client(request: Request) -> str:
     """Return the id that a client gives in a header or a field that is known to hold one; empty where there is none."""
     headers, fields = request.client_headers, request.body if request.body is not None else request.extra
+    header_names, field_names = _places_of_names()
+    if header_names.isdisjoint(headers) and (not fields or field_names.isdisjoint(fields)):
+        return ""
     for header, path, pattern in _session_fields():
-        said: Any = headers.get(header) if header else fields.get(path[0]) if fields else None
+        value: Any = headers.get(header) if header else fields.get(path[0]) if fields else None
         for name in path[1:]:
-            said = said.get(name) if isinstance(said, dict) else None
-        if not said or not isinstance(said, str):
+            value = value.get(name) if isinstance(value, dict) else None
+        if not value or not isinstance(value, str):
             continue
         if pattern is None:
-            return said[:_LONGEST]
-        found = pattern.search(said[:_LONGEST])
+            return value[:_LONGEST]
+        found = pattern.search(value[:_LONGEST])
         if found is not None:
             return found[1]
     return ""
+
+
+@cache
+def _places_of_names() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the headers, and the fields of a body, that may hold a client's id of a session."""
+    rows = _session_fields()
+    return frozenset(header for header, _, _ in rows if header), frozenset(
+        path[0] for header, path, _ in rows if not header
+    )
 
 
 @cache
