@@ -1,4 +1,5 @@
-"""Subject `cache`: what an exact look into the cache of replies takes, what its stores take, and what a hit takes beside a call.
+"""Subject `cache`: what an exact look into the cache of replies takes, what its stores take, what a search for similar questions
+takes, and what a hit takes beside a call.
 
 Forwarded calls go to the canned upstream of the benchmarks, on the same machine, which answers at once: a real provider takes a thousand
 times as long. The layer is timed without what runs it; `hit` and `forwarded` are whole calls of the library's engine.
@@ -9,20 +10,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from shutil import which
 from subprocess import DEVNULL, Popen
+from typing import Any
 
 from bardo.context.cache.entries import CacheBounds, CacheEntry, ReplyStore, encode_kept
 from bardo.context.cache.identity import identity_of
 from bardo.context.cache.layer import CacheLayer, CacheRules
 from bardo.context.cache.refusal import refusal_of
+from bardo.context.cache.similar import FLOORS
 from bardo.context.layer import KeptReply, LayerFacts
 from bardo.edge.assembly import assemble
 from bardo.edge.reply_cache.memory import MemoryReplies
 from bardo.edge.reply_cache.opening import open_replies
+from bardo.edge.reply_cache.vectors import VectorIndex, VectorRow, numpy_or_none
 from bardo.edge.settings import parse_settings
 from bardo.values.blocks import TextBlock
 from bardo.values.request import BardoOptions, CacheOptions, Message, Request, Sampling
@@ -31,8 +37,11 @@ from benchmarks.figures import Figure, Row, Table
 from benchmarks.figures import Target as Aim
 
 LIMIT = 15
+QUESTIONS, DIMENSIONS = 100_000, 384
+LOOKUP = f"a search among {QUESTIONS:,} questions"
 HIT = "a hit in memory, without the driver: 25 words"
 _FAR = 2.0e10
+_TICK = 0.001
 _SYSTEM = "You answer questions of travellers about trains, in one sentence. " * 4
 _QUESTION = "Which train goes from Basel to Milan, and where does one change? "
 _SETTINGS = """
@@ -65,7 +74,20 @@ def run(bench: Bench) -> tuple[list[Table], list[Aim]]:
         _table("Stores", _stores(bench, many), "A look or a put from this thread, of a reply of 2 kB. Elapsed time."),
         _table("Calls", asyncio.run(_calls(bench)), "Elapsed time of one call after the other, to a whole reply."),
     ]
-    return tables, [Aim(says=HIT, limit=LIMIT, unit="µs", found=layer[HIT].median)]
+    similar = asyncio.run(_similar(bench))
+    if similar:
+        notes = (
+            f"Vectors of {DIMENSIONS} numbers in one scope, half of them in 200 topics; a search for what is near one of them, with numpy.",
+            "The search runs in a thread: the second row is by how much a task that sleeps for 1 ms woke too late meanwhile.",
+        )
+        rows = [Row(measure=name, unit="ms", figures={"bardo": figure}) for name, figure in similar.items()]
+        title = "Similar questions"
+        tables.append(Table(subject="cache", title=title, columns=("bardo",), rows=tuple(rows), notes=notes))
+    looked = similar.get(LOOKUP)
+    return tables, [
+        Aim(says=HIT, limit=LIMIT, unit="µs", found=layer[HIT].median),
+        Aim(says=f"{LOOKUP}, off the event loop", limit=15, unit="ms", found=looked.median if looked else None),
+    ]
 
 
 def _layer_works() -> dict[str, Callable[[], object]]:
@@ -153,6 +175,55 @@ def _redis(folder: Path) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
+
+
+async def _similar(bench: Bench) -> dict[str, Figure]:
+    """Time searches in a thread, and the longest stop of the event loop meanwhile; nothing where numpy is not there."""
+    numpy = numpy_or_none()
+    if numpy is None:
+        return {}
+    index, vectors = _filled_index(numpy)
+    loop, searches = asyncio.get_running_loop(), 10 if bench.pace.quick else 40
+    times: list[float] = []
+    stops: list[float] = []
+    with ThreadPoolExecutor(1) as thread:
+        for place in range(searches + 1):
+            asked = tuple(map(float, vectors[place]))
+            search = partial(index.search, b"scope", asked, least=FLOORS["static"], most=8, now=0.0)
+            watching = asyncio.create_task(_longest_stop())
+            await asyncio.sleep(0)
+            began = time.perf_counter()
+            await loop.run_in_executor(thread, search)
+            times.append((time.perf_counter() - began) * 1_000)
+            watching.cancel()
+            stops.append(await watching * 1_000)
+    figures = {LOOKUP: Figure.of(times[1:]), "the longest stop of the event loop": Figure.of(stops[1:])}
+    return {name: figure for name, figure in figures.items() if figure is not None}
+
+
+async def _longest_stop() -> float:
+    """Return by how many seconds the event loop woke this task too late at most, until it is cancelled."""
+    late = 0.0
+    while True:
+        began = time.perf_counter()
+        try:
+            await asyncio.sleep(_TICK)
+        except asyncio.CancelledError:
+            return late
+        late = max(late, time.perf_counter() - began - _TICK)
+
+
+def _filled_index(numpy: Any) -> tuple[VectorIndex, Any]:
+    """Return an index of questions, and their vectors: all have something in common, and half of them a topic."""
+    random = numpy.random.default_rng(16)
+    topics = random.standard_normal((200, DIMENSIONS))
+    made = random.standard_normal((QUESTIONS, DIMENSIONS)) + 0.5 * random.standard_normal(DIMENSIONS)
+    made[::2] += 1.5 * topics[random.integers(0, 200, QUESTIONS // 2)]
+    vectors = (made / numpy.linalg.norm(made, axis=1, keepdims=True)).astype("<f4")
+    index = VectorIndex(QUESTIONS, numpy=numpy)
+    for number, vector in enumerate(vectors, 1):
+        index.add(b"scope", vector.tobytes(), VectorRow(number, number.to_bytes(16, "big"), "q", "a", _FAR))
+    return index, vectors
 
 
 async def _calls(bench: Bench) -> dict[str, Figure]:

@@ -44,6 +44,15 @@ def test_probabilities_are_those_of_plain_arithmetic(weights: list[list[int]], d
         assert sum(labels.values()) == pytest.approx(1)
 
 
+@given(st.lists(st.lists(WEIGHT, min_size=3, max_size=3), min_size=2, max_size=6), st.data())
+def test_sums_are_the_same_in_lanes_of_32_and_64_bits(weights: list[list[int]], data: st.DataObject) -> None:
+    most = data.draw(st.sampled_from([2**4, 2**12, 2**15, 2**16]))
+    vector = data.draw(st.lists(st.integers(-most, most), min_size=len(weights), max_size=len(weights)))
+    heads = Heads(HeadFile(embedding="e", dimensions=len(weights), heads=(head(weights),)))
+    length = math.sqrt(sum(value * value for value in vector))
+    assert heads._sums(vector, length) == heads._sums(vector, math.inf)
+
+
 def test_the_largest_vector_and_weights_do_not_overflow() -> None:
     size = 4_096
     heads = Heads(HeadFile(embedding="e", dimensions=size, heads=(head([[32_767, -32_768]] * size, bias=0.0),)))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from importlib.resources import files
 from operator import mul
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -22,8 +22,17 @@ _Weights = Annotated[bytes, msgspec.Meta(max_length=2 * 4_096 * MOST_LABELS)]
 # Components of a vector of length 1 are brought to whole numbers by this. With weights of 16 bits a sum of 4,096 products of components
 # below 2**20 stays below 2**47.
 _SCALE = 1 << 15
-_LANE = 8
-_MIDDLE = 1 << 62
+
+
+class _Lanes(NamedTuple):
+    """How the sums of all labels stand side by side in one large integer: so many bytes for each, and what keeps a sum above zero."""
+
+    size: int
+    middle: int
+    code: str
+
+
+_WIDE, _NARROW = _Lanes(8, 1 << 62, "Q"), _Lanes(4, 1 << 31, "I")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,13 +83,17 @@ class Heads:
 
     def probabilities(self, vector: Sequence[float]) -> dict[str, dict[str, float]]:
         """Return how probable each label of each head is. A vector of zeros has no label."""
-        return self.probabilities_of([round(value * _SCALE) for value in vector], _SCALE)
+        return self._probabilities([round(value * _SCALE) for value in vector], _SCALE, math.inf)
 
     def probabilities_of(self, components: Sequence[int], length: float) -> dict[str, dict[str, float]]:
         """Return how probable each label of each head is, for a vector of whole numbers below 2**20 and its length."""
+        return self._probabilities(components, length, length)
+
+    def _probabilities(self, components: Sequence[int], length: float, longest: float) -> dict[str, dict[str, float]]:
+        """Return how probable each label is. `longest` is no less than the length of the vector, infinite where that is not known."""
         if not any(components):
             return {}
-        scores = self._sums(components)
+        scores = self._sums(components, longest)
         found, first = {}, 0
         for head in self.heads:
             last = first + len(head.labels)
@@ -88,30 +101,59 @@ class Heads:
             first = last
         return found
 
-    def _sums(self, components: Sequence[int]) -> list[int]:
+    def _sums(self, components: Sequence[int], longest: float) -> list[int]:
         """Return the sum of component x weight for each label of all heads.
 
-        The weights of a component are one large integer with 64 bits for each label, so that all labels are summed at once.
+        The weights of a component are one large integer with a lane for each label, so that all labels are summed at once. A sum is at
+        most the length of the vector times that of the label's weights: for a short text it fits into 32 bits.
         """
-        total = sum(map(mul, components, self._rows)) + self._middles
-        count = sum(len(head.labels) for head in self.heads)
-        return [value - _MIDDLE for value in struct.unpack(f"<{count}Q", total.to_bytes(_LANE * count, "little"))]
+        narrow = longest * self._longest_weights < _NARROW.middle - self.dimensions
+        rows, lanes = (self._narrow_rows, _NARROW) if narrow else (self._wide_rows, _WIDE)
+        total = sum(map(mul, components, rows)) + self._middles(lanes)
+        values = struct.unpack(f"<{self._count}{lanes.code}", total.to_bytes(lanes.size * self._count, "little"))
+        return [value - lanes.middle for value in values]
 
     @cached_property
-    def _middles(self) -> int:
+    def _count(self) -> int:
+        return sum(len(head.labels) for head in self.heads)
+
+    @cached_property
+    def _by_component(self) -> list[list[int]]:
+        """The weights of all labels, component by component."""
+        return [[weight for head in self.heads for weight in _weights(head, at)] for at in range(self.dimensions)]
+
+    @cached_property
+    def _longest_weights(self) -> float:
+        """The length of the longest vector of weights."""
+        return math.sqrt(max(sum(map(mul, label, label)) for label in zip(*self._by_component, strict=True)))
+
+    @cached_property
+    def _wide_rows(self) -> list[int]:
+        return self._rows(_WIDE)
+
+    @cached_property
+    def _narrow_rows(self) -> list[int]:
+        # A weight has 16 bits, and so fits into either lane.
+        return self._rows(_NARROW)
+
+    def _middles(self, lanes: _Lanes) -> int:
         """A number that keeps the sum of each label above zero, so that none borrows from the next."""
-        count = sum(len(head.labels) for head in self.heads)
-        return int.from_bytes(struct.pack("<Q", _MIDDLE) * count, "little")
+        return self._narrow_middles if lanes is _NARROW else self._wide_middles
 
     @cached_property
-    def _rows(self) -> list[int]:
-        found = []
-        for component in range(self.dimensions):
-            lanes = b"".join(
-                struct.pack("<Q", _MIDDLE + weight) for head in self.heads for weight in _weights(head, component)
-            )
-            found.append(int.from_bytes(lanes, "little") - self._middles)
-        return found
+    def _wide_middles(self) -> int:
+        return self._packed(_WIDE, [0] * self._count)
+
+    @cached_property
+    def _narrow_middles(self) -> int:
+        return self._packed(_NARROW, [0] * self._count)
+
+    def _rows(self, lanes: _Lanes) -> list[int]:
+        return [self._packed(lanes, weights) - self._middles(lanes) for weights in self._by_component]
+
+    def _packed(self, lanes: _Lanes, values: Sequence[int]) -> int:
+        packed = struct.pack(f"<{self._count}{lanes.code}", *[lanes.middle + value for value in values])
+        return int.from_bytes(packed, "little")
 
 
 def decode_heads(content: bytes) -> Heads:

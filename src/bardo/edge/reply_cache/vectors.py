@@ -21,6 +21,8 @@ MOST_WITHOUT_NUMPY = 2_000
 _FIRST_ROWS = 64
 _ROUNDING = 1e-5
 _READ_ALL = 16
+_TRIED = 64
+"""Rows that are compared whole first, to know how similar the most similar ones are at least."""
 
 
 class VectorRow(msgspec.Struct, frozen=True):
@@ -146,6 +148,7 @@ class _Numpy:
     """Vectors in two halves: what the first half leaves possible decides for which rows the second one is read.
 
     The bound is that of Cauchy and Schwarz, so that nothing is missed; memory is read half as much, which is what a search waits for.
+    Only the most similar rows are wanted, so that a few of them, found by their first half, exclude most of the others.
     """
 
     def __init__(self, numpy: Any) -> None:
@@ -188,6 +191,7 @@ class _Numpy:
         asked = self._numpy.array(vector, dtype="float32")
         first, second = asked[: head.shape[1]], asked[head.shape[1] :]
         scores = head @ first
+        least = max(least, self._reached(scores, tail, second, most))
         reach = lengths * self._numpy.linalg.norm(second)
         places = self._numpy.flatnonzero(scores + reach >= least - _ROUNDING)
         # Many rows that are read one by one take longer than all of them in order.
@@ -199,6 +203,15 @@ class _Numpy:
             best = self._numpy.argpartition(found, -most)[-most:]
             places, found = places[best], found[best]
         return sorted(zip(map(float, found), map(int, places), strict=True), reverse=True)
+
+
+    def _reached(self, scores: Any, tail: Any, second: Any, most: int) -> float:
+        """Return a similarity that `most` rows have at least, by those that are best by their first half: others need not be looked at."""
+        if len(scores) <= _TRIED or most > _TRIED:
+            return -1.0
+        tried = self._numpy.argpartition(scores, -_TRIED)[-_TRIED:]
+        found = self._numpy.partition(scores[tried] + tail[tried] @ second, -most)
+        return float(found[-most]) - _ROUNDING
 
 
 class _Plain:
