@@ -204,7 +204,6 @@ class _Numpy:
             places, found = places[best], found[best]
         return sorted(zip(map(float, found), map(int, places), strict=True), reverse=True)
 
-
     def _reached(self, scores: Any, tail: Any, second: Any, most: int) -> float:
         """Return a similarity that `most` rows have at least, by those that are best by their first half: others need not be looked at."""
         if len(scores) <= _TRIED or most > _TRIED:
