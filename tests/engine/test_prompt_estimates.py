@@ -13,16 +13,24 @@ from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
 
 
-@given(st.floats(0.25, 4.0), st.lists(st.integers(50, 5000), min_size=12, max_size=20))
+@given(st.floats(0.25, 4.0), st.lists(st.integers(1_000, 5_000), min_size=12, max_size=20))
 def test_estimates_converge_to_what_is_counted(factor: float, sizes: list[int]) -> None:
     estimates = PromptEstimates()
-    estimates.learn_measured(100, 100, "lab", "m")
+    estimates.learn_measured(1000, 1000, "lab", "m")
     for size in sizes:
         estimates.learn_measured(size, max(1, round(size * factor)), "lab", "m")
     # Each count takes a quarter of what is left of the difference.
     left = abs(1 - factor) * 0.75**12
     assert abs(estimates.corrected(100_000, "lab", "m") / 100_000 - factor) <= left + 0.02
     assert estimates.corrected(1000, "lab", "other") == 1000
+
+
+@given(st.lists(st.tuples(st.integers(3, 12), st.integers(0, 15)), min_size=1, max_size=300))
+def test_short_prompts_with_what_a_provider_adds_say_little_of_a_long_one(prompts: list[tuple[int, int]]) -> None:
+    estimates = PromptEstimates()
+    for measured, added in prompts:
+        estimates.learn_measured(measured, measured + added, "lab", "m")
+    assert 90_000 <= estimates.corrected(90_000, "lab", "m") <= 92_000
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**9))
@@ -42,8 +50,8 @@ def test_a_count_that_says_nothing_is_not_learned() -> None:
 def test_models_are_bounded_and_the_one_not_counted_for_longest_goes() -> None:
     estimates = PromptEstimates()
     for number in range(1000):
-        estimates.learn_measured(100, 200, "lab", f"m{number}")
-        estimates.learn_measured(100, 200, "lab", "often")
+        estimates.learn_measured(1000, 2000, "lab", f"m{number}")
+        estimates.learn_measured(1000, 2000, "lab", "often")
     assert estimates.corrected(100, "lab", "m0") == 100
     assert estimates.corrected(100, "lab", "m999") == 200
     assert estimates.corrected(100, "lab", "often") == 200

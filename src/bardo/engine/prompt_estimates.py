@@ -12,6 +12,9 @@ from bardo.values.request import Request
 _MOST_MODELS = 512
 _LATEST = 0.25
 """The share of the latest count in a model's correction."""
+_ENOUGH_TOKENS = 1_000
+"""The difference in a shorter prompt counts as that of one of so many tokens: it is mostly what a provider adds to each prompt, such as
+the template of a chat, and says nothing of a long one."""
 _LEAST, _MOST = 0.2, 5.0
 """What a correction may be. A count outside is no count of this prompt: a provider that adds its own, or counts none of what was cached."""
 CountExactly = Callable[[Request], int | None]
@@ -65,7 +68,8 @@ class PromptEstimates:
         if measured <= 0 or counted <= 0:
             return
         self.learned += 1
-        found = min(max(counted / measured, _LEAST), _MOST)
+        factor = 1 + (counted - measured) / max(measured, _ENOUGH_TOKENS)
+        found = min(max(factor, _LEAST), _MOST)
         key = provider, model
         before = self._corrections.pop(key, None)
         self._corrections[key] = found if before is None else before + _LATEST * (found - before)

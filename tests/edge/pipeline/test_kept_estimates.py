@@ -28,7 +28,7 @@ async def corrected_after(folder: Path, counted: int | None) -> int:
     assert pipeline.of_call(Request(model="m", messages=(), options=BardoOptions(pipeline="fast"))) is not None
     before = runner.estimates.corrected(1000, "lab", "m")
     if counted is not None:
-        runner.estimates.learn_measured(100, counted, "lab", "m")
+        runner.estimates.learn_measured(1000, counted, "lab", "m")
     await pipeline.close()
     await transport.close()
     return before
@@ -38,7 +38,7 @@ def test_corrections_survive_a_restart(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     assert asyncio.run(corrected_after(folder, None)) == 1000
     assert not folder.exists(), "nothing was learned, and nothing is written"
-    assert asyncio.run(corrected_after(folder, 130)) == 1000
+    assert asyncio.run(corrected_after(folder, 1300)) == 1000
     assert asyncio.run(corrected_after(folder, None)) == 1300
     assert [path.name for path in folder.iterdir() if path.name.startswith(FILE)] == [FILE]
 

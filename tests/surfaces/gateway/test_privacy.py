@@ -171,7 +171,7 @@ def asked(toml: str, question: str = SAID, **further: Any) -> tuple[Any, Any, An
 def test_the_receipt_counts_kinds_and_holds_no_value() -> None:
     answer, _, row = asked(TOML, bardo={"include": ["receipt"]})
     [receipt] = answer.json["bardo"]["receipt"]["pipeline"]["layers"]
-    assert receipt["saw"] == {"CREDIT_CARD": 1, "EMAIL_ADDRESS": 1, "PHONE_NUMBER": 1}
+    assert receipt["saw"] == {"texts": 1, "CREDIT_CARD": 1, "EMAIL_ADDRESS": 1, "PHONE_NUMBER": 1}
     assert receipt["did"] == "masked 3 values"
     assert values_in(receipt) == []
     assert values_in(row.pipeline) == []

@@ -62,7 +62,7 @@ def test_the_receipt_of_vectors_has_those_of_the_layers() -> None:
         body = {"model": EMBEDDING[0], "input": MAIL, "bardo": {"include": ["receipt"]}}
         answer = request(town.address, "POST", "/v1/embeddings", body)
         [receipt] = answer.json["bardo"]["receipt"]["pipeline"]["layers"]
-        assert receipt["saw"] == {"EMAIL_ADDRESS": 1}
+        assert receipt["saw"] == {"texts": 1, "EMAIL_ADDRESS": 1}
 
 
 @pytest.mark.parametrize("mode", ["mask", "block"])

@@ -61,6 +61,7 @@ def test_an_equal_request_gets_the_kept_reply(client: str, stream: bool, earlier
         second = ask(running.address, client, MODEL, stream=stream, bardo={"include": ["receipt", "reasoning_chain"]})
         assert outcome(second) == "hit"
         assert "1161" in second.text
+        assert second.headers["x-bardo-cost-usd"] == "0"
         assert len(running.arrived("deepseek")) == 1
         cost = running.log.row(first.headers["x-bardo-request-id"]).cost_nanos
         row = running.log.row(second.headers["x-bardo-request-id"])

@@ -69,9 +69,8 @@ class PrivacyLayer:
                 param="messages",
             )
         did = f"found {_number(len(values))}" if counts else ""
-        return Passed(
-            request=request, receipt=Receipt(layer=NAME, did=did, saw=counts), degraded=_not_searched(skipped)
-        )
+        receipt = Receipt(layer=NAME, did=did, saw={"texts": len(texts), **counts})
+        return Passed(request=request, receipt=receipt, degraded=_not_searched(skipped))
 
     def _masked(self, request: Request, detected: DetectedValues, skipped: Counter[str]) -> Passed:
         reply = None
@@ -82,7 +81,8 @@ class PrivacyLayer:
             masked = _changer(placeholders, detected.pieces).request(request)
             reply = MaskedReply(placeholders, typed=request.output_format is not None)
         values = {one.value: one.entity for one in detected.values}
-        receipt = Receipt(layer=NAME, did=f"masked {_number(len(values))}", saw=_counts(values))
+        did = f"masked {_number(len(values))}"
+        receipt = Receipt(layer=NAME, did=did, saw={"texts": len(detected.pieces), **_counts(values)})
         return Passed(request=masked, receipt=receipt, degraded=_not_searched(skipped), reply=reply)
 
     def _masked_apart(self, request: Request, detected: DetectedValues) -> Request:

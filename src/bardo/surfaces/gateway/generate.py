@@ -15,7 +15,7 @@ from bardo.edge.live_reply import LiveReply
 from bardo.engine.client_model import ClientModelEncoder, ForwardedModel, named_as_asked, with_client_model
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.prompt_estimates import PromptEstimates
-from bardo.engine.receipt import early_headers, late_headers
+from bardo.engine.receipt import cost_headers, early_headers, late_headers
 from bardo.surfaces.gateway.answer import Answer, KeepAlive, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.http import Receive, Scope
@@ -23,6 +23,7 @@ from bardo.surfaces.gateway.partials import with_partials
 from bardo.surfaces.gateway.request_options import with_header_options, with_headers, with_trace
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import Caller, caller_of
+from bardo.values.cost import CallCost
 from bardo.values.errors import BardoError
 from bardo.values.events import Failed, UsageUpdate
 from bardo.values.request import Request
@@ -187,6 +188,8 @@ async def _send_stream(
     kept: ReplyStorage | None,
 ) -> None:
     headers = [*early_headers(live.request_id, live.attempt), *_age_headers(live)]
+    if last and not answer.started and live.layers is not None and live.layers.answer is not None:
+        headers += cost_headers(CallCost(nanos=0))
     await answer.start(headers, encoder.content_type)
     forward = live.forwarded
     named = ForwardedModel(dialect(live.request.dialect), live.request.model) if forward else None

@@ -39,7 +39,10 @@ REPLY_HEADERS: dict[str, tuple[Schema, str]] = {
     "X-Bardo-Reasoning": (STRING, "What was asked for, sent and observed of the model's thinking."),
     "X-Bardo-Reasoning-Tokens": (STRING, "Tokens of thinking, or `unknown`; whole replies only."),
     "X-Bardo-Reasoning-Tokens-Approx": (one_of("true"), "The count of thinking tokens is an estimate."),
-    "X-Bardo-Cost-Usd": (STRING, "US dollars, exactly; whole replies whose cost is known."),
+    "X-Bardo-Cost-Usd": (
+        STRING,
+        "US dollars, exactly; whole replies whose cost is known, and streams out of the cache.",
+    ),
     "X-Bardo-Cache": (STRING, "What the layer `cache` did."),
     "X-Bardo-Stale": (STRING, "The age in seconds of an old reply that was given because nobody answered."),
     "X-Request-Id": (STRING, "The id of the request, as OpenAI's libraries read it."),
