@@ -47,7 +47,8 @@ def events_of(body: bytes, *, one_by_one: bool) -> tuple[list[Event], int]:
     repeated, taken = reader._repeated, 0
     assert repeated is not None
     reader._repeated = None if one_by_one else repeated
-    read = repeated._decoder.again
+    decoder = repeated._frames._decoder
+    read = decoder.again
 
     def counted(values: Any, *, joined: bool) -> Any:
         nonlocal taken
@@ -55,7 +56,7 @@ def events_of(body: bytes, *, one_by_one: bool) -> tuple[list[Event], int]:
         taken += 0 if found is None else len(values)
         return found
 
-    repeated._decoder.again = counted  # type: ignore[method-assign]
+    decoder.again = counted  # type: ignore[method-assign]
     return [*reader.feed(body), *reader.finish()], taken
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.edge import upstream_reply
+from bardo.edge import stream_reading
 from bardo.edge.fake import FakeReply
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.settings import ProviderEntry
@@ -181,7 +181,7 @@ def test_a_break_between_the_finish_reason_and_the_end_is_no_failure(end: Any) -
 
 
 def test_a_server_that_stays_open_behind_the_finish_reason_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_reply, "_BEHIND_THE_END_SECONDS", 0.01)
+    monkeypatch.setattr(stream_reading, "_BEHIND_THE_END_SECONDS", 0.01)
     live, _ = read([*STREAM, USAGE, asyncio.Event()])
     assert (live.response().text, live.response().error) == ("Four.", None)
     assert live.response().usage.output_tokens == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.engine.citations import citations_between
 from bardo.engine.foreign_content import ForeignContent
-from bardo.engine.forwarding import Forwarding
+from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.thinking_display import WithoutUnasked
 from bardo.reasoning.control import observation
@@ -24,10 +26,12 @@ from dialects.openai_chat.test_chat_recordings import STREAMS, row_of
 from recordings import Recording, each_recording, rows
 
 STAMP = ReplyStart(id="req_1", model="m", created=1)
-PIECES = (1 << 20, 4096, 700)
+FRAMES = 0
+PIECES = (1 << 20, 4096, 700, FRAMES)
 
 
 MESSAGES = [one for one in rows("anthropic-messages") if one.framing == "sse"]
+SAME = ("id", "model", "created", "blocks", "reasoning", "usage", "finish", "degraded", "alternatives", "carried")
 CLIENTS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini")
 
 
@@ -37,29 +41,46 @@ def provider_of(recording: Recording) -> ProviderRow:
     return row_of(recording)
 
 
-def forwarded(recording: Recording, size: int, *, one_by_one: bool) -> tuple[Response, bytes]:
+def pieces_of(body: bytes, size: int) -> list[bytes]:
+    """Return a body in pieces of so many bytes, or in its frames."""
+    if size == FRAMES:
+        return [frame for frame in re.split(rb"(?<=\n\n)", body) if frame]
+    return [body[begin : begin + size] for begin in range(0, len(body), size)]
+
+
+def updates_of(forwarding: Forwarding, pieces: Sequence[bytes], *, directly: bool) -> list[ReplyUpdate]:
+    """Return what the network reads give: `directly`, where only a text goes on in them, and to a task that waits for all others."""
+    updates = []
+    for piece in pieces:
+        quick = forwarding.repeated(piece) if directly else None
+        updates.append(forwarding.update(piece) if quick is None else quick)
+    return [*updates, forwarding.rest()]
+
+
+def forwarded(recording: Recording, size: int, *, one_by_one: bool, directly: bool = False) -> tuple[Response, bytes]:
     reader = ReplyReader(provider_of(recording), streamed=True, model="m", stamp=STAMP, forward=True)
     if one_by_one:
-        reader._repeated, reader._passes_text = None, False
+        reader._repeated = None
     forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
-    body = recording.body
-    updates = [forwarding.update(body[begin : begin + size]) for begin in range(0, len(body), size)]
-    updates.append(forwarding.rest())
+    updates = updates_of(forwarding, pieces_of(recording.body, size), directly=directly)
     return reader.fold.response(), b"".join(one.raw for one in updates)
 
 
-def translated(recording: Recording, client: str, *, one_by_one: bool, shows: bool = True) -> list[Any]:
+def translated(
+    recording: Recording, client: str, *, one_by_one: bool, shows: bool = True, directly: bool = False
+) -> list[Any]:
     """Return what a client of another dialect gets, a piece for each event that is not empty."""
     row = provider_of(recording)
     stages: list[Stage[Event, Event]] = [*citations_between(row.dialect, client), ForeignContent(client)]
     thinking = None if shows else WithoutUnasked()
     reader = ReplyReader(row, streamed=True, model="m", stamp=STAMP, stages=stages, thinking=thinking)
     if one_by_one:
-        reader._repeated, reader._passes_text = None, False
+        reader._repeated = None
     encoder = dialect(client).open_encoder(Request(model="m", messages=(), dialect=client), Arrival())
-    body, size = recording.body, 4096
-    events = [one for begin in range(0, len(body), size) for one in reader.feed(body[begin : begin + size])]
-    written = [encoder.feed(event) for event in (*events, *reader.finish())]
+    forwarding = Forwarding(reader, forward=False, withhold_usage=False, hold_end=False)
+    pieces = pieces_of(recording.body, FRAMES if directly else 4096)
+    events = [one for update in updates_of(forwarding, pieces, directly=directly) for one in update.events]
+    written = [encoder.feed(event) for event in events]
     reasoning = reader.response_with_reasoning()
     kept = (reasoning.blocks, reasoning.reasoning, reasoning.usage)
     return [kept, *(b"".join(frames) for frames in (*written, encoder.finish()) if frames)]
@@ -73,31 +94,24 @@ def test_clients_of_other_dialects_get_the_same_where_frames_are_read_in_one_go(
     for shows in (True, False):
         quick = translated(recording, client, one_by_one=False, shows=shows)
         assert quick == translated(recording, client, one_by_one=True, shows=shows)
+        assert quick == translated(recording, client, one_by_one=False, shows=shows, directly=True)
 
 
 @pytest.mark.parametrize("size", PIECES)
 @each_recording(STREAMS + MESSAGES)
 def test_frames_that_repeat_are_read_in_one_go_without_a_difference(recording: Recording, size: int) -> None:
     quick, sent = forwarded(recording, size, one_by_one=False)
-    slow, sent_slowly = forwarded(recording, size, one_by_one=True)
-    # Errors are equal by what they say.
-    errors = [(type(one.error), str(one.error)) for one in (quick, slow)]
-    assert errors[0] == errors[1]
-    for name in (
-        "id",
-        "model",
-        "created",
-        "blocks",
-        "reasoning",
-        "usage",
-        "finish",
-        "degraded",
-        "alternatives",
-        "carried",
+    for other, also_sent in (
+        forwarded(recording, size, one_by_one=True),
+        forwarded(recording, size, one_by_one=False, directly=True),
     ):
-        assert getattr(quick, name) == getattr(slow, name), name
-    assert observation(quick.reasoning) == observation(slow.reasoning)
-    assert sent == sent_slowly
+        # Errors are equal by what they say.
+        errors = [(type(one.error), str(one.error)) for one in (quick, other)]
+        assert errors[0] == errors[1]
+        for name in SAME:
+            assert getattr(quick, name) == getattr(other, name), name
+        assert observation(quick.reasoning) == observation(other.reasoning)
+        assert sent == also_sent
 
 
 @pytest.mark.parametrize("most", [0, 3, 5, 6, 9, 100])

@@ -22,6 +22,15 @@ _text_of = msgspec.json.Decoder(str).decode
 _texts_of = msgspec.json.Decoder(list[str]).decode
 
 
+def is_text(value: bytes) -> bool:
+    """Whether a JSON value is a text."""
+    try:
+        _text_of(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return True
+
+
 def texts_of(values: Sequence[bytes]) -> list[str] | None:
     """Return the texts that JSON values are, None where one of them is none."""
     try:

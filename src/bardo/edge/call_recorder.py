@@ -136,6 +136,11 @@ class CallRecorder:
         """Take the time at which a reply had begun."""
         self._first_byte = self._context.watch() - self._began
 
+    @property
+    def has_kept(self) -> bool:
+        """Whether something of the reply was kept: then whatever follows is kept too."""
+        return bool(self._kept)
+
     def is_due(self, events: Sequence[Event]) -> bool:
         """Whether a reply has to be kept before its client gets these events: it may be over with them."""
         if self._kept:

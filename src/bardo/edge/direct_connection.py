@@ -14,6 +14,7 @@ from typing import Any, cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from bardo.edge.http_sockets import idle_limit
+from bardo.values.errors import InternalError
 
 # What may come without a byte of a body: heads, 1xx replies, trailers and chunk extensions together.
 _OVERHEAD_BYTES = 64 * 1024
@@ -44,6 +45,8 @@ class Incoming:
         "failure",
         "headed",
         "headers",
+        "offer",
+        "offered_at",
         "status",
         "until_close",
     )
@@ -60,6 +63,10 @@ class Incoming:
         self.complete = False
         self.until_close = False
         self.failure: BaseException | None = None
+        self.offer: Callable[[bytes], bool] | None = None
+        """Is asked whether it takes a piece that comes while a task waits for it: one that it takes is not held, and nobody is woken."""
+        self.offered_at = 0.0
+        """When it took the last one, by the loop's clock."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -90,11 +97,27 @@ class Incoming:
         """Hold pieces of the body that came in one read, and pause the connection when too much is held."""
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self.begun = True
+        if self.offer is not None and self._offered(piece):
+            return
         self._held.append(piece)
         self._size += len(piece)
         if self._size > _HIGH_WATER:
             self._connection.pause()
         self.wake()
+
+    def _offered(self, piece: bytes) -> bool:
+        """Offer a piece, unless something is held before it or nobody waits. Return whether it was taken."""
+        waiter, offer = self._waiter, self.offer
+        if waiter is None or offer is None or self._held or waiter.done():
+            return False
+        try:
+            taken = offer(piece)
+        except Exception as problem:  # noqa: BLE001 - the parser calls this: whoever reads the reply is to get the problem
+            self.fail(InternalError(f"a piece of a reply could not be passed on: {type(problem).__name__}"))
+            return True
+        if taken:
+            self.offered_at = self._connection.last_heard
+        return taken
 
     def fail(self, failure: BaseException) -> None:
         """End the reply with a failure and hang up on its connection. The first failure counts; a complete reply has none."""

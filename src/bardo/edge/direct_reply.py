@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 from bardo.edge import http_problems as problems
 from bardo.edge.direct_connection import Incoming, NotHttp
@@ -39,10 +40,18 @@ class DirectReply(TimedReply):
             raise problems.oversized(self._call, limit)
         return body
 
+    def offer_pieces(self, take: Callable[[bytes], bool]) -> None:
+        if self._unpacker is None:
+            self._incoming.offer = take
+
+    def _last_piece_at(self) -> float:
+        return self._incoming.offered_at
+
     def _has_ended(self) -> bool:
         return self._incoming.complete or self._incoming.failure is not None
 
     def _hang_up(self) -> None:
+        self._incoming.offer = None
         if not self._incoming.complete:
             self._incoming.fail(self._problem or InternalError("the reply was closed"))
 

@@ -94,6 +94,10 @@ class TimedReply(ABC):
         """Return why waiting is in vain, where the client knows before its reader is told."""
         return None
 
+    def _last_piece_at(self) -> float:
+        """Return when a piece came that the reader did not get, by the loop's clock."""
+        return 0.0
+
     def chunks(self) -> AsyncIterator[bytes]:
         return self
 
@@ -157,6 +161,7 @@ class TimedReply(ABC):
         if not self._reading:
             return
         lost = self._lost()
+        self._patience_ends = max(self._patience_ends, self._last_piece_at() + self._idle)
         if lost is not None:
             self.break_off(lost)
         elif self._loop.time() >= self._patience_ends:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -113,6 +113,13 @@ class LiveReply(CallReply):
         if last:
             yield ReplyUpdate(last)
         await self._conclude(upstream.reader)
+
+    def give_directly(self, may_give: Callable[[], bool], give: Callable[[ReplyUpdate], None]) -> None:
+        """Have `give` called, where `may_give`, for updates that only continue a text, as they come; `updates` yields all others."""
+        if self._upstream is None or self._held is not None or self.answer is not None:
+            return
+        events, recorder = self._context.events, self._recorder
+        self._upstream.give_directly(lambda: not (events.active or recorder.has_kept) and may_give(), give)
 
     async def hold(self) -> BardoError | None:
         """Read the reply to its end and hold it for `updates` and `read`; the call is logged. Returns why it failed, where it did."""

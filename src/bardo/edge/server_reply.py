@@ -32,6 +32,7 @@ class RequestCycle(RequestResponseCycle):
     held: HeldWrites | None = None
     """What holds the beginning of a stream until the event loop's next turn."""
     _when_gone: Callable[[], None] | None = None
+    _streams = False
 
     @property
     def watched(self) -> bool:
@@ -102,12 +103,20 @@ class RequestCycle(RequestResponseCycle):
         lines = _lines(headers) if self._takes_whole(_OK) else None
         if lines is None:
             return False
-        self.response_started = self.chunked_encoding = True
+        self.response_started = self.chunked_encoding = self._streams = True
         self.waiting_for_100_continue = False
         head = self._headed(_OK, (*lines, "transfer-encoding: chunked"))
         self.held = HeldWrites(self, head)
         self.transport = self.held  # type: ignore[assignment]
         return True
+
+    def takes_piece(self) -> bool:
+        """Whether a stream has begun, and `send_piece` sends of it without waiting."""
+        return not (not self._streams or self.response_complete or self.disconnected or self.flow.write_paused)
+
+    def send_piece(self, piece: bytes) -> None:
+        """Send a piece of a stream, which must not be empty, without ASGI's messages, where `takes_piece` says so."""
+        self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
 
     def _headed(self, status: int, lines: Sequence[str]) -> bytes:
         own = _default_lines(tuple(self.default_headers))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,13 @@ from bardo.edge.health import AttemptWatch
 from bardo.edge.http_calls import Reply
 from bardo.edge.reply_head import is_streamed, send_wire
 from bardo.edge.stale_replies import RecordedReply
+from bardo.edge.stream_reading import StreamReading
 from bardo.edge.update_buffer import UpdateBuffer
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.kept_budget.answer import BudgetStage
 from bardo.engine.planning import Attempt
 from bardo.engine.reply_beginning import is_token
 from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.route import Provider
 from bardo.engine.text_formats import PLAIN, seen_start
 from bardo.engine.thinking_display import thinking_stage
 from bardo.engine.translation_stages import stages_of_translation
@@ -28,15 +28,12 @@ from bardo.reasoning.undecided import closes_unopened
 from bardo.streams.stage import Stage
 from bardo.values.chance import CHANCE
 from bardo.values.degradation import Degradation
-from bardo.values.errors import BardoError, MalformedReply, ProviderError, UpstreamTimeout
+from bardo.values.errors import BardoError, UpstreamTimeout
 from bardo.values.events import Degraded, Event, ReplyStart
 from bardo.values.request import Request
 
 if TYPE_CHECKING:
     from bardo.edge.payments.call_payments import CallPayments
-
-# How long a server that keeps the connection open may take to send what comes behind the end of an answer: its usage.
-_BEHIND_THE_END_SECONDS = 5.0
 
 
 class UpstreamReply:
@@ -60,11 +57,8 @@ class UpstreamReply:
         self.forward = attempt.forward and self._streamed is request.stream
         self._reader: Reader | None = None
         self._stream: ReplyReader | None = None
-        self._forwarding: Forwarding | None = None
+        self._reading: StreamReading | None = None
         self._primed: deque[ReplyUpdate] = deque()
-        self._chunks: AsyncIterator[bytes] | None = None
-        self._size = 0
-        self._may_end = False
         self.recorded: RecordedReply | None = None
         self._on_token: Callable[[], None] | None = None
         self._budget: BudgetStage | None = None
@@ -105,7 +99,7 @@ class UpstreamReply:
     @property
     def held_end(self) -> bytes:
         """The frames of a forwarded reply that were held until its answer is judged."""
-        return b"" if self._forwarding is None else b"".join(self._forwarding.held_end)
+        return b"" if self._reading is None else self._reading.held_end
 
     async def begin(
         self,
@@ -128,10 +122,10 @@ class UpstreamReply:
         opens = partial(self._open_reader, stamp, stages, clean, most_text)
         if self._streamed and self._request.stream:
             self._reader = self._stream = reader = opens()
-            self._forwarding = Forwarding(
+            forwarding = Forwarding(
                 reader, forward=self.forward, withhold_usage=self.attempt.withhold_usage, hold_end=hold_end
             )
-            await self._prime(reader)
+            await self._prime(reader, forwarding)
             return
         is_plain = not stages and budget is None and most_text is None and self.attempt.formats == PLAIN
         await self._read_whole(opens, stamp if is_plain and not self._streamed else None)
@@ -145,31 +139,12 @@ class UpstreamReply:
             return self._primed.popleft()
         if self._budget is not None and self._budget.cut:
             await self.close()
-            return None
-        reader, forwarding = self._stream, self._forwarding
-        while self._chunks is not None and forwarding is not None and reader is not None:
-            if not reader.repeats:
-                if reader.over:
-                    return self._rest(forwarding)
-                self._may_end = reader.complete
-            try:
-                chunk = await (self._next_chunk(self._chunks) if self._may_end else anext(self._chunks, None))
-                if chunk is None:
-                    return self._rest(forwarding)
-                self._size += len(chunk)
-                if self._size > self._context.limits.max_stream_bytes:
-                    raise _too_long(self.attempt.target.provider, self._context.limits.max_stream_bytes)
-            except ProviderError as problem:
-                self._chunks = None
-                self._health.ended(problem)
-                return forwarding.fail(problem)
-            update = forwarding.update(chunk)
-            if reader.failure is not None:
-                self._chunks = None
-                self._health.ended(reader.failure)
-            if update.events or update.raw:
-                return update
-        return None
+        return None if self._reading is None else await self._reading.next()
+
+    def give_directly(self, may_give: Callable[[], bool], give: Callable[[ReplyUpdate], None]) -> None:
+        """Have `give` called, where `may_give`, for what comes while `next_update` waits, as `StreamReading` does."""
+        if self._reading is not None and self._budget is None:
+            self._reading.give_directly(may_give, give)
 
     def learn_start(self) -> None:
         """Keep where the reply's thinking stood, for the next reply of the same server."""
@@ -186,7 +161,9 @@ class UpstreamReply:
 
     async def close(self) -> None:
         """Let go of the connection, whatever is left of the reply."""
-        reply, self._reply, self._chunks, self._on_token = self._reply, None, None, None
+        reply, self._reply, self._on_token = self._reply, None, None
+        if self._reading is not None:
+            self._reading.stop()
         self._health.left()
         if reply is None:
             return
@@ -195,14 +172,15 @@ class UpstreamReply:
         else:
             await reply.close()
 
-    async def _prime(self, reader: ReplyReader) -> None:
+    async def _prime(self, reader: ReplyReader, forwarding: Forwarding) -> None:
         """Read until there is something to show, or the reply is over: until then, another provider can still answer.
 
         Heads, roles, pings and thinking that the client is not shown are held so long. Raises the failure of a reply of which nothing was
         to be shown, and UpstreamTimeout for one that goes on without a word of the model for longer than a head may take.
         """
         assert self._reply is not None
-        self._chunks = self._reply.chunks()
+        provider, most_bytes = self.attempt.target.provider.id, self._context.limits.max_stream_bytes
+        self._reading = StreamReading(self._reply, reader, forwarding, self._health, provider, most_bytes)
         held = UpdateBuffer()
         loop, since, shown = asyncio.get_running_loop(), 0.0, False
         while not shown and not held.is_full and (update := await self.next_update()) is not None:
@@ -262,20 +240,6 @@ class UpstreamReply:
             raise reader.failure
         self._primed.append(update)
 
-    def _rest(self, forwarding: Forwarding) -> ReplyUpdate:
-        self._chunks = None
-        update = forwarding.rest()
-        self._health.ended(self.reader.failure)
-        return update
-
-    async def _next_chunk(self, chunks: AsyncIterator[bytes]) -> bytes | None:
-        """Return the next piece of a reply that may end here; None at the end: also where the server keeps the connection open."""
-        try:
-            async with asyncio.timeout(_BEHIND_THE_END_SECONDS):
-                return await anext(chunks, None)
-        except TimeoutError:
-            return None
-
     def _read_text(self, body: bytes, stamp: ReplyStart) -> WholeText | None:
         attempt = self.attempt
         return read_text(
@@ -324,11 +288,6 @@ async def open_reply(
     with AttemptWatch(context, attempt.target, key) as health:
         reply = await send_wire(context, attempt.target.provider, attempt.wire, key, payments)
         return UpstreamReply(context, attempt, request, reply, health)
-
-
-def _too_long(provider: Provider, limit: int) -> MalformedReply:
-    hint = "limit the tokens of the reply, or raise gateway.max_stream_bytes in bardo.toml"
-    return MalformedReply(f"the streamed reply is larger than {limit} bytes", hint=hint, provider=provider.id)
 
 
 def _new_call_id() -> str:

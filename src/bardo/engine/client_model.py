@@ -59,14 +59,13 @@ class ForwardedModel:
 
     def in_frames(self, update: ReplyUpdate) -> bytes:
         """Return the bytes of an update with the name that was asked for."""
-        raw = update.raw
-        if self._field:
+        if self._field and update.events:
             for event in update.events:
                 if type(event) is ReplyStart and event.model != self._sent:
                     self._learn(event.model)
+        raw = update.raw
         for old, new in self._swaps:
-            if old in raw:
-                raw = raw.replace(old, new)
+            raw = raw.replace(old, new)
         return raw
 
     def _learn(self, sent: str) -> None:

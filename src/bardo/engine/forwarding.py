@@ -69,6 +69,16 @@ class Forwarding:
             return ReplyUpdate(*pieces[0])
         return self._forwarded(pieces)
 
+    def repeated(self, chunk: bytes) -> ReplyUpdate | None:
+        """Return what one network read gives in which nothing but one text goes on; None for any other: `update` takes that."""
+        forward = self._forward
+        if forward and not self._settled:
+            return None
+        if forward and self._reader.postpone(chunk):
+            return ReplyUpdate((), chunk)
+        events = self._reader.read_repeated(chunk, joined=forward)
+        return None if events is None else ReplyUpdate(events, chunk if forward else b"")
+
     def rest(self) -> ReplyUpdate:
         """Return what is left at the end of the reply."""
         if not self._forward or self._reader.reframed:

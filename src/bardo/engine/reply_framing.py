@@ -15,7 +15,7 @@ from bardo.streams.eventstream import EventStreamDecoder
 from bardo.streams.frames import Frame, FramingError, WholeBody
 from bardo.streams.json_array import JsonArrayDecoder
 from bardo.streams.ndjson import NdjsonDecoder
-from bardo.streams.sse import SseDecoder
+from bardo.streams.sse import FrameEnds, SseDecoder
 from bardo.streams.stage import Stage
 from bardo.values.errors import MalformedReply
 from bardo.values.events import Event
@@ -96,11 +96,12 @@ class ReplyFraming:
 class RepeatedFrames:
     """Reads the frames of a stream that are alike in one go, where the framing and the decoder of a reply can both do so."""
 
-    __slots__ = ("_decoder", "framing")
+    __slots__ = ("_around", "_decoder", "framing")
 
     def __init__(self, framing: SseDecoder, decoder: RepeatingDecoder) -> None:
         self.framing = framing
         self._decoder = decoder
+        self._around: FrameEnds | None = None
 
     @classmethod
     def of(cls, framing: Stage[bytes, Frame], decoder: ReplyDecoder) -> Self | None:
@@ -110,12 +111,34 @@ class RepeatedFrames:
 
     def read(self, chunk: bytes, place: int, *, joined: bool) -> tuple[Sequence[Event], int] | None:
         """Return the events of the frames at `place` of `chunk`, and where they end; None where it must be fed."""
-        around = self._decoder.repeated()
+        self._around = around = self._decoder.repeated()
         if around is None:
             return None
         values, end = self.framing.run(chunk, place, around)
         events = self._decoder.again(values, joined=joined) if values else None
         return None if events is None else (events, end)
+
+    def value_of(self, chunk: bytes) -> bytes | None:
+        """Return what stands in a chunk between the ends of a frame like those that were read last; None where these are not its ends.
+
+        Where the value is a JSON text, the chunk is just one such frame: no text holds a line end or an unescaped quote.
+        """
+        around = self._around
+        if around is None or not chunk.startswith(around.begin) or not chunk.endswith(around.end) or around.filled:
+            return None
+        return chunk[around.begins : len(chunk) - around.ends]
+
+    def read_all(self, chunk: bytes, *, joined: bool) -> Sequence[Event] | None:
+        """Return the events of a chunk that holds nothing but such frames, all of them whole; None for any other."""
+        value = self.value_of(chunk)
+        events = None if value is None else self._decoder.again((value,), joined=joined)
+        if events is not None:
+            return events
+        self._around = around = self._decoder.repeated()
+        if around is None:
+            return None
+        values, end = self.framing.run(chunk, 0, around)
+        return self._decoder.again(values, joined=joined) if values and end == len(chunk) else None
 
 
 def open_framing(framing: Framing, *, streamed: bool) -> Stage[bytes, Frame]:

@@ -13,15 +13,14 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.call_ids import FillCallIds
+from bardo.engine.repeated_reading import RepeatedReading
 from bardo.engine.reply_beginning import ReplyBeginning, is_content
 from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
 from bardo.engine.reply_stages import (
     CallIds,
     FillMissingFields,
     FoldStage,
-    TextObserver,
     counting_ids,
-    observe,
     pass_through,
     pass_whole,
     passed_to_the_end,
@@ -33,7 +32,7 @@ from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, EmptyReply, MalformedReply, ProviderError
-from bardo.values.events import Event, Failed, ReplyStart, ToolCallChunk
+from bardo.values.events import Event, Failed, ReplyStart
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
 from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
@@ -46,8 +45,8 @@ class ReplyReader:
     `formats` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
     `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `budget` ends the
-    thinking, whether or not the client gets it, and `stages` look at the events last. `fold` is the reply so far, `beginning`
-    how it began. `repeats`: what was read last held only frames like the one before.
+    thinking, whether or not the client gets it, and `stages` look at the events last. `beginning` is how it began.
+    `repeats`: what was read last held only frames like the one before.
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class ReplyReader:
         self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=self._provider)
         self._decoder = language.open_decoder(row)
         self.switchable = self._decoder if isinstance(self._decoder, SwitchableDecoder) else None
-        self._repeated = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
         self._read_plain = self._decoder.read_plain if isinstance(self._decoder, PlainReplyDecoder) else None
         self._streamed = streamed
         self.beginning = ReplyBeginning()
@@ -89,21 +87,22 @@ class ReplyReader:
         if thinking is not None:
             self._all = ResponseFold(provider=self._provider, model=model, most_text=most_text)
         self._stages = _in_order(of_text, budget, self._all, thinking, stamp, stages)
-        self._note_stages_of_text()
         self.repeats = False
-        self.fold = ResponseFold(
+        self._fold = ResponseFold(
             provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
         )
+        frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
+        self._repeated = None if frames is None else RepeatedReading(frames, self._stages, self._fold, self.beginning)
         self._failure: BardoError | None = None
         self._secrets, self._watch = secrets, SecretWatch(secrets)
         self._clean = clean
 
-    def _note_stages_of_text(self) -> None:
-        """Note which stages look at each piece of a text, and whether all others pass it on: then frames that repeat pass quickly."""
-        self._passes_text, self._observers = False, list[TextObserver]()
+    @property
+    def fold(self) -> ResponseFold:
+        """The reply so far."""
         if self._repeated is not None:
-            self._passes_text = all(getattr(stage, "passes_text", False) for stage in self._stages)
-            self._observers = [stage for stage in self._stages if isinstance(stage, TextObserver)]
+            self._repeated.catch_up()
+        return self._fold
 
     @property
     def failure(self) -> BardoError | None:
@@ -166,6 +165,8 @@ class ReplyReader:
 
     def fields_to_return(self) -> dict[int, dict[str, Any]]:
         """Return the fields that the provider takes back unmodified in the next request, by choice."""
+        if self._repeated is not None:
+            self._repeated.catch_up()
         return self._decoder.fields_to_return() if isinstance(self._decoder, ReturningDecoder) else {}
 
     def feed(self, item: bytes) -> list[Event]:
@@ -179,6 +180,8 @@ class ReplyReader:
         """
         self.repeats = False
         repeated = self._repeated
+        if repeated is not None:
+            repeated.catch_up()
         if self._watch.feed(chunk) or repeated is None:
             return self._fed(chunk)
         begin, frames, size = repeated.framing.held_until(chunk), 1, len(chunk)
@@ -187,14 +190,31 @@ class ReplyReader:
             found = repeated.read(chunk, begin, joined=joined)
             if found is not None:
                 events, end = found
+                pieces.append((self._take_repeated(repeated, events), chunk[begin:end]))
                 self.repeats = end - begin == size
-                pieces.append((self._take_repeated(events), chunk[begin:end]))
             else:
                 # Looking at the rest once more for each frame would take more than linear time.
                 end, frames = repeated.framing.end_of(chunk, begin, frames), 2 * frames
                 pieces += self._fed(chunk[begin:end])
             begin = end
         return pieces
+
+    def read_repeated(self, chunk: bytes, *, joined: bool) -> Sequence[Event] | None:
+        """Return the events of a chunk in which nothing but the text of the last one goes on; None for any other, which is to be `read`."""
+        repeated = self._repeated
+        if repeated is None or not self.repeats or self._watch.feed(chunk):
+            return None
+        repeated.catch_up()
+        events = repeated.read_all(chunk, joined=joined)
+        return None if events is None else self._take_repeated(repeated, events)
+
+    def postpone(self, chunk: bytes) -> bool:
+        """Take a chunk of which `read_repeated` would give one text that no stage looks at: it is read with those that follow."""
+        repeated = self._repeated
+        if repeated is None or not self.repeats or not repeated.may_postpone(chunk) or self._watch.feed(chunk):
+            return False
+        repeated.postpone(chunk)
+        return True
 
     def read_whole(self, body: bytes) -> EventsAndBytes:
         """Return the events of a whole body, and its bytes for a client: what `read` and `read_rest` give, at once where it is plain."""
@@ -300,16 +320,9 @@ class ReplyReader:
     def _through(self, events: Sequence[Event]) -> Sequence[Event]:
         return self._note(pass_through(self._ids.filled(events), self._stages)) if events else events
 
-    def _take_repeated(self, events: Sequence[Event]) -> Sequence[Event]:
+    def _take_repeated(self, repeated: RepeatedReading, events: Sequence[Event]) -> Sequence[Event]:
         """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""
-        if not events:
-            return events
-        if not self.beginning.has_token:
-            self.beginning.note(events)
-        if not self._passes_text or type(events[0]) is ToolCallChunk or not observe(events, self._observers):
-            return self._through(events)
-        self.fold.feed_run(events)
-        return events
+        return events if repeated.takes(events) else self._through(events)
 
     def _note(self, events: Sequence[Event]) -> Sequence[Event]:
         if self._watch.seen:
@@ -318,7 +331,7 @@ class ReplyReader:
             if type(event) is Failed and self._failure is None:
                 self._clean(event.error)
                 self._failure = event.error
-            self.fold.feed(event)
+            self._fold.feed(event)
         return events
 
 

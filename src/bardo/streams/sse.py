@@ -30,13 +30,14 @@ class FrameEnds:
     `filled`: behind the tail stands a string of random letters, which ends the object.
     """
 
-    __slots__ = ("begin", "end", "filled")
+    __slots__ = ("begin", "begins", "end", "ends", "filled")
 
     def __init__(self, head: bytes, tail: bytes, event: str = "", *, filled: bool = False) -> None:
         self.filled = filled
         name = b"event: " + event.encode() + b"\n" if event else b""
         self.begin = name + b"data: " + head
         self.end = tail if filled else tail + b"\n\n"
+        self.begins, self.ends = len(self.begin), len(self.end)
 
 
 class SseDecoder:

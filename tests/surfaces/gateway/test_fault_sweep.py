@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from bardo.dialects import dialect
-from bardo.edge import upstream_reply
+from bardo.edge import stream_reading
 from bardo.edge.directory import ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
@@ -128,7 +128,7 @@ def check(fault: Fault, client: str, status: int, body: bytes, *, stream: bool) 
 def test_every_fault_ends_in_a_reply_or_in_an_error_of_the_clients_dialect(
     fault: Fault, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upstream_reply, "_BEHIND_THE_END_SECONDS", 0.01)
+    monkeypatch.setattr(stream_reading, "_BEHIND_THE_END_SECONDS", 0.01)
 
     async def sweep() -> None:
         upstream = Upstream(fault)

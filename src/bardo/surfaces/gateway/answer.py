@@ -33,6 +33,7 @@ class Answer:
 
     def __init__(self, send: Send) -> None:
         self._send = send
+        self._cycle = cycle_of(send)
         self.started = False
         self.ended = False
         self.silent_since: float | None = None
@@ -79,6 +80,17 @@ class Answer:
         await send_piece(self._send, piece)
         if self._clock is not None:
             self.silent_since = self._clock()
+
+    def takes_piece(self) -> bool:
+        """Whether a piece can be sent at once: the stream has begun on a server of ours, and its client takes what it is sent."""
+        return self._cycle is not None and self._cycle.takes_piece()
+
+    def piece_at_once(self, piece: bytes) -> None:
+        """Send a piece where `takes_piece` says so."""
+        if piece and self._cycle is not None:
+            self._cycle.send_piece(piece)
+            if self._clock is not None:
+                self.silent_since = self._clock()
 
     async def send_keep_alive(self, encoder: ReplyEncoder) -> None:
         """Send what readers skip."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -196,11 +197,14 @@ async def _send_stream(
     if not forward and dialect(live.request.dialect).starts_with_usage:
         live.prompt_estimate = estimates.estimate(live.request, live.attempt.target)
         encoder.feed(UsageUpdate(Usage(input_tokens=live.prompt_estimate)))
+    written = partial(_encode_update, encoder=encoder)
+    if named is not None:
+        written = partial(_forward_frames, named=named, encoder=encoder)
+    live.give_directly(answer.takes_piece, lambda update: answer.piece_at_once(written(update)))
     try:
         async for update in live.updates():
-            written = _encode_update(update, encoder) if named is None else _forward_frames(update, named, encoder)
-            if written:
-                await answer.piece(written)
+            if piece := written(update):
+                await answer.piece(piece)
     except Exception:  # noqa: BLE001 - a stream that has begun ends with an error event, never silently
         failure = Failed(mistake(live.request.dialect))
         live.log("error", failure.error)
@@ -228,8 +232,8 @@ def _encode_update(update: ReplyUpdate, encoder: ReplyEncoder) -> bytes:
 
 def _forward_frames(update: ReplyUpdate, named: ForwardedModel, encoder: ReplyEncoder) -> bytes:
     """Return the provider's own frames, what is written anew, and an error event where the reply broke."""
-    again = update.rewritten or [event for event in update.events if type(event) is Failed]
-    raw = named.in_frames(update)
+    raw, events = named.in_frames(update), update.events
+    again = update.rewritten or (events and [event for event in events if type(event) is Failed])
     if not again:
         return raw
     return raw + b"".join([written for one in again for written in encoder.feed(one)])
