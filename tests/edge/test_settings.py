@@ -177,7 +177,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "a key in the file": (
         '[[providers]]\nid = "openai"\napi_key = "sk-1"',
         "line 3",
-        "export LAB_API_KEY=….*api_key_env",
+        "export OPENAI_API_KEY=….*api_key_env",
     ),
 }
 

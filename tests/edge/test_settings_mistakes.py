@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,40 @@ def test_a_secret_in_a_header_is_answered_with_the_variable_to_use(tmp_path: Pat
 def test_a_file_that_no_reader_can_take_is_a_mistake_like_others(text: str, mistake: str) -> None:
     with pytest.raises(ConfigError, match=mistake):
         parse_settings(text)
+
+
+def mistakes_of(text: str) -> list[str]:
+    """Return the mistakes of a file, each with its line."""
+    with pytest.raises(ConfigError) as caught:
+        parse_settings(text, "my.toml")
+    return [str(problem) for problem in caught.value.problems] or [str(caught.value)]
+
+
+def test_all_mistakes_of_one_provider_are_answered_together() -> None:
+    text = (
+        '[[providers]]\nid = "openai"\npreset = "opnai"\napi_key = "sk-1"\ncolour = 3\n'
+        '[[providers]]\npreset = "vllm"\nbase_url = "nonsense"\nscope = { x = "1" }\n'
+        'headers = { Authorization = "Bearer $LAB" }\n'
+    )
+    found = mistakes_of(text)
+    assert [re.search(r"line (\d+)", one)[1] for one in found] == ["3", "4", "5", "6", "8", "9", "10"]  # type: ignore[index]
+    assert "did you mean openai" in found[0]
+    assert "'id' is missing" in found[3]
+
+
+def test_a_key_that_was_left_out_as_wrong_causes_no_second_mistake() -> None:
+    assert len(mistakes_of('[[providers]]\nid = "lab"\npreset = 3\n')) == 1
+    assert len(mistakes_of('[[providers]]\nid = "lab"\npreset = "openai-compatible"\nbase_url = 3\n')) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "variable"),
+    [
+        ('id = "groq"', "GROQ_API_KEY"),
+        ('id = "fast"\npreset = "groq"', "GROQ_API_KEY"),
+        ('id = "my-lab"\ndialect = "openai_chat"\nbase_url = "http://x/v1"', "MY_LAB_API_KEY"),
+        ('id = "lab"\npreset = "grok-typo"', "LAB_API_KEY"),
+    ],
+)
+def test_a_key_in_the_file_is_answered_with_a_variable_named_after_its_provider(table: str, variable: str) -> None:
+    assert f'api_key_env = "{variable}"' in mistakes_of(f'[[providers]]\n{table}\napi_key = "sk-1"\n')[-1]

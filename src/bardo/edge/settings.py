@@ -140,7 +140,7 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     profiles = inference.pop("profiles", {}) if isinstance(inference, dict) else {}
     mistakes.unknown_tables(tables, _Tables.__struct_fields__)
     choices = choices_of(RoutingSettings) | choices_of(GolemSettings)
-    read = mistakes.read(tables, _Tables, Place(text, source), choices) or _Tables()
+    read = mistakes.read(tables, _Tables, Place(text, source), choices).value or _Tables()
     with mistakes.collected():
         rows["aliases"] = read_aliases(aliases, text, source)
     with mistakes.collected():

@@ -7,8 +7,9 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 
@@ -111,6 +112,14 @@ def _is_deeper(tables: dict[str, Any], levels: int) -> bool:
     return bool(level)
 
 
+@dataclass(frozen=True, slots=True)
+class TableRead(Generic[T]):
+    """A table as a value, without its keys in which a mistake was found: `wrong` names those. None where no value could be made."""
+
+    value: T | None
+    wrong: frozenset[str] = frozenset()
+
+
 class Mistakes:
     """Reads the tables of one file and collects what is wrong in them. `keys` says under which tables a key may stand."""
 
@@ -133,21 +142,40 @@ class Mistakes:
         except ConfigError as problem:
             self._found.append(problem)
 
+    @property
+    def lines(self) -> frozenset[int]:
+        """The lines of the mistakes found so far."""
+        return frozenset(map(_line_of, self._found)) - {0}
+
+    @contextmanager
+    def collected_elsewhere(self, lines: Collection[int]) -> Iterator[None]:
+        """Keep the ConfigError that the block raises, unless it is about one of these lines."""
+        try:
+            yield
+        except ConfigError as problem:
+            if _line_of(problem) not in lines:
+                self._found.append(problem)
+
     def read(
-        self, table: Any, kind: type[T], place: Place, choices: Mapping[str, Collection[Any]] | None = None
-    ) -> T | None:
-        """Return a table as a value; None where a mistake was found in it. What is wrong is left out, and the rest read again."""
-        rest, before = deepcopy(table), len(self._found)
+        self,
+        table: Any,
+        kind: type[T],
+        place: Place,
+        choices: Mapping[str, Collection[Any]] | None = None,
+        *,
+        key_variable: str = "",
+    ) -> TableRead[T]:
+        """Return a table as a value. What is wrong is left out, and the rest read again. `key_variable` is as in `explain`."""
+        rest, wrong = deepcopy(table), set[str]()
         for _ in range(_MOST):
             try:
-                made = msgspec.convert(rest, kind)
+                return TableRead(msgspec.convert(rest, kind), frozenset(wrong))
             except msgspec.ValidationError as problem:
-                self._found.append(self._explained(problem, kind, place, choices or {}))
+                self._add(self._explained(problem, kind, place, choices or {}, key_variable))
+                wrong.add(_first_key(problem))
                 if not _left_out(rest, problem):
-                    return None
-            else:
-                return made if len(self._found) == before else None
-        return None
+                    break
+        return TableRead(None, frozenset(wrong))
 
     def lists(self, tables: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         """Take the lists of tables out of a file: `[[providers]]` and the like."""
@@ -177,6 +205,10 @@ class Mistakes:
         told = "".join(f"\n  {problem}" for problem in problems)
         raise ConfigError(f"{self._source} has {len(problems)} mistakes:{told}", problems=tuple(problems))
 
+    def _add(self, problem: ConfigError) -> None:
+        if str(problem) not in map(str, self._found):
+            self._found.append(problem)
+
     def _tables_of(self, name: str, value: Any) -> list[dict[str, Any]]:
         place = Place(self._text, self._source)
         if isinstance(value, dict):
@@ -194,10 +226,11 @@ class Mistakes:
         kind: type[msgspec.Struct],
         place: Place,
         choices: Mapping[str, Collection[Any]],
+        key_variable: str,
     ) -> ConfigError:
         known = _fields_at(kind, _path(problem))
         unknown = _UNKNOWN.search(str(problem))
-        told = explain(problem, place, known, choices)
+        told = explain(problem, place, known, choices, key_variable=key_variable)
         if unknown and unknown[1] in self._keys and unknown[1] not in known and "api_key_env" not in known:
             return ConfigError(told.message, hint=f"write it below {self._tables_with(unknown[1])}")
         return told
@@ -222,6 +255,12 @@ def _path(problem: msgspec.ValidationError) -> list[str]:
     """Return the keys that lead to what is wrong, up to a list or a free key."""
     at = _AT.search(str(problem))
     return [part for part in (at[1] if at else "").partition("[")[0].split(".") if part]
+
+
+def _first_key(problem: msgspec.ValidationError) -> str:
+    """Return the key of the table below which something is wrong, or which is unknown or missing."""
+    named = re.search(r"field `(.+?)`", str(problem))
+    return next(iter(_path(problem)), named[1] if named else "")
 
 
 def _left_out(table: Any, problem: msgspec.ValidationError) -> bool:

@@ -53,8 +53,8 @@ class Place:
         return Place("\n".join(self._lines), self._source, name, self._index)
 
     def _line(self, key: str) -> int | None:
-        """Find a key by its whole name: `[gateway]` and `port`, or `gateway.port`, or at least the table."""
-        wanted, near = _join(self._table, key), None
+        """Find a key by its whole name: `[gateway]` and `port`, or `gateway.port`, or at least what it is below, or the table."""
+        wanted, near, nearest = _join(self._table, key), None, ""
         seen: Counter[str] = Counter()
         header = ""
         for number, line in enumerate(self._lines, 1):
@@ -71,8 +71,8 @@ class Place:
                 continue
             if here == wanted:
                 return number
-            if here and here == self._table:
-                near = number
+            if here and len(here) >= len(nearest) and (here == self._table or wanted.startswith(f"{here}.")):
+                near, nearest = number, here
         return near
 
 
@@ -85,10 +85,13 @@ def explain(
     place: Place,
     known: Collection[str],
     choices: Mapping[str, Collection[Any]] = _NO_CHOICES,
+    *,
+    key_variable: str = "",
 ) -> ConfigError:
     """Return the error for a table that is not as it should be.
 
-    `known` are the keys there are, and `choices` the words there are for the keys that take one of a few.
+    `known` are the keys there are, and `choices` the words there are for the keys that take one of a few. `key_variable` is the variable
+    for the key of a provider, empty in tables of other things.
     """
     said = str(problem)
     at = _AT.search(said)
@@ -96,6 +99,9 @@ def explain(
     said = _AT.sub("", said)
     named = re.search(r"field `(.+?)`", said)
     if named:
+        if key_variable and means_a_key(named[1]) and "missing" not in said:
+            where = place.inside(path).of(named[1])
+            return ConfigError(f"{where}: unknown key {named[1]!r}", hint=how_to_give_a_key(key_variable))
         return _key_problem(named[1], place.inside(path), known, missing="missing" in said)
     table, _, key = path.rpartition(".")
     where = place.inside(table).of(key)
@@ -107,8 +113,6 @@ def explain(
 def _key_problem(key: str, place: Place, known: Collection[str], *, missing: bool) -> ConfigError:
     if missing:
         return ConfigError(f"{place.of('')}: {key!r} is missing", hint=f'add {key} = "…"')
-    if "api_key_env" in known and means_a_key(key):
-        return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=how_to_give_a_key("LAB_API_KEY"))
     near = get_close_matches(key, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
     return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=hint)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,11 +17,14 @@ from bardo.edge.settings_addresses import at_first_address, check_addresses, is_
 from bardo.edge.settings_mistakes import Mistakes
 from bardo.edge.settings_problems import Place
 from bardo.edge.settings_rows import choices_of
-from bardo.edge.settings_secrets import HeaderVariable, check_headers, check_key_variables, variables_of
+from bardo.edge.settings_secrets import HeaderVariable, check_headers, check_key_variables, variable_for, variables_of
 from bardo.engine.route import Provider
 from bardo.values.errors import ConfigError
 
 FILE_NAME = "bardo.toml"
+Where: TypeAlias = Callable[[str], str]
+"""Tells the place of one of a table's keys."""
+_UNNAMED = "provider"
 _ADDRESS_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
 
 
@@ -51,11 +55,15 @@ def read_providers(
     entries: list[ProviderEntry] = []
     for index, row in enumerate(rows):
         place = Place(text, source, "providers", index)
-        entry = mistakes.read(row, ProviderEntry, place, choices_of(ProviderEntry))
-        if entry is not None:
-            with mistakes.collected():
-                _check_entry(entry, place, source, seen)
-            entries.append(entry)
+        read = partial(mistakes.read, kind=ProviderEntry, place=place, choices=choices_of(ProviderEntry))
+        made = read(row, key_variable=_variable_for_key(row))
+        if made.value is None and "id" not in row:
+            # Its other keys are checked too.
+            made = read({"id": _UNNAMED, **row}, key_variable=_variable_for_key(row))
+        if made.value is not None:
+            _check_entry(made.value, made.wrong, place, seen - {_UNNAMED}, mistakes)
+            seen.add(made.value.id)
+            entries.append(made.value)
     return tuple(entries)
 
 
@@ -64,17 +72,46 @@ def provider_ids(entries: Sequence[ProviderEntry]) -> tuple[str, ...]:
     return tuple(entry.id for entry in entries) or tuple(builtin().names())
 
 
-def _check_entry(entry: ProviderEntry, place: Place, source: str, seen: set[str]) -> None:
+def _variable_for_key(row: Mapping[str, Any]) -> str:
+    """Return the variable that may hold the key of a provider: that of its preset, else one named after the provider."""
+    name = str(row.get("id") or "")
+    found = builtin().provider(str(row.get("preset") or name))
+    return next(iter(found.key_variables if found else ()), "") or variable_for(name)
+
+
+def _check_entry(
+    entry: ProviderEntry, wrong: frozenset[str], place: Place, seen: Collection[str], mistakes: Mistakes
+) -> None:
+    """Collect what is wrong in a table besides the keys named `wrong`."""
+    known = mistakes.lines
+    for check in (partial(_check_id, seen=seen), _check_searches, check_headers, check_addresses):
+        with mistakes.collected_elsewhere(known):
+            check(entry, place.of)
+    if wrong & {"preset", "dialect"} or (entry.id == _UNNAMED and not entry.preset):
+        return
+    with mistakes.collected_elsewhere(known):
+        row = _row(entry, place.of)
+        for check_row in _ROW_CHECKS:
+            with mistakes.collected_elsewhere(known):
+                check_row(entry, row, place.of)
+
+
+def _check_id(entry: ProviderEntry, where: Where, *, seen: Collection[str]) -> None:
     if entry.id in seen or not entry.id or "/" in entry.id:
         hint = "ids are unique, not empty, and hold no slash"
-        raise ConfigError(f"{place.of('id')}: provider id {entry.id!r}", hint=hint)
+        raise ConfigError(f"{where('id')}: provider id {entry.id!r}", hint=hint)
+
+
+def _check_searches(entry: ProviderEntry, where: Where) -> None:
     if entry.searches_per_day is not None and entry.searches_per_day < 0:
-        raise ConfigError(f"{place.of('searches_per_day')}: searches_per_day is negative", hint="write 0 or more")
-    seen.add(entry.id)
-    provider_of(entry, source, place.of)
+        raise ConfigError(f"{where('searches_per_day')}: searches_per_day is negative", hint="write 0 or more")
 
 
-def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[str], str] | None = None) -> Provider:
+def _check_key_variables(entry: ProviderEntry, row: ProviderRow, where: Where) -> None:
+    check_key_variables(entry, row.key_variables, where)
+
+
+def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Where | None = None) -> Provider:
     """Return the provider that a table describes.
 
     Raises ConfigError for an unknown preset, a missing address, or a key in the place of its variable's name.
@@ -83,28 +120,36 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[
     """
     where = where or (lambda key: source or "the settings")
     found = _row(entry, where)
-    check_key_variables(entry, found.key_variables, where)
     check_headers(entry, where)
-    _check_scope(entry, found, where)
     check_addresses(entry, where)
+    for check in _ROW_CHECKS:
+        check(entry, found, where)
     entry = at_first_address(entry)
     row = _overridden(found, entry)
-    base_url = entry.base_url or _filled_address(entry, row, where)
-    if not is_http_address(base_url):
-        message = f"{where('base_url')}: provider {entry.id!r} has no usable base_url"
-        raise ConfigError(message, hint="give its http(s) address")
-    models = entry.models or ()
     return Provider(
         id=entry.id,
         row=row,
-        base_url=base_url,
-        models=models,
+        base_url=_address(entry, row, where),
+        models=entry.models or (),
         configured_models=entry.models is not None,
         addresses=entry.base_urls if len(entry.base_urls) > 1 else (),
     )
 
 
-def _filled_address(entry: ProviderEntry, row: ProviderRow, where: Callable[[str], str]) -> str:
+def _check_address(entry: ProviderEntry, row: ProviderRow, where: Where) -> None:
+    _address(at_first_address(entry), row, where)
+
+
+def _address(entry: ProviderEntry, row: ProviderRow, where: Where) -> str:
+    """Return the address that calls go to. Raises ConfigError where there is none that can be used."""
+    base_url = entry.base_url or _filled_address(entry, row, where)
+    if not is_http_address(base_url):
+        message = f"{where('base_url')}: provider {entry.id!r} has no usable base_url"
+        raise ConfigError(message, hint="give its http(s) address")
+    return base_url
+
+
+def _filled_address(entry: ProviderEntry, row: ProviderRow, where: Where) -> str:
     """Return the row's address with what `scope` names. Raises ConfigError for what is missing, or cannot be a part of an address."""
     if not row.address_fields:
         return row.base_url
@@ -124,7 +169,7 @@ def _filled_address(entry: ProviderEntry, row: ProviderRow, where: Callable[[str
     return address
 
 
-def _check_scope(entry: ProviderEntry, row: ProviderRow, where: Callable[[str], str]) -> None:
+def _check_scope(entry: ProviderEntry, row: ProviderRow, where: Where) -> None:
     """Raise ConfigError for a field of `scope` that the provider's requests do not have."""
     fields = (*row.scope_fields, *row.address_fields)
     unknown = sorted(entry.scope.keys() - set(fields))
@@ -134,7 +179,15 @@ def _check_scope(entry: ProviderEntry, row: ProviderRow, where: Callable[[str], 
         raise ConfigError(f"{where('scope')}: scope has no field {unknown[0]!r}", hint=hint)
 
 
-def _row(entry: ProviderEntry, where: Callable[[str], str]) -> ProviderRow:
+_ROW_CHECKS: tuple[Callable[[ProviderEntry, ProviderRow, Where], None], ...] = (
+    _check_key_variables,
+    _check_scope,
+    _check_address,
+)
+"""What of a table is compared with the catalog's row that it names. Each raises ConfigError."""
+
+
+def _row(entry: ProviderEntry, where: Where) -> ProviderRow:
     catalog = builtin()
     wanted = entry.preset or entry.id
     row = catalog.generic(entry.dialect) if entry.dialect and _by_dialect(entry) else catalog.provider(wanted)
