@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 import pytest
+from benchmarks.wire_facts import providers
 
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.models import builtin_models
-from support.wire_facts import providers
 
 # The file's names of providers, as rows of models and endpoints know them.
 OWNERS = {

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 import pytest
+from benchmarks.wire_facts import updates
 
 from bardo.catalog.prompt_caching import least_cached
 from catalog.wire_checks import (
@@ -38,7 +39,6 @@ from catalog.wire_checks import (
     tools_off,
     usage_of,
 )
-from support.wire_facts import updates
 
 
 def keys() -> list[str]:

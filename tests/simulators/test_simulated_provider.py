@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from openai import NotFoundError, OpenAI
 
 from bardo.simulators import (
     Conversation,
@@ -186,7 +187,7 @@ def test_a_held_reply_comes_when_its_gate_is_opened(streamed: bool) -> None:
 
 
 def raw_request(provider: SimulatedProvider, *, streamed: bool) -> socket.socket:
-    body = json.dumps(body_for(provider.name, streamed=streamed)).encode()
+    body = json.dumps(body_for(provider.name, model=provider.model, streamed=streamed)).encode()
     parts = urlsplit(provider.base_url)
     head = f"POST {parts.path}/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
     connection = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE)
@@ -272,3 +273,23 @@ def test_nothing_is_left_of_a_provider_whose_test_fails() -> None:
     assert threads() == []
     with pytest.raises(ConnectionRefusedError):
         ask(provider)
+
+
+def asked_of(provider: SimulatedProvider, model: str) -> str | None:
+    """Return the answer of a model of a provider of Chat."""
+    question: list[Any] = [{"role": "user", "content": "Hello."}]
+    with OpenAI(base_url=provider.base_url, api_key="any", max_retries=0) as client:
+        return client.chat.completions.create(model=model, messages=question).choices[0].message.content
+
+
+@pytest.mark.parametrize("models", [None, ["lab-model"]])
+def test_a_model_that_is_not_listed_is_refused(models: list[str] | None) -> None:
+    with simulate("openai_chat", "1161", models=models) as provider:
+        with pytest.raises(NotFoundError):
+            asked_of(provider, "no-such-model")
+        assert asked_of(provider, provider.model) == "1161"
+
+
+def test_an_empty_list_of_models_takes_any() -> None:
+    with simulate("openai_chat", "1161", models=[]) as provider:
+        assert asked_of(provider, "no-such-model") == "1161"

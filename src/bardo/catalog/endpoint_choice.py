@@ -24,7 +24,8 @@ RANKS: tuple[LossRank, ...] = ("answer", "reasoning", "cache", "cosmetic")
 What is renamed and says the same is of the rank `none`, and not counted.
 """
 LossCounts = tuple[int, int, int, int]
-"""How many differences there are of each rank, in the order of `RANKS`: of two plans the one that compares less loses less."""
+"""How much is lost at each rank, in the order of `RANKS`: of two plans the one that compares less loses less."""
+_LOST, _CHANGED = 2, 1
 
 
 class LossRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,14 +41,22 @@ class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def loss_counts(degraded: Iterable[Degradation]) -> LossCounts:
-    """Return how many differences there are of each rank. Those that a full list only counts are of the first rank."""
+    """Return how much is lost at each rank: one for each difference, two where a setting of thinking, or thinking itself, is lost whole.
+
+    Differences that a full list only counts are of the first rank.
+    """
     counts = [0] * len(RANKS)
     for one in degraded:
         unlisted = one.what == UNLISTED and type(one.sent) is int
         rank = loss_rank(one.what)
         if rank != "none":
-            counts[RANKS.index(rank)] += one.sent if unlisted else 1
+            counts[RANKS.index(rank)] += one.sent if unlisted else _weight(one, rank)
     return (counts[0], counts[1], counts[2], counts[3])
+
+
+def _weight(one: Degradation, rank: LossRank) -> int:
+    """Return what a difference counts: a level that became the nearest one says more than a mere switch, or nothing."""
+    return _LOST if rank == "reasoning" and one.sent in (None, "on") else _CHANGED
 
 
 @lru_cache(maxsize=2048)

@@ -13,6 +13,7 @@ from bardo.structured.plan import Skipped
 from bardo.structured.rewrite import Rewrite
 from bardo.values.degradation import Degradation
 from bardo.values.intent import Intent
+from bardo.values.notebook import one_line
 from bardo.values.profile import InferenceProfile
 
 __all__ = ["AnswerForm", "Candidate", "Explanation", "FieldSource", "PlannedReceipt", "Route", "TextReading"]
@@ -149,3 +150,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     profile: InferenceProfile | None = None
     structured: AnswerForm | None = None
     pipeline: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        """Return where the request would go and how its reasoning is written, without the body and what led to it."""
+        parts = (
+            ("provider", self.route.provider), ("model", self.route.model), ("path", self.path),
+            ("intent", self.receipt.intent), ("emitted", self.receipt.emitted), ("degraded", len(self.degraded)),
+        )  # fmt: skip
+        return one_line("Explanation", parts)

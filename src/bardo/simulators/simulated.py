@@ -55,7 +55,7 @@ class SimulatedProvider:
     """A provider that runs until the test ends.
 
     `base_url` is what OpenAI's SDK and bardo are configured with, `root` (no path) what Anthropic's and Google's are. `model` is one it
-    lists and `api_key` a key it takes; unless told otherwise it takes any of both.
+    lists and `api_key` a key it takes; unless told otherwise it takes any key.
     """
 
     def __init__(self, simulator: Simulator, running: Running, *, key: str | None = None) -> None:
@@ -95,15 +95,16 @@ def simulate(
     fault: Fault | str | None = None,
     thinking_behaviour: ThinkingBehaviour | BehaviourKind | None = None,
     key: str | None = None,
-    models: Sequence[str] = (),
+    models: Sequence[str] | None = None,
     delta_size: int = 8,
 ) -> Iterator[SimulatedProvider]:
     """Run a provider as long as the block does.
 
     The turn that is played has the number of assistant messages already in the request, or with `in_order` the number of requests
     before it; without turns the model answers by itself. `fault` is met by every request. `thinking_behaviour` is how the model responds to
-    settings of its thinking: `honour`, `flatten`, `ignore` or `refuse`. Of keys only `key` is taken, and of models only `models`; without
-    them any. A streamed text comes in pieces of `delta_size` characters. Raises ValueError for an unknown preset or fault.
+    settings of its thinking: `honour`, `flatten`, `ignore` or `refuse`. Of keys only `key` is taken, without it any. `models` are the
+    models that it takes, without it those that the preset lists; an empty list takes any. A streamed text comes in pieces of `delta_size`
+    characters. Raises ValueError for an unknown preset or fault.
     """
     script = script_of(turns, in_order=in_order)
     simulator = Simulator(
@@ -128,7 +129,7 @@ def provider_fixture(
     fault: Fault | str | None = None,
     thinking_behaviour: ThinkingBehaviour | BehaviourKind | None = None,
     key: str | None = None,
-    models: Sequence[str] = (),
+    models: Sequence[str] | None = None,
     delta_size: int = 8,
 ) -> Any:
     """Return a pytest fixture that gives a SimulatedProvider; the variable it is assigned to is its name.

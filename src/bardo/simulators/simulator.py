@@ -49,9 +49,9 @@ class Running:
 class Simulator:
     """A provider's server, with a script.
 
-    `key` is the only key taken (None: any that is not empty), `models` the only models known (empty: any),
-    `delta_size` the characters of a streamed delta, `pace` the seconds between events, `fault` what goes wrong with
-    every request, `thinking_behaviour` how the model takes what it is told of its thinking (None: it thinks as scripted).
+    `key` is the only key taken (None: any that is not empty), `models` the only models known (None: those that its preset lists; empty:
+    any), `delta_size` the characters of a streamed delta, `pace` the seconds between events, `fault` what goes wrong with every request,
+    `thinking_behaviour` how the model takes what it is told of its thinking (None: it thinks as scripted).
     `prefix_cache` is what the server keeps of prompts, None: nothing is counted as read from a cache but what the provider's own says.
     `requests` holds what arrived, unless `keep_requests` is False: a server that runs for days must not keep them all.
     """
@@ -62,7 +62,7 @@ class Simulator:
         *,
         script: Script | None = None,
         key: str | None = None,
-        models: Sequence[str] = (),
+        models: Sequence[str] | None = (),
         fault: Fault | None = None,
         thinking_behaviour: ThinkingBehaviour | BehaviourKind | None = None,
         delta_size: int = 8,
@@ -78,7 +78,7 @@ class Simulator:
         self._keep_requests = keep_requests
         self._script = script or Script()
         self._key = key
-        self._models = tuple(models)
+        self._models = self.provider.models if models is None else tuple(models)
         self._fault = fault
         self._thinking_behaviour = (
             ThinkingBehaviour(thinking_behaviour) if isinstance(thinking_behaviour, str) else thinking_behaviour

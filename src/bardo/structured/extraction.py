@@ -8,6 +8,7 @@ import msgspec
 
 from bardo.structured.modes import Mode
 from bardo.values.errors import MalformedReply
+from bardo.values.notebook import short
 
 Json: TypeAlias = Any
 """Any JSON value: dict with string keys, list, str, int, float, bool or None."""
@@ -53,6 +54,12 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     defaulted: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     text: str = ""
+
+    def __repr__(self) -> str:
+        """Return the value and what was done to read it, without the text."""
+        told = ((name, getattr(self, name)) for name in Extraction.__struct_fields__ if name not in ("value", "text"))
+        parts = [f"value={short(self.value)}", *(f"{name}={short(value)}" for name, value in told if value)]
+        return f"Extraction({', '.join(parts)})"
 
     @property
     def ok(self) -> bool:

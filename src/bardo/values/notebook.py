@@ -11,7 +11,7 @@ _SHOWN = 60
 
 def one_line(name: str, parts: Iterable[tuple[str, Any]]) -> str:
     """Return `Name(part=value, …)` with the parts that say something, long texts shortened."""
-    said = (f"{part}={_short(value)}" for part, value in parts if value not in (None, "", 0, (), []))
+    said = (f"{part}={short(value)}" for part, value in parts if value not in (None, "", 0, (), []))
     return f"{name}({', '.join(said)})"
 
 
@@ -55,7 +55,9 @@ def _text(text: str) -> str:
     return f'<div style="white-space: pre-wrap">{escape(text)}</div>'
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """Return the `repr` of a value, cut where it is long."""
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
-    return repr(value)
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

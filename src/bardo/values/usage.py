@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 
-class UsageDetails(msgspec.Struct, frozen=True, kw_only=True):
+class UsageDetails(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """Counts that only the price of a call depends on; they are parts of the counts of `Usage`.
 
     `cache_write_1h_tokens` went into a cache of an hour, `searches` are those that the provider made, and `unpriced_tools` how often it
@@ -43,6 +43,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     details: UsageDetails | None = None
     raw: Any = None
+
+    def __repr__(self) -> str:
+        """Return the counts that are reported, of which 0 is one, without the provider's own object."""
+        counts = ((name, getattr(self, name)) for name in Usage.__struct_fields__ if name != "raw")
+        return f"Usage({', '.join(f'{name}={count!r}' for name, count in counts if count is not None)})"
 
     @property
     def reported(self) -> bool:

@@ -283,7 +283,7 @@ def test_a_key_gets_no_reply_of_a_model_that_it_may_not_ask(tmp_path: Path) -> N
 def test_the_library_keeps_replies_too() -> None:
     layers = {"own": OwnProfile(layers=("cache",))}
     pipeline = PipelineSettings(profile="own", profiles=layers)
-    with simulate("vllm") as provider:
+    with simulate("vllm", models=[]) as provider:
         entry = ProviderEntry(id="lab", preset="vllm", base_url=provider.base_url, models=("qwen",))
         settings = Settings(
             providers=(entry,), log=LogSettings(enabled=False), inference=InferenceSettings(pipeline=pipeline)

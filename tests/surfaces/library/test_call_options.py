@@ -9,12 +9,14 @@ import pytest
 from pydantic import BaseModel
 
 import bardo
+from bardo import explain
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
 from bardo.simulators.simulated import SimulatedProvider, simulate
 from bardo.structured import extract
 from bardo.values.errors import UpstreamTimeout
 from bardo.values.events import ContentChunk, Finish
 from bardo.values.response import Response
+from bardo.values.usage import Usage
 
 
 def asked(provider: SimulatedProvider, path: str = "/chat/completions") -> Any:
@@ -29,7 +31,7 @@ def weather(city: str) -> str:
 
 @pytest.fixture
 def provider() -> Iterator[SimulatedProvider]:
-    with simulate("vllm") as running:
+    with simulate("vllm", models=[]) as running:
         yield running
 
 
@@ -117,7 +119,7 @@ def test_a_type_may_stand_in_the_place_of_a_schema() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_second_model_judges_the_answer(provider: SimulatedProvider, stream: bool) -> None:
-    with simulate("deepseek") as second:
+    with simulate("deepseek", models=[]) as second:
         second.play('{"agrees": false, "why": "It is cold."}')
         provider.play("It is warm.")
         entries = (
@@ -139,7 +141,7 @@ def test_further_fields_of_chat_reach_a_provider_of_another_dialect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("LAB_KEY", "any")
-    with simulate("openai_responses") as running:
+    with simulate("openai_responses", models=[]) as running:
         entry = ProviderEntry(
             id="lab", preset="openai", dialect="openai_responses", base_url=running.base_url, api_key_env="LAB_KEY"
         )
@@ -158,3 +160,21 @@ def test_chains_and_streams_are_shown_in_one_short_line(client: bardo.Client) ->
     assert repr(chain).startswith("ReasoningChain(visibility='visible', content=")
     assert len(repr(chain)) < 300
     assert repr(client.stream("Hello.", model="qwen")) == "<bardo.ReplyStream>"
+
+
+def test_a_repr_of_counts_explanations_and_typed_answers_is_short() -> None:
+    assert (
+        repr(Usage(input_tokens=0, output_tokens=5, raw={"a": "b" * 5000})) == "Usage(input_tokens=0, output_tokens=5)"
+    )
+    assert repr(extract("[0]", {"type": "array"})) == "Extraction(value=[0])"
+    assert len(repr(extract("x" * 9000, {"type": "array"}))) < 400
+    body = {
+        "model": "claude-opus-4-8",
+        "messages": [{"role": "user", "content": "word " * 5000}],
+        "reasoning_effort": "low",
+    }
+    shown = repr(explain(body, dialect="openai_chat", provider="anthropic"))
+    assert shown.startswith(
+        "Explanation(provider='anthropic', model='claude-opus-4-8', path='/v1/messages', intent='low'"
+    )
+    assert len(shown) < 400

@@ -169,7 +169,7 @@ def simulate(
         Simulator(
             name,
             script=said,
-            models=() if any_model else PRESETS[name].models,
+            models=() if any_model else None,
             fault=going_wrong,
             thinking_behaviour=turned,
             pace=pace,
