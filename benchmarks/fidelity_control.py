@@ -29,6 +29,11 @@ class ControlCase:
         return f"{self.client} → {self.known.provider}/{self.known.model}: {self.asked}"
 
     @property
+    def provider(self) -> str:
+        """The provider that is asked."""
+        return self.known.provider
+
+    @property
     def request(self) -> dict[str, Any] | None:
         """The client's body; None where its dialect cannot say so."""
         return with_thinking(self.client, self.known.model, self.asked)

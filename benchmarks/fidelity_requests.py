@@ -9,7 +9,8 @@ LEVELS = ("minimal", "low", "medium", "high", "xhigh", "max")
 LIMIT = 40_000
 """The output's limit in every request."""
 QUESTION, THOUGHT, SIGNATURE = "What is it like in Ulm?", "I look it up first.", "c2lnbmF0dXJlLW9mLXRoZS10aG91Z2h0"
-CALL_ID, RESULT = "call_1234567890", "It is 21 degrees."
+CALL_ID, RESULT, BEFORE = "call_1234567890", "It is 21 degrees.", "One moment."
+REDACTED = "cmVkYWN0ZWQtdGhpbmtpbmctb2YtQ2xhdWRl"
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "degrees": {"type": "integer"}},
@@ -78,27 +79,55 @@ _FIELDS = {
 }
 
 
-def tool_turn(client: str, model: str) -> dict[str, Any]:
-    """Return the second request of a loop over tools: the thought, its signature where the dialect has one, the call and its result."""
-    return {**plain(client, model), **_TURNS[client]()}
+TURNS = ("plain", "two calls", "text before the call", "two rounds", "redacted")
+"""What a turn of tools is like. Only Anthropic's clients have redacted thinking."""
 
 
-def _chat_turn() -> dict[str, Any]:
-    call = {"id": CALL_ID, "type": "function", "function": {"name": "weather", "arguments": '{"city":"Ulm"}'}}
-    assistant = {"role": "assistant", "content": None, "reasoning_content": THOUGHT, "tool_calls": [call]}
-    result = {"role": "tool", "tool_call_id": CALL_ID, "content": RESULT}
+def tool_turn(client: str, model: str, kind: str = "plain") -> dict[str, Any] | None:
+    """Return a later request of a loop over tools: thoughts, signatures where the dialect has them, calls, results; None without such."""
+    if kind == "redacted" and client != "anthropic_messages":
+        return None
+    return {**plain(client, model), **_TURNS[client](kind)}
+
+
+def _calls(kind: str) -> tuple[str, ...]:
+    return (CALL_ID, f"{CALL_ID}b") if kind == "two calls" else (CALL_ID,)
+
+
+def _rounds(kind: str) -> int:
+    return 2 if kind == "two rounds" else 1
+
+
+def _chat_turn(kind: str) -> dict[str, Any]:
     tool = {"type": "function", "function": {"name": "weather", "parameters": _PARAMETERS}}
-    return {"messages": [{"role": "user", "content": QUESTION}, assistant, result], "tools": [tool]}
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    for number in range(_rounds(kind)):
+        ids = [f"{one}{number or ''}" for one in _calls(kind)]
+        calls = [
+            {"id": one, "type": "function", "function": {"name": "weather", "arguments": '{"city":"Ulm"}'}}
+            for one in ids
+        ]
+        text = BEFORE if kind == "text before the call" else None
+        messages.append({"role": "assistant", "content": text, "reasoning_content": THOUGHT, "tool_calls": calls})
+        messages += [{"role": "tool", "tool_call_id": one, "content": RESULT} for one in ids]
+    return {"messages": messages, "tools": [tool]}
 
 
-def _responses_turn() -> dict[str, Any]:
-    summary = [{"type": "summary_text", "text": THOUGHT}]
-    items = [
-        {"role": "user", "content": QUESTION},
-        {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": SIGNATURE},
-        {"type": "function_call", "call_id": CALL_ID, "name": "weather", "arguments": '{"city":"Ulm"}'},
-        {"type": "function_call_output", "call_id": CALL_ID, "output": RESULT},
-    ]
+def _responses_turn(kind: str) -> dict[str, Any]:
+    items: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    for number in range(_rounds(kind)):
+        ids = [f"{one}{number or ''}" for one in _calls(kind)]
+        summary = [{"type": "summary_text", "text": THOUGHT}]
+        items.append({"type": "reasoning", "id": f"rs_{number}", "summary": summary, "encrypted_content": SIGNATURE})
+        if kind == "text before the call":
+            said = [{"type": "output_text", "text": BEFORE, "annotations": []}]
+            items.append(
+                {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": said}
+            )
+        items += [
+            {"type": "function_call", "call_id": one, "name": "weather", "arguments": '{"city":"Ulm"}'} for one in ids
+        ]
+        items += [{"type": "function_call_output", "call_id": one, "output": RESULT} for one in ids]
     return {
         "input": items,
         "store": False,
@@ -106,26 +135,34 @@ def _responses_turn() -> dict[str, Any]:
     }
 
 
-def _messages_turn() -> dict[str, Any]:
-    thought = {"type": "thinking", "thinking": THOUGHT, "signature": SIGNATURE}
-    call = {"type": "tool_use", "id": CALL_ID, "name": "weather", "input": {"city": "Ulm"}}
-    result = {"type": "tool_result", "tool_use_id": CALL_ID, "content": RESULT}
-    messages = [
-        {"role": "user", "content": QUESTION},
-        {"role": "assistant", "content": [thought, call]},
-        {"role": "user", "content": [result]},
-    ]
+def _messages_turn(kind: str) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    for number in range(_rounds(kind)):
+        ids = [f"{one}{number or ''}" for one in _calls(kind)]
+        blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": THOUGHT, "signature": SIGNATURE}]
+        if kind == "redacted":
+            blocks.append({"type": "redacted_thinking", "data": REDACTED})
+        if kind == "text before the call":
+            blocks.append({"type": "text", "text": BEFORE})
+        blocks += [{"type": "tool_use", "id": one, "name": "weather", "input": {"city": "Ulm"}} for one in ids]
+        messages.append({"role": "assistant", "content": blocks})
+        results = [{"type": "tool_result", "tool_use_id": one, "content": RESULT} for one in ids]
+        messages.append({"role": "user", "content": results})
     return {"messages": messages, "tools": [{"name": "weather", "input_schema": _PARAMETERS}]}
 
 
-def _gemini_turn() -> dict[str, Any]:
-    call = {"functionCall": {"name": "weather", "args": {"city": "Ulm"}}, "thoughtSignature": SIGNATURE}
-    result = {"functionResponse": {"name": "weather", "response": {"result": RESULT}}}
-    contents = [
-        {"role": "user", "parts": [{"text": QUESTION}]},
-        {"role": "model", "parts": [{"text": THOUGHT, "thought": True}, call]},
-        {"role": "user", "parts": [result]},
-    ]
+def _gemini_turn(kind: str) -> dict[str, Any]:
+    contents: list[dict[str, Any]] = [{"role": "user", "parts": [{"text": QUESTION}]}]
+    for _ in range(_rounds(kind)):
+        parts: list[dict[str, Any]] = [{"text": THOUGHT, "thought": True}]
+        if kind == "text before the call":
+            parts.append({"text": BEFORE})
+        # Of calls side by side only the first has a signature.
+        calls = [{"functionCall": {"name": "weather", "args": {"city": "Ulm"}}} for _ in _calls(kind)]
+        calls[0]["thoughtSignature"] = SIGNATURE  # type: ignore[assignment]
+        contents.append({"role": "model", "parts": [*parts, *calls]})
+        result = {"functionResponse": {"name": "weather", "response": {"result": RESULT}}}
+        contents.append({"role": "user", "parts": [result for _ in calls]})
     declared = {"name": "weather", "parametersJsonSchema": _PARAMETERS}
     return {"contents": contents, "tools": [{"functionDeclarations": [declared]}]}
 

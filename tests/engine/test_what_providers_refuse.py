@@ -10,8 +10,10 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
 from bardo.engine.planning import Attempt, plan
+from bardo.engine.refused_fields import refused_field, without_fields
 from bardo.engine.route import Provider, Target, target_at
-from bardo.values.wire import Arrival
+from bardo.values.errors import UpstreamRefused
+from bardo.values.wire import Arrival, WireRequest
 
 Body = dict[str, Any]
 ASK: Body = {"role": "user", "content": "Hello."}
@@ -286,3 +288,52 @@ def test_responses_gets_no_output_limit_below_its_least() -> None:
     sent = put("openai", "gpt-4.1", max_tokens=5)
     assert (body_of(sent)["max_output_tokens"], lost(sent)["max_output_tokens"]) == (16, (5, 16))
     assert not lost(put("openai-chat", "gpt-4.1", max_tokens=5))
+
+
+def as_it_came(messages: list[Body]) -> WireRequest:
+    """Return a request whose body is the client's own."""
+    return msgspec.structs.replace(
+        put("openai-compatible", "m").wire, body=msgspec.json.encode({"model": "m", "messages": messages})
+    )
+
+
+REFUSED_IN_MESSAGES = {
+    "openai": "Unknown parameter: 'messages[1].reasoning_content'.",
+    "databricks": "messages.1.reasoning_content: Extra inputs are not permitted",
+    "groq": "'messages.1' : for 'role:assistant' the following must be satisfied: property 'reasoning_content' is unsupported",
+    "mistral": '{"detail":[{"loc":["body","messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not permitted"}]}',
+}
+
+
+@pytest.mark.parametrize("message", REFUSED_IN_MESSAGES.values(), ids=REFUSED_IN_MESSAGES)
+def test_a_field_of_history_that_a_refusal_names_is_left_out_of_every_message(message: str) -> None:
+    said = {"role": "assistant", "content": "Hi.", "reasoning_content": "A greeting."}
+    sent = as_it_came([ASK, said, ASK, said])
+    field = refused_field(sent.body, UpstreamRefused(message, status=422))
+    assert field is not None
+    assert field.path == "messages[].reasoning_content"
+    wire, _, degraded = without_fields(sent, [field])
+    assert [set(one) for one in msgspec.json.decode(wire.body)["messages"]] == [{"role", "content"}] * 4
+    assert [(one.what, one.asked, one.sent) for one in degraded] == [
+        ("messages[].reasoning_content", "A greeting.", None)
+    ]
+
+
+def test_a_field_of_calls_that_a_refusal_names_is_left_out_of_every_call() -> None:
+    messages = looped("call_1")
+    messages[1]["tool_calls"][0]["index"] = 0
+    sent = as_it_came(messages)
+    field = refused_field(
+        sent.body, UpstreamRefused("Unknown parameter: 'messages[1].tool_calls[0].index'.", status=400)
+    )
+    assert field is not None
+    wire, _, _ = without_fields(sent, [field])
+    assert "index" not in msgspec.json.decode(wire.body)["messages"][1]["tool_calls"][0]
+
+
+def test_what_a_message_is_made_of_stays_whatever_a_refusal_names() -> None:
+    sent = as_it_came(looped("call_1"))
+    for name in ("content", "role", "tool_calls", "tool_call_id"):
+        assert (
+            refused_field(sent.body, UpstreamRefused(f"Unknown parameter: 'messages[1].{name}'.", status=400)) is None
+        )

@@ -37,10 +37,11 @@ class NamedField(NamedTuple):
 
 
 class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All rows. `keep` are the fields that no request goes without."""
+    """All rows. `keep` are the fields that no request goes without, `of_messages` those that messages of Chat do go without."""
 
     refusal: tuple[FieldRefusal, ...]
     keep: tuple[str, ...]
+    of_messages: tuple[str, ...] = ()
 
     def named(self, said: str, param: str) -> list[NamedField]:
         """Return the fields that a refusal may be about, the likeliest first. `param` is what its error object names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,12 +15,13 @@ from bardo.values.wire import WireRequest
 
 _STATUSES = frozenset({400, 422, 501})
 _DEEPEST = 4
+_NUMBER = re.compile(r"\[\d+\]|\.\d+(?=\.)")
 
 
 class RefusedField(msgspec.Struct, frozen=True):
     """A field of the provider's body, by its dotted path, that is not taken there; `instead` is its other name, empty for none.
 
-    `for_good`: whatever its value is.
+    `messages[].name` is a field of every message. `for_good`: whatever its value is.
     """
 
     path: str
@@ -36,7 +38,8 @@ def refused_field(body: bytes, refusal: UpstreamRefused) -> RefusedField | None:
     named = rows.named(said, refusal.param or "")
     if not named:
         return None
-    fields = list(_fields(msgspec.json.decode(body)))
+    sent = msgspec.json.decode(body)
+    fields = [*_fields(sent), *_message_fields(sent, rows.of_messages)]
     kept = {_plain(name) for name in rows.keep}
     for one in named:
         asked = _plain(one.name)
@@ -80,9 +83,28 @@ def _fields(body: Any, prefix: str = "", depth: int = 0) -> Iterator[str]:
         yield from _fields(value, f"{prefix}{name}.", depth + 1)
 
 
+def _message_fields(body: Any, names: Iterable[str]) -> Iterator[str]:
+    """Yield the paths of those fields of Chat's messages, and of their calls, that are called so."""
+    messages = [one for one in _listed(body, "messages") if isinstance(one, dict)]
+    calls = [call for one in messages for call in _listed(one, "tool_calls") if isinstance(call, dict)]
+    for name in names:
+        if any(name in one for one in messages):
+            yield f"messages[].{name}"
+        if any(name in call for call in calls):
+            yield f"messages[].tool_calls[].{name}"
+
+
+def _listed(body: Any, name: str) -> list[Any]:
+    value = body.get(name) if isinstance(body, dict) else None
+    return value if isinstance(value, list) else []
+
+
 def _take(body: Any, path: str) -> Any:
-    """Take a field out of its object, and every object that is empty without it; return its value."""
+    """Take a field out of its object, and every object that is empty without it; return its value, the first of a list's."""
     name, _, rest = path.partition(".")
+    if name.endswith("[]"):
+        taken = [_take(one, rest) for one in _listed(body, name[:-2])]
+        return next((one for one in taken if one is not None), None)
     if not isinstance(body, dict) or name not in body:
         return None
     if not rest:
@@ -94,8 +116,8 @@ def _take(body: Any, path: str) -> Any:
 
 
 def _plain(name: str) -> str:
-    """Return a name without the differences between snake and camel case."""
-    return name.replace("_", "").lower()
+    """Return a name without the differences between snake and camel case, and without a place in a list."""
+    return _NUMBER.sub("[]", name).replace("_", "").lower()
 
 
 def _as_text(detail: Any) -> str:
