@@ -45,25 +45,26 @@ class Prefilter:
         yield from ()
         tokens = facts.count_tokens(request, None)
         caps = [cap for cap in self._caps if _concerns(cap, request, facts)] if self._caps else ()
-        refused = {place: found for place, found in self._refusals(request, facts, caps) if found is not None}
+        refused = {place: refusal for place, refusal in self._refusals(request, facts, caps) if refusal is not None}
         saw = {"tokens": tokens, "targets": len(facts.targets)}
         if not refused:
             return Passed(request=request, receipt=Receipt(layer=NAME, saw=saw))
         kept = [place for place in range(len(facts.targets)) if place not in refused]
         if not kept:
-            kept = [place for place, one in refused.items() if one.error is None]
+            kept = [place for place, refusal in refused.items() if refusal.error is None]
         if not kept:
-            raise _told(refused)
+            raise _refusal_error(refused)
         order = tuple(kept)
-        gone = {place: one for place, one in refused.items() if place not in order}
-        if not gone:
+        passed_over = {place: refusal for place, refusal in refused.items() if place not in order}
+        if not passed_over:
             return Passed(request=request, receipt=Receipt(layer=NAME, saw=saw))
-        names = [_name(facts.targets[place]) for place in gone]
+        names = [_name(facts.targets[place]) for place in passed_over]
         return Passed(
             request=request,
             receipt=Receipt(layer=NAME, did=f"passed over {_listed(names)}", saw=saw),
             degraded=tuple(
-                Degradation("model", asked=name, why=one.why) for name, one in zip(names, gone.values(), strict=True)
+                Degradation("model", asked=name, why=refusal.why)
+                for name, refusal in zip(names, passed_over.values(), strict=True)
             ),
             order=order,
         )
@@ -79,8 +80,8 @@ class Prefilter:
     ) -> _Refusal | None:
         """Return why a target cannot take a request; None where it can."""
         for cap in caps:
-            if (found := self._capped(cap, request, target, facts)) is not None:
-                return found
+            if (refusal := self._capped(cap, request, target, facts)) is not None:
+                return refusal
         if target.window is not None:
             tokens = facts.count_tokens(request, target)
             least, answer = self._least(tokens), request.max_output_tokens or 0
@@ -97,18 +98,18 @@ class Prefilter:
 
     def _capped(self, cap: CapRow, request: Request, target: TargetFacts, facts: LayerFacts) -> _Refusal | None:
         """Return why a cap forbids a target; None where it does not."""
-        said = f" ({cap.why})" if cap.why else ""
+        reason = f" ({cap.why})" if cap.why else ""
         if cap.models and not matches_any(target.model, cap.models):
-            why = f"a cap allows only {', '.join(cap.models)}{said}"
+            why = f"a cap allows only {', '.join(cap.models)}{reason}"
             return _Refusal(why, Forbidden(f"no model may be asked: {why}"))
         price, most = target.input_nanos, cap.most_usd_per_million
         if most is not None and price is not None and price > most * _PER_DOLLAR:
-            why = f"a cap allows {most:g} dollars for a million tokens of a prompt{said}"
+            why = f"a cap allows {most:g} dollars for a million tokens of a prompt{reason}"
             return _Refusal(why, Forbidden(f"no model may be asked: {why}"))
         if cap.most_prompt_tokens is not None:
             tokens = facts.count_tokens(request, target)
             if self._least(tokens) > cap.most_prompt_tokens:
-                why = f"the prompt has about {tokens} tokens, and a cap allows {cap.most_prompt_tokens}{said}"
+                why = f"the prompt has about {tokens} tokens, and a cap allows {cap.most_prompt_tokens}{reason}"
                 return _Refusal(why, _overflow(tokens, cap.most_prompt_tokens, target))
         return None
 
@@ -132,9 +133,9 @@ def _overflow(tokens: int, limit: int, target: TargetFacts) -> ContextOverflow:
     )
 
 
-def _told(refused: dict[int, _Refusal]) -> BardoError:
+def _refusal_error(refused: dict[int, _Refusal]) -> BardoError:
     """Return the error of a call that no target can take: that of the largest window where all are too small."""
-    errors = [one.error for one in refused.values() if one.error is not None]
+    errors = [refusal.error for refusal in refused.values() if refusal.error is not None]
     windows = [error for error in errors if isinstance(error, ContextOverflow)]
     return max(windows, key=lambda error: error.overflow.limit) if len(windows) == len(errors) else errors[0]
 

@@ -113,7 +113,7 @@ class Affinity:
                 )
 
     async def _share(self, session: str) -> None:
-        """Tell other processes where the calls of a session were sent and answered."""
+        """Share with other processes where the calls of a session were sent and answered."""
         if self._shared is None or not session:
             return
         told = [

@@ -63,7 +63,7 @@ class ToolMemory:
         self._uses: _RecentMapping[str, _RecentMapping[str, _Uses]] = _RecentMapping(self._bounds.tenants)
 
     def register(self, effects: Effects) -> None:
-        """Have the effects of the layer performed here."""
+        """Register the performers of the layer's effects."""
         effects.register(FindToolVectors, self.vectors)
         effects.register(StoreToolVectors, self.keep_vectors)
         effects.register(FindToolUses, self.uses)

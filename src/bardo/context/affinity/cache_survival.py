@@ -38,7 +38,7 @@ class CacheSurvival:
         self.observations = 0
 
     def note(self, seconds: float, share: float) -> None:
-        """Take what share of a prefix, from 0 to 1, was read from the cache after a pause of so many seconds."""
+        """Learn what share of a prefix, from 0 to 1, was read from the cache after a pause of so many seconds."""
         place = _interval(seconds)
         self._counts = [count * _KEPT for count in self._counts]
         self._counts[place] += 1.0

@@ -13,7 +13,7 @@ from bardo.values.request import Request
 from bardo.values.response import Response
 
 NAME = "affinity"
-_WORDS = {
+_REASONS = {
     "warm": "has about {tokens} tokens of the prompt cached",
     "cheaper": "has about {tokens} tokens of the prompt cached and costs less so",
     "loaded": "is less busy than the one that has more of the prompt cached",
@@ -71,11 +71,11 @@ class AffinityPart:
 
     most_bytes = 0
 
-    def __init__(self, session: str, messages: int, targets: Sequence[TargetFacts], seen: Servers) -> None:
+    def __init__(self, session: str, messages: int, targets: Sequence[TargetFacts], servers: Servers) -> None:
         self._session = session
         self._messages = messages
         self._targets = targets
-        self._seen = seen
+        self._servers = servers
 
     def stage(self) -> None:
         """Nothing of the reply is changed."""
@@ -86,12 +86,12 @@ class AffinityPart:
         usage = response.usage
         if usage.input_tokens is None:
             return (ForgetSession(self._session),)
-        tokens, cached, seen = usage.input_tokens, usage.cached_input_tokens, self._seen
+        tokens, cached, servers = usage.input_tokens, usage.cached_input_tokens, self._servers
         expected = {
             (one.provider, one.address, one.model): state.warm_tokens
-            for one, state in zip(self._targets, seen.states, strict=True)
+            for one, state in zip(self._targets, servers.states, strict=True)
         }
-        return (RecordSession(self._session, seen.prefix, self._messages, tokens, cached, expected),)
+        return (RecordSession(self._session, servers.prefix, self._messages, tokens, cached, expected),)
 
     def failed(self) -> Iterable[Effect]:
         """Forget what was expected of the call."""
@@ -110,18 +110,18 @@ class Affinity:
     def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
         """Put the targets in order, and note where the call goes."""
         targets = facts.targets
-        seen: Servers = yield FindServerStates(facts.session, request, targets)
-        ordered = order_targets(targets, seen.states, self._bounds, lambda: facts.count_tokens(request, None))
+        servers: Servers = yield FindServerStates(facts.session, request, targets)
+        ordered = order_targets(targets, servers.states, self._bounds, lambda: facts.count_tokens(request, None))
         places = first_of_each(targets, ordered.places, self._most_servers)
         first, messages = places[0], len(request.messages)
-        if not seen.states[first].session_tokens:
+        if not servers.states[first].session_tokens:
             tokens = facts.count_tokens(request, targets[first])
-            yield ExpectSession(facts.session, targets[first], seen.prefix, messages, tokens)
+            yield ExpectSession(facts.session, targets[first], servers.prefix, messages, tokens)
         return Passed(
             request=request,
-            receipt=_receipt(targets, seen.states, ordered._replace(places=places)),
+            receipt=_receipt(targets, servers.states, ordered._replace(places=places)),
             order=None if places == tuple(range(len(targets))) else places,
-            reply=AffinityPart(facts.session, messages, targets, seen),
+            reply=AffinityPart(facts.session, messages, targets, servers),
         )
 
 
@@ -152,5 +152,5 @@ def _receipt(targets: Sequence[TargetFacts], states: Sequence[ServerState], orde
     if value:
         saw["worth_usd"] = round(value / 1_000_000_000, 9)
     decided = first.address or place
-    words = _WORDS[ordered.why].format(tokens=f"{state.warm_tokens:,}") if ordered.why and decided else ""
-    return Receipt(layer=NAME, did=f"put {chosen} first, which {words}" if words else "", saw=saw)
+    reason = _REASONS[ordered.why].format(tokens=f"{state.warm_tokens:,}") if ordered.why and decided else ""
+    return Receipt(layer=NAME, did=f"put {chosen} first, which {reason}" if reason else "", saw=saw)

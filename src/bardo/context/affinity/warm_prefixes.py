@@ -70,7 +70,7 @@ class WarmPrefixes:
         return self._sessions.get(session, _NO_PLACES)
 
     def adopt(self, session: str, places: Mapping[Place, WarmPrefix]) -> None:
-        """Take what another process was told of a session, as far as it is newer than what is known here."""
+        """Merge what another process knows of a session, where it is newer than what is known here."""
         known = self._sessions.pop(session, None) or {}
         for place, one in sorted(places.items(), key=lambda item: item[1].at):
             before = known.get(place)
@@ -101,7 +101,7 @@ class WarmPrefixes:
     def expect(
         self, place: Place, session: str, prefix: PromptPrefix, now: float, *, tokens: int, messages: int
     ) -> None:
-        """Take that a session of which a place knows nothing is about to be sent there, with a prompt of about so many tokens.
+        """Note that a session new to a place is about to be sent there, with a prompt of about so many tokens.
 
         Calls that come before its reply go to the same place then.
         """
@@ -125,7 +125,7 @@ class WarmPrefixes:
         key: str = "",
         kind: Place | None = None,
     ) -> None:
-        """Take a call that was answered: its prompt had so many `tokens`, and `cached` of them were read from a cache; None: not reported.
+        """Note an answered call: its prompt had so many `tokens`, and `cached` of them were read from a cache; None: not reported.
 
         `kind` is what the place's cache is like: servers of one provider are learned of together.
         """
@@ -182,7 +182,7 @@ class WarmPrefixes:
             self._sessions.popitem(last=False)
 
     def _learn(self, kind: Place, before: WarmPrefix, prefix: PromptPrefix, now: float, cached: int) -> None:
-        """Take what was read of a prefix after a pause. What other sessions keep warm too tells nothing of the pause."""
+        """Learn from how much of a prefix was read after a pause. What other sessions keep warm too tells nothing of the pause."""
         shared = prefix.tokens[-1] if prefix.tokens else 0
         own = before.tokens - shared
         if before.tokens < LEAST_TOKENS and not cached:

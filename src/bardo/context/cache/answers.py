@@ -19,12 +19,12 @@ _OPPOSED = (
 
 
 def compare_answers(cached: str, fresh: str, cosine: float | None) -> Comparison:
-    """Say whether two answers tell the same.
+    """Return whether two answers mean the same.
 
     `cosine` is the similarity of their vectors, None where there is none. What cannot be told is undecided: long answers are worded
     anew each time, and such a comparison says nothing of the cache.
     """
-    left, right = _words(cached), _words(fresh)
+    left, right = _folded_words(cached), _folded_words(fresh)
     if left == right:
         return "same"
     if not left or not right or _opposed(left[0], right[0]):
@@ -46,7 +46,7 @@ def compare_answers(cached: str, fresh: str, cosine: float | None) -> Comparison
     return "undecided"
 
 
-def _words(text: str) -> list[str]:
+def _folded_words(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text[:LONGEST_ANSWER])]
 
 

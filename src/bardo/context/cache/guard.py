@@ -33,7 +33,7 @@ _LEAST_PARTNERS = 2
 
 
 def difference(one: str, other: str) -> Difference | None:
-    """Say why the answer to one question may not answer the other; None where nothing that matters differs. Symmetric."""
+    """Return why the answer to one question may not answer the other; None where nothing that matters differs. Symmetric."""
     left, right = read_question(one), read_question(other)
     if left is None or right is None:
         return "unread"
@@ -78,7 +78,7 @@ def _numbers_differ(one: Question, other: Question) -> Difference | None:
 
 
 def _count_differs(unit: frozenset[str], same: frozenset[str], one: Question, other: Question) -> bool:
-    """Say whether a number counts one thing in one question and another in the other.
+    """Return whether a number counts one thing in one question and another in the other.
 
     A number may stand before a word that it does not count, as in `France's 2019 population`, so that a difference counts only where one
     of the words is a unit, or is counted by another number.
@@ -89,7 +89,7 @@ def _count_differs(unit: frozenset[str], same: frozenset[str], one: Question, ot
 
 
 def _counts(unit: frozenset[str], question: Question) -> bool:
-    """Say whether a number of a question counts this."""
+    """Return whether a number of a question counts this."""
     return any(not unit.isdisjoint(bases) for _, bases in question.quantities)
 
 
@@ -125,7 +125,7 @@ def _aligned(one: Question, other: Question) -> Pairs | None:
 
 
 def _may_be_left_out(term: Term, question: Question, kinds: tuple[Kind, Kind], partners: Sequence[Term]) -> bool:
-    """Say whether a verb says nothing that the other question does not: `convert` before an amount, `make` before a payment."""
+    """Return whether a verb says nothing that the other question does not: `convert` before an amount, `make` before a payment."""
     row, alike = question.language.row, kinds[0] == kinds[1]
     if term.place == 0 and not term.bases.isdisjoint(words_of(row.asking)):
         return True

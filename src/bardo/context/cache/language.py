@@ -37,12 +37,12 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
         pairs = {frozenset((one, other)) for line in row.opposites for one in line.split() for other in line.split()}
         return cls(
             row=row,
-            light=_words(row.light),
-            small=_words(" ".join((row.light, row.open_question, row.yes_no, row.negation, row.pivots))),
-            negation=_words(row.negation),
-            pivots=_words(row.pivots),
-            particles=_words(row.particles),
-            exact=_words(row.exact),
+            light=_word_set(row.light),
+            small=_word_set(" ".join((row.light, row.open_question, row.yes_no, row.negation, row.pivots))),
+            negation=_word_set(row.negation),
+            pivots=_word_set(row.pivots),
+            particles=_word_set(row.particles),
+            exact=_word_set(row.exact),
             numbers=dict(word.split("=", 1) for word in row.numbers.split()),
             units=units,
             groups=_groups(row.synonyms),
@@ -60,7 +60,7 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset((word, word[:-1])) if word.endswith("s") and len(word) > 3 else frozenset((word,))
 
     def replace(self, one: Iterable[str], other: Iterable[str]) -> bool:
-        """Say whether some base form of one word may stand for some base form of another."""
+        """Return whether some base form of one word may stand for some base form of another."""
         left, right = frozenset(one), frozenset(other)
         if any(frozenset((a, b)) in self.opposites for a in left for b in right if a != b):
             return False
@@ -86,12 +86,12 @@ def language_of(words: Iterable[str]) -> Language | None:
 
 
 def _is_known(words: list[str], relations: WordRelations) -> bool:
-    """Say whether most words of a text without small words have a meaning in the file of relations."""
+    """Return whether most words of a text without small words have a meaning in the file of relations."""
     known = sum(any(base in relations for base in relations.base_forms(word)) for word in words if word.isalpha())
     return known >= 2 and known >= _KNOWN_SHARE * len(words)
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 

@@ -105,7 +105,7 @@ class StoreReply(Effect, frozen=True):
 
 
 class ReleaseWaitingCalls(Effect, frozen=True):
-    """Tell those who wait that there is no reply to keep, and why."""
+    """Release the calls that wait for a reply which is not kept, with the reason."""
 
     tenant: str
     identity: bytes
@@ -135,12 +135,12 @@ class CacheLayer:
         refusal = refusal_of(request, _allowed(rules.allow, asked.allow), rules.most_temperature)
         seconds = rules.seconds(request, facts)
         if refusal is not None or seconds <= 0:
-            return _refused(request, refusal or "no_store")
+            return _passed_refused(request, refusal or "no_store")
         try:
             identity = identity_of(request, facts.tenant, facts.profile, facts.workload, facts.models)
         except ValueError:
-            return _refused(request, "unreadable")
-        leads, look = False, None
+            return _passed_refused(request, "unreadable")
+        leads, lookup = False, None
         if asked.mode == "use":
             since = 0.0 if asked.max_age_seconds is None else facts.now - asked.max_age_seconds
             lead = rules.single_flight and not facts.dry
@@ -149,25 +149,25 @@ class CacheLayer:
             within = None if deadline is None else deadline / 2
             reply = yield FindReply(facts.tenant, identity, since, lead, within)
             if isinstance(reply, KeptReply):
-                return _answered(reply, facts.now)
+                return _answer_outcome(reply, facts.now)
             leads = reply is True
             if self._similar is not None:
-                look = yield from self._looked(self._similar, request, facts)
-            if look is not None and look.serve is not None:
-                reply = yield FindReply(facts.tenant, look.serve.identity, since, False)
+                lookup = yield from self._find_similar(self._similar, request, facts)
+            if lookup is not None and lookup.serve is not None:
+                reply = yield FindReply(facts.tenant, lookup.serve.identity, since, False)
                 if isinstance(reply, KeptReply):
                     if leads:
                         yield ReleaseWaitingCalls(facts.tenant, identity, "similar")
-                    return _answered(reply, facts.now, look)
-                yield ForgetSimilar(look.scope, look.serve.identity)
+                    return _answer_outcome(reply, facts.now, lookup)
+                yield ForgetSimilar(lookup.scope, lookup.serve.identity)
         place = Place(facts.tenant, identity, request.model, asked.tags, facts.now + seconds, rules.most_bytes)
         found = CacheResult(outcome="miss", reason="" if asked.mode == "use" else asked.mode)
-        receipt = Receipt(layer=NAME, saw={"cache": "miss", **({} if look is None else look.saw)})
+        receipt = Receipt(layer=NAME, saw={"cache": "miss", **({} if lookup is None else lookup.saw)})
         return Passed(
-            request=request, receipt=receipt, found=found, reply=ReplyStoringPart(place, leads=leads, look=look)
+            request=request, receipt=receipt, found=found, reply=ReplyStoringPart(place, leads=leads, lookup=lookup)
         )
 
-    def _looked(
+    def _find_similar(
         self, similar: Similar, request: Request, facts: LayerFacts
     ) -> Generator[Effect, Any, SimilarLookup | None]:
         """Look for a similar question; None where that fails, which is no reason to fail the call."""
@@ -189,10 +189,10 @@ class Place(NamedTuple):
 
 
 class ReplyStoringPart:
-    """Has the reply to one call kept. `leads`: equal calls wait for it. `look` is what a look for similar questions gave."""
+    """Stores the reply to one call. `leads`: equal calls wait for it. `lookup` is what a lookup for similar questions gave."""
 
-    def __init__(self, place: Place, *, leads: bool, look: SimilarLookup | None = None) -> None:
-        self._look = look
+    def __init__(self, place: Place, *, leads: bool, lookup: SimilarLookup | None = None) -> None:
+        self._lookup = lookup
         self.most_bytes = place.most_bytes
         self._place = place
         self._leads = leads
@@ -205,34 +205,34 @@ class ReplyStoringPart:
         """Keep a reply that is whole, and tell those who wait for it."""
         place, refusal = self._place, refusal_of_reply(response, reply)
         if refusal is not None or reply is None:
-            return self._left(refusal or "too_large")
-        look, index = self._look, b""
+            return self._release_waiting(refusal or "too_large")
+        lookup, index = self._lookup, b""
         compared: Iterable[Effect] = ()
-        if look is not None:
-            index, compared = look.index(response.text), after_reply(look, response.text)
+        if lookup is not None:
+            index, compared = lookup.index(response.text), after_reply(lookup, response.text)
         keep = StoreReply(place.tenant, place.identity, reply, place.expires, place.model, place.tags, index)
         return (keep, *compared)
 
     def failed(self) -> Iterable[Effect]:
-        """Tell those who wait that there is no reply."""
-        return self._left("error")
+        """Release the calls that wait for this one's reply."""
+        return self._release_waiting("error")
 
-    def _left(self, reason: Refusal) -> Iterable[Effect]:
+    def _release_waiting(self, reason: Refusal) -> Iterable[Effect]:
         return (ReleaseWaitingCalls(self._place.tenant, self._place.identity, reason),) if self._leads else ()
 
 
-def _refused(request: Request, refusal: Refusal) -> Passed:
+def _passed_refused(request: Request, refusal: Refusal) -> Passed:
     receipt = Receipt(layer=NAME, saw={"cache": f"refused:{refusal}"})
     return Passed(request=request, receipt=receipt, found=CacheResult(outcome="refused", reason=refusal))
 
 
-def _answered(reply: KeptReply, now: float, look: SimilarLookup | None = None) -> Answered:
+def _answer_outcome(reply: KeptReply, now: float, lookup: SimilarLookup | None = None) -> Answered:
     age = max(0.0, now - reply.kept_at)
-    found = CacheResult(outcome="hit" if look is None else "similar", age_seconds=age, saved_nanos=reply.cost_nanos)
-    alike = "an equal call" if look is None else "a similar question"
+    found = CacheResult(outcome="hit" if lookup is None else "similar", age_seconds=age, saved_nanos=reply.cost_nanos)
+    alike = "an equal call" if lookup is None else "a similar question"
     did = f"answered with the reply to {alike} {age:.0f} s ago"
     saw = {"cache": found.word, "saved_nanos": reply.cost_nanos, "age_seconds": round(age, 3)}
-    saw |= {} if look is None else look.saw
+    saw |= {} if lookup is None else lookup.saw
     return Answered(reply=reply, receipt=Receipt(layer=NAME, did=did, saw=saw), found=found)
 
 

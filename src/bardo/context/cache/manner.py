@@ -26,14 +26,14 @@ def manner_differs(one: Question, other: Question) -> Manner | None:
 
 
 def _apart(one: Question, other: Question, these: str, those: str) -> bool:
-    """Say whether one question has words of the one list only, and the other of the other only."""
+    """Return whether one question has words of the one list only, and the other of the other only."""
     first, second = words_of(these), words_of(those)
     sides = [(bool(first & set(question.words)), bool(second & set(question.words))) for question in (one, other)]
     return sides in ([(True, False), (False, True)], [(False, True), (True, False)])
 
 
 def _same_kind(one: Kind, other: Kind) -> bool:
-    """Say whether two kinds of answers may be the same: a command may ask for anything but yes or no."""
+    """Return whether two kinds of answers may be the same: a command may ask for anything but yes or no."""
     return one == other or ("command" in (one, other) and "yes or no" not in (one, other))
 
 
@@ -54,7 +54,7 @@ def kind_of(question: Question) -> Kind:
 
 
 def _asks_how_to(question: Question) -> bool:
-    """Say whether a question asks how one does something: `how do I`, `how to`, and a lone `how` at its end."""
+    """Return whether a question asks how one does something: `how do I`, `how to`, and a lone `how` at its end."""
     row, words = question.language.row, question.words
     auxiliaries, askers = words_of(row.auxiliaries), words_of(row.asker_words)
     for place, word in enumerate(words):
@@ -66,7 +66,7 @@ def _asks_how_to(question: Question) -> bool:
 
 
 def _speaks_of_other(question: Question) -> bool:
-    """Say whether a question speaks of the one who answers: not where it only asks them to do something, nor in `how do you`."""
+    """Return whether a question speaks of the one who answers: not where it only asks them to do something, nor in `how do you`."""
     row, words = question.language.row, question.words
     others, auxiliaries = words_of(row.other_words), words_of(row.auxiliaries)
     for place, word in enumerate(words):

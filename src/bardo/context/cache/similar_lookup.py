@@ -27,7 +27,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadWordTables(Effect, frozen=True):
-    """Have the tables of words loaded that questions are read with: the first time it takes a fifth of a second."""
+    """Load the tables of words that questions are read with, which takes a fifth of a second the first time."""
 
 
 class FindSimilar(Effect, frozen=True):

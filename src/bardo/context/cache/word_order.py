@@ -11,7 +11,7 @@ Pairs = list[tuple[Term, Term]]
 
 
 def changed_places(one: Question, other: Question, pairs: Pairs) -> bool:
-    """Say whether two words stand on either side of a third in one question, and the other way round in the other."""
+    """Return whether two words stand on either side of a third in one question, and the other way round in the other."""
     for left, right in _pivots(one, other, pairs):
         before = {b.place for a, b in pairs if a.place < left}
         behind = {b.place for a, b in pairs if a.place > left}
@@ -29,7 +29,7 @@ def changed_places(one: Question, other: Question, pairs: Pairs) -> bool:
 
 
 def _places_exchanged(one: Question, other: Question, pairs: Pairs) -> bool:
-    """Say whether who does something and to whom it is done have changed places, which the words themselves do not show."""
+    """Return whether who does something and to whom it is done have changed places, which the words themselves do not show."""
     alone = [(left, right) for left, right in pairs if not (_is_joined(one, left) or _is_joined(other, right))]
     moved = [(a, b) for a in alone for b in alone if a[0].place < b[0].place and a[1].place > b[1].place]
     if not moved:
@@ -42,7 +42,7 @@ def _places_exchanged(one: Question, other: Question, pairs: Pairs) -> bool:
 
 
 def _surroundings_exchanged(one: Question, other: Question, a: tuple[Term, Term], b: tuple[Term, Term]) -> bool:
-    """Say whether each of two words stands where the other stood: `what did A say about B`, with A and B exchanged.
+    """Return whether each of two words stands where the other stood: `what did A say about B`, with A and B exchanged.
 
     What moves as a whole keeps the word before it: `in CSS` at the beginning or at the end.
     """
@@ -55,7 +55,7 @@ def _surroundings_exchanged(one: Question, other: Question, a: tuple[Term, Term]
 
 
 def _asks_for_subject(question: Question) -> bool:
-    """Say whether a question asks who does it: `who teaches`."""
+    """Return whether a question asks who does it: `who teaches`."""
     row, words = question.language.row, question.words
     after = words[1:2]
     return (
@@ -66,7 +66,7 @@ def _asks_for_subject(question: Question) -> bool:
 
 
 def _asks_for_object(question: Question) -> bool:
-    """Say whether a question asks to whom it is done: `who do the students teach`."""
+    """Return whether a question asks to whom it is done: `who do the students teach`."""
     row, words = question.language.row, question.words
     return not words_of(row.open_question).isdisjoint(words[:1]) and not words_of(row.auxiliaries).isdisjoint(
         words[1:2]
@@ -74,7 +74,7 @@ def _asks_for_object(question: Question) -> bool:
 
 
 def _acts_on_asker(question: Question) -> bool:
-    """Say whether a word that decides stands before `me`: `may my landlord evict me`."""
+    """Return whether a word that decides stands before `me`: `may my landlord evict me`."""
     asker, terms = words_of(question.language.row.asker_as_object), {term.place for term in question.terms}
     return any(word in asker and place - 1 in terms for place, word in enumerate(question.words))
 
@@ -88,13 +88,13 @@ def _before(question: Question, term: Term) -> str:
 
 
 def _role_moved(line: str, roles: list[tuple[str, str]]) -> bool:
-    """Say whether a role is one word's in one question, and another's in the other."""
+    """Return whether a role is one word's in one question, and another's in the other."""
     left, right = any(one == line for one, _ in roles), any(other == line for _, other in roles)
     return left and right and (line, line) not in roles
 
 
 def _is_passive(question: Question, place: int) -> bool:
-    """Say whether who does something is named behind it: `attacked by`."""
+    """Return whether who does something is named behind it: `attacked by`."""
     return place + 1 < len(question.words) and question.words[place + 1] in words_of(question.language.row.agent)
 
 
@@ -109,7 +109,7 @@ def _role_differs(one: Question, term: Term, other: Question, same: Term) -> boo
 
 
 def _is_joined(question: Question, term: Term) -> bool:
-    """Say whether a term stands beside `and` or the like: `between A and B`."""
+    """Return whether a term stands beside `and` or the like: `between A and B`."""
     beside = question.words[max(0, term.place - 2) : term.place + 2]
     return not words_of(question.language.row.joined).isdisjoint(beside)
 

@@ -44,8 +44,8 @@ class InjectedTargets(msgspec.Struct, frozen=True, kw_only=True):
 
     def consequence(self, tool: str, arguments: str) -> What | None:
         """Return what of a call comes from the instructions; None where nothing does."""
-        said = _spoken(arguments[:_MOST_ARGUMENTS])
-        if any(address in said for address in self.addresses):
+        readable = _unescaped(arguments[:_MOST_ARGUMENTS])
+        if any(address in readable for address in self.addresses):
             return "address"
         return "tool" if tool in self.tools else None
 
@@ -74,7 +74,7 @@ def _addresses(text: str) -> list[str]:
     return [one.removeprefix("https://").removeprefix("http://") for one in found if len(one) >= _LEAST_ADDRESS]
 
 
-def _spoken(arguments: str) -> str:
+def _unescaped(arguments: str) -> str:
     """Return the arguments of a call in lower case, as they read without the escapes of JSON."""
     if "\\" in arguments:
         try:
@@ -145,7 +145,7 @@ class InspectedCalls:
         return out
 
 
-_WORDS: dict[What, str] = {"address": "an address in its arguments stands", "tool": "it is named"}
+_CAUSES: dict[What, str] = {"address": "an address in its arguments stands", "tool": "it is named"}
 
 
 def _degradation(name: str, cause: What, suspects: InjectedTargets) -> Degradation:
@@ -159,4 +159,4 @@ def _refusal(name: str, cause: What, suspects: InjectedTargets, hint: str) -> Fo
 
 def _reason(cause: What, suspects: InjectedTargets) -> str:
     where = ", ".join(suspects.sources) or "a tool or a document"
-    return f"{_WORDS[cause]} only in instructions that {where} holds"
+    return f"{_CAUSES[cause]} only in instructions that {where} holds"

@@ -42,7 +42,7 @@ class _Text(NamedTuple):
     ascii: bool
 
 
-class _Words(NamedTuple):
+class _LanguagePatterns(NamedTuple):
     name: str
     spaced: bool
     replace: _Line
@@ -74,13 +74,13 @@ def foreign_signs(flat: str, *, trusted: bool) -> dict[str, float]:
     return found
 
 
-def _any_replaces(words: _Words, text: _Text) -> bool:
+def _any_replaces(words: _LanguagePatterns, text: _Text) -> bool:
     if not words.replace.may_be_in(text) or not (words.rules.may_be_in(text) or words.told.may_be_in(text)):
         return False
     return any(_replaces(near, verb, words) for verb, near in _sentences(words.replace, text.flat))
 
 
-def _any_reveals(words: _Words, text: _Text) -> bool:
+def _any_reveals(words: _LanguagePatterns, text: _Text) -> bool:
     if not words.secret.may_be_in(text) or not words.reveal.may_be_in(text):
         return False
     return any(words.secret.is_in(near) for _, near in _sentences(words.reveal, text.flat))
@@ -97,7 +97,7 @@ def _sentences(verbs: _Line, flat: str) -> Iterator[tuple[tuple[int, int], str]]
         yield (verb.start() - begin, verb.end() - begin), flat[begin:until]
 
 
-def _replaces(sentence: str, verb: tuple[int, int], words: _Words) -> bool:
+def _replaces(sentence: str, verb: tuple[int, int], words: _LanguagePatterns) -> bool:
     start, end = verb
     around = sentence[max(0, start - _BESIDE) : start] + " \x00 " + sentence[end : end + _BESIDE]
     # Without spaces between words, what turns a verb round is a part of it: 無視しないで.
@@ -108,13 +108,13 @@ def _replaces(sentence: str, verb: tuple[int, int], words: _Words) -> bool:
 
 
 @cache
-def _languages() -> tuple[_Words, ...]:
+def _languages() -> tuple[_LanguagePatterns, ...]:
     return tuple(_read(row) for row in injection_rows().languages)
 
 
-def _read(row: LanguageRow) -> _Words:
+def _read(row: LanguageRow) -> _LanguagePatterns:
     fields = (row.replace, row.unless, row.earlier, row.rules, row.told, row.reveal, row.secret, row.address)
-    return _Words(row.name, row.spaced, *(_line(line, spaced=row.spaced) for line in fields))
+    return _LanguagePatterns(row.name, row.spaced, *(_line(line, spaced=row.spaced) for line in fields))
 
 
 def _line(line: str, *, spaced: bool) -> _Line:

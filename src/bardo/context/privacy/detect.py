@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from types import ModuleType
 from typing import NamedTuple
 
 from bardo.catalog.pii_rows import PiiEntity, PiiPattern, phone_regions, pii_entities
+from bardo.context.privacy import checks, national, national_europe
+from bardo.context.privacy.checks import Check
 from bardo.context.privacy.context_words import ContextPlaces, ContextWords
-from bardo.context.privacy.known_checks import CHECKS
 from bardo.context.privacy.patterns import PatternTable
 from bardo.context.privacy.phones import PhoneScanner, Worth
 from bardo.context.privacy.scanners import SCANNERS, Found
@@ -24,6 +26,18 @@ from bardo.values.errors import ConfigError
 DEFAULT_SCORE = 0.5
 """What is less likely than this is left alone, unless it is configured otherwise."""
 Scanner = Callable[[str, Worth], Iterator[Found]]
+_CHECK_NAMES: Mapping[ModuleType, str] = {
+    checks: "luhn card aba_routing verhoeff mod_11_10 wallet ip_address mac_address uuid",
+    national: "au_abn au_acn au_medicare au_tfn br_cnpj br_cpf cn_id dea in_aadhaar "
+    "kr_brn kr_driver kr_rrn kr_rrn_checked ph_tin sg_nric sg_uen "
+    "th_id us_npi us_ssn za_id",
+    national_europe: "ch_ahv de_document de_kvnr de_lanr de_pension de_tax_id es_letter fi_hetu "
+    "fr_nir it_fiscal_code nl_bsn pl_pesel se_company se_person tr_id uk_nhs uk_plate",
+}
+CHECKS: Mapping[str, Check] = {
+    name: getattr(module, name) for module, names in _CHECK_NAMES.items() for name in names.split()
+}
+"""The tests of check digits by the names that rows of patterns have for them: each takes the text of a match."""
 
 
 class Span(NamedTuple):

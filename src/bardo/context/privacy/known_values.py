@@ -112,12 +112,12 @@ def with_holes(pieces: Pieces) -> str:
 
 
 def is_glued(text_with_holes: str) -> bool:
-    """Say whether a word stands beside a value in a text, or one sign away: what it is may show only without the value."""
+    """Return whether a word stands beside a value in a text, or one sign away: what it is may show only without the value."""
     return _GLUED.search(text_with_holes) is not None
 
 
 def in_word(text: str, start: int, end: int) -> bool:
-    """Say whether a part of a text goes on in a word: a digit stands beside its digit, a letter beside its letter, or `_` beside either."""
+    """Return whether a value continues in a word: a digit or letter stands beside one of its own kind, or `_` beside either."""
     return (start > 0 and _joined(text[start], text[start - 1])) or (
         end < len(text) and _joined(text[end - 1], text[end])
     )

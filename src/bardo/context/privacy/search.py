@@ -18,7 +18,7 @@ _MOST_ROUNDS = 16
 
 
 class FindPersonalData(Effect, frozen=True):
-    """Have texts searched for personal data; the result is a list of spans for each of them, in order."""
+    """Search texts for personal data; the result is a list of spans for each of them, in order."""
 
     texts: tuple[str, ...]
 

@@ -67,9 +67,9 @@ def compacted(request: Request, facts: LayerFacts, settings: CompressSettings, s
     """
     bound = any(is_bound(target.model) for target in facts.targets)
     summaries = yield from _recall(facts)
-    summary = _of(summaries, request.messages)
+    summary = _newest_summary(summaries, request.messages)
     shown = request if summary is None else _with_summary(request, summary)
-    did = "" if summary is None else _said(summary)
+    did = "" if summary is None else _summary_clause(summary)
     tokens = facts.count_tokens(shown, facts.targets[0] if facts.targets else None)
     limit = _limit(settings, facts)
     if "provider" in settings.compact and (asked := _asked_of_provider(shown, facts, settings, limit)) is not None:
@@ -84,10 +84,12 @@ def compacted(request: Request, facts: LayerFacts, settings: CompressSettings, s
     made, saw = yield from _summarize(request, place, summary, facts, settings)
     if facts.session and not facts.dry:
         yield StoreForSession(KEPT_AS, facts.session, msgspec.msgpack.encode((*summaries, made)[-_MOST_SUMMARIES:]))
-    return Compaction(request=_with_summary(request, made), did=_said(made), saw=saw, changed_from=FirstChange(0))
+    return Compaction(
+        request=_with_summary(request, made), did=_summary_clause(made), saw=saw, changed_from=FirstChange(0)
+    )
 
 
-def _said(summary: Summary) -> str:
+def _summary_clause(summary: Summary) -> str:
     return f"a summary stands for {summary.messages} earlier messages"
 
 
@@ -106,7 +108,7 @@ def _recall(facts: LayerFacts) -> Generator[Effect, Any, tuple[Summary, ...]]:
         return ()
 
 
-def _of(summaries: Sequence[Summary], messages: Sequence[Message]) -> Summary | None:
+def _newest_summary(summaries: Sequence[Summary], messages: Sequence[Message]) -> Summary | None:
     """Return the newest summary of the beginning of these messages; None where there is none."""
     for one in reversed(summaries):
         if one.messages < len(messages) and _digest(messages[: one.messages]) == one.digest:

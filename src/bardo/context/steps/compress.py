@@ -81,7 +81,7 @@ class _Compress(Editor):
         return cut_middle(without_blobs(without_padding(text)), longest, gone=len(part.text) - len(text))
 
     def describe(self, parts: Sequence[Part]) -> str:
-        """Say how many texts were shortened, and how many pictures left out."""
+        """Return how many texts were shortened, and how many pictures left out."""
         pictures = sum(part.kind == "picture" for part in parts)
         texts = len(parts) - pictures
         said = [f"{texts} old texts were shortened to their beginning and end"] if texts else []

@@ -56,7 +56,7 @@ class _Dedup(Editor):
         return "\n".join(_with_references(lines, recipe.removeprefix(_LINES)))
 
     def describe(self, parts: Sequence[Part]) -> str:
-        """Say how many texts were replaced."""
+        """Return how many texts were replaced."""
         return f"{len(parts)} texts that stand in the prompt already were replaced by references"
 
 
@@ -70,7 +70,7 @@ class _KeptLines:
         self._texts: list[tuple[Part, list[str]]] = []
 
     def add(self, part: Part) -> None:
-        """Take a text that stays."""
+        """Remember a text that stays."""
         number, lines = len(self._texts), part.text.split("\n")
         self._texts.append((part, lines))
         self._whole.setdefault(part.text, part)

@@ -37,7 +37,7 @@ class _Format(Editor):
         return table or without_padding(part.text)
 
     def describe(self, parts: Sequence[Part]) -> str:
-        """Say how many results were written shorter."""
+        """Return how many results were written shorter."""
         return f"{len(parts)} results of tools were written in a shorter form"
 
     def _proposal(self, part: Part) -> Proposal:

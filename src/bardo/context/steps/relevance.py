@@ -76,7 +76,7 @@ class _Relevance(Editor):
         return "".join(written)
 
     def describe(self, parts: Sequence[Part]) -> str:
-        """Say how many texts were reduced."""
+        """Return how many texts were reduced."""
         return f"{len(parts)} long texts were reduced to the passages most like the question"
 
     def _best(self, passages: Sequence[str], scores: Sequence[float]) -> list[int]:

@@ -33,13 +33,13 @@ class ToolText(msgspec.Struct, frozen=True):
     """The texts by which one tool is compared: its name in words, what it says of itself, and the sentences of that."""
 
     name: str
-    said: str
+    description: str
     sentences: tuple[str, ...] = ()
 
     @property
     def all(self) -> tuple[str, ...]:
         """The texts that vectors are made of: name and description together, the name, the sentences."""
-        return (f"{self.name}: {self.said}", self.name, *self.sentences)
+        return (f"{self.name}: {self.description}", self.name, *self.sentences)
 
 
 class ToolVectors(msgspec.Struct, frozen=True, eq=False):
@@ -69,7 +69,7 @@ def text_of(tool: Tool) -> ToolText:
 
 def indexed_words(texts: Sequence[ToolText]) -> tuple[tuple[str, str], ...]:
     """Return the name and the description of each tool, by which its index of words is kept."""
-    return tuple([(text.name, text.said) for text in texts])
+    return tuple([(text.name, text.description) for text in texts])
 
 
 def word_scores(texts: Sequence[ToolText], query: str, tier: Tier = "onnx") -> list[float]:

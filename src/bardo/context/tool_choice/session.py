@@ -13,7 +13,7 @@ from bardo.context.tool_choice.words import MOST_TEXT, named_in
 from bardo.values.blocks import Carried, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Request, Tool
 
-_MOST_SAID = 32_000
+_MOST_USER_TEXT = 32_000
 """Characters of what the user said, from the end, in which names of tools are looked for."""
 
 
@@ -30,7 +30,7 @@ def choosable(tools: Sequence[Tool]) -> tuple[Tool, ...]:
 
 def surviving(request: Request, names: Collection[str], *, used: bool) -> set[str]:
     """Return the names that stay: those that the user says, that of the tool choice, and those that were `used` in the history."""
-    kept = named_in(_said(request), names)
+    kept = named_in(_user_text(request), names)
     choice = request.tool_choice
     if choice is not None and choice.mode == "named" and choice.name in names:
         kept.add(choice.name)
@@ -90,8 +90,8 @@ def _carried(tool: Tool) -> dict[str, Any]:
     return {} if tool.carried is None else tool.carried.fields
 
 
-def _said(request: Request) -> str:
-    room, texts = _MOST_SAID, []
+def _user_text(request: Request) -> str:
+    room, texts = _MOST_USER_TEXT, []
     for message in reversed(request.messages):
         if room <= 0:
             break

@@ -72,11 +72,11 @@ class ToolFunctions:
             if inner in ("search", "schema"):
                 kind, arguments = inner, _object(arguments.get("arguments"))
         if arguments is None:
-            return self._told(call, {"error": "the arguments are not a JSON object"})
+            return self._result(call, {"error": "the arguments are not a JSON object"})
         if kind == "search":
             return (yield from self._search(call, arguments))
         if kind == "schema":
-            return self._told(call, self._schemas(arguments))
+            return self._result(call, self._schemas(arguments))
         return (yield from self._executed(call, arguments, block))
 
     def opens(self, name: str, arguments: str) -> tuple[str, int] | None:
@@ -99,20 +99,20 @@ class ToolFunctions:
         self._searches += 1
         if self._searches > self._settings.most_searches:
             error = f"no more searches: call {self._execute} with a tool that was found, or answer without one"
-            return self._told(call, {"error": error})
+            return self._result(call, {"error": error})
         ranking = yield from self._ranking(query)
         if ranking.vector:
             self.searched = ranking.vector, ranking.fingerprint
         listed = list(self._tools.values())
-        said = named_in(query, self._tools) | {name for name in self._tools if name.lower() == query.lower()}
-        first = [tool for tool in listed if tool.name in said]
-        order = [*first, *(listed[place] for place in ranking.order if listed[place].name not in said)]
+        named = named_in(query, self._tools) | {name for name in self._tools if name.lower() == query.lower()}
+        first = [tool for tool in listed if tool.name in named]
+        order = [*first, *(listed[place] for place in ranking.order if listed[place].name not in named)]
         page = self._pages.get(query, 0)
         self._pages[query] = page + 1
         shown = order[page * PAGE : (page + 1) * PAGE]
         self.found |= {tool.name for tool in shown}
         left = max(0, len(order) - (page + 1) * PAGE)
-        return self._told(call, {"tools": [_summary(tool) for tool in shown], "further_tools": left})
+        return self._result(call, {"tools": [_summary(tool) for tool in shown], "further_tools": left})
 
     def _ranking(self, query: str) -> Generator[Any, Any, Ranking]:
         if query not in self._rankings:
@@ -136,19 +136,19 @@ class ToolFunctions:
         tool = self._tools.get(name)
         if tool is None:
             self._failures += 1
-            return self._told(call, {"error": self._unknown(name)})
-        given = _arguments_of(arguments)
+            return self._result(call, {"error": self._unknown(name)})
+        tool_arguments = _arguments_of(arguments)
         failures: Sequence[str] = ()
         if self._settings.check_arguments and self._failures < self._settings.most_failures:
-            failures = ["the arguments are not a JSON object"] if given is None else ()
-            if given is not None and tool.schema is not None:
-                failures = yield CheckArguments(tool.schema, given)
+            failures = ["the arguments are not a JSON object"] if tool_arguments is None else ()
+            if tool_arguments is not None and tool.schema is not None:
+                failures = yield CheckArguments(tool.schema, tool_arguments)
         if failures:
             self._failures += 1
             error = f"the arguments do not fit the schema of {name}"
-            told = {"error": error, "failures": [*failures][:_MOST_FAILURES_TOLD], "tool": _described(tool)}
-            return self._told(call, told)
-        text = msgspec.json.encode({} if given is None else given).decode()
+            content = {"error": error, "failures": [*failures][:_MOST_FAILURES_TOLD], "tool": _described(tool)}
+            return self._result(call, content)
+        text = msgspec.json.encode({} if tool_arguments is None else tool_arguments).decode()
         states = [_moved(state, block) for state in call.states]
         events = (ToolCallStart(block, call.id, name), ToolCallChunk(block, text), *states, ToolCallEnd(block))
         return OwnResult(events=events, for_client=True)
@@ -158,9 +158,9 @@ class ToolFunctions:
         near = f"; did you mean {like[0]}?" if like else "; search for it"
         return f"there is no tool {name[:100]!r}{near}"
 
-    def _told(self, call: OwnCall, said: Mapping[str, Any]) -> OwnResult:
-        content = (TextBlock(msgspec.json.encode(said).decode()),)
-        failed = "error" in said
+    def _result(self, call: OwnCall, fields: Mapping[str, Any]) -> OwnResult:
+        content = (TextBlock(msgspec.json.encode(fields).decode()),)
+        failed = "error" in fields
         return OwnResult(ToolResultBlock(call_id=call.id, name=call.name, content=content, is_error=failed))
 
 

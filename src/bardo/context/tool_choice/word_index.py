@@ -26,7 +26,7 @@ class WordIndex:
     __slots__ = ("_letters", "_size", "_words")
 
     def __init__(self, tools: Sequence[tuple[str, str]]) -> None:
-        texts = [f"{(split_identifier(name) + ' ') * _NAME_COUNTS}{said}" for name, said in tools]
+        texts = [f"{(split_identifier(name) + ' ') * _NAME_COUNTS}{description}" for name, description in tools]
         self._size = len(texts)
         self._words = _bm25([stems(text) for text in texts])
         self._letters = _cosines([letter_runs(text) for text in texts])

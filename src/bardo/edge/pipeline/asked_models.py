@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def ask_models(effects: Effects, runner: CallRunner) -> None:
-    """Have `AskModel` performed by calls of a runner."""
+    """Register calls of a runner as the performer of `AskModel`."""
 
     async def ask(effect: AskModel) -> ModelAnswer:
         return await _ask(runner, effect)

@@ -208,7 +208,7 @@ class CallLayers:
         return any(part.stage() is not None for _, part in self._parts)
 
     def learn(self, target: Target, counted: int | None) -> None:
-        """Take how many tokens a provider counted for the prompt that was sent, where a layer estimates the length of prompts."""
+        """Correct the estimates by what a provider counted for the prompt that was sent, where a layer asked for estimates."""
         if counted and self.sent is not None and self.counter.asked:
             self.counter.learn(self.sent, target, counted)
 

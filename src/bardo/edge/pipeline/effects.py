@@ -33,7 +33,7 @@ class Effects:
         self._performers: dict[type[Effect], _EffectHandler] = {Pause: _EffectHandler(_pause, writes=False)}
 
     def register(self, kind: type[E], perform: Callable[[E], Awaitable[Any]], *, writes: bool = False) -> None:
-        """Have `perform` called for effects of a class. `writes`: it changes something, and is left out where nothing is sent."""
+        """Register `perform` for effects of a class. `writes`: it changes something, and is left out where nothing is sent."""
         self._performers[kind] = _EffectHandler(perform, writes)
 
     def performs(self, kind: type[Effect]) -> bool:
@@ -41,7 +41,7 @@ class Effects:
         return kind in self._performers
 
     def register_of_call(self, kind: type[E], perform: Callable[[E, EndedCall], Awaitable[Any]]) -> None:
-        """Have `perform` called for effects of a class with what is known of the call at its end; it is left out where nothing is sent."""
+        """Register `perform` for effects of a class, with what is known of the call at its end; it is left out where nothing is sent."""
         self._performers[kind] = _EffectHandler(perform, writes=True, of_call=True)
 
     async def perform(self, effect: Effect, *, dry: bool = False, call: EndedCall | None = None) -> Any:

@@ -31,7 +31,7 @@ class PromptCounter:
         return self._request is not None
 
     def learn(self, request: Request, target: Target, counted: int) -> None:
-        """Take how many tokens a target counted for the prompt of a request."""
+        """Correct the estimates by the tokens that a target counted for the prompt of a request."""
         self._estimates.learn_measured(self._measured(request), counted, target.provider.id, target.model)
 
     def _measured(self, request: Request) -> int:

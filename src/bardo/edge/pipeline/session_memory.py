@@ -34,7 +34,7 @@ class SessionBounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remember_sessions(effects: Effects, runner: SessionHost) -> None:
-    """Have the effects of layers that keep something for a session performed, by one memory for all of them."""
+    """Register the performers of effects that load and store what layers keep for a session: one memory for all layers."""
     if not effects.performs(LoadForSession):
         memory = SessionMemory(watch=runner.watch, shared=shared_sessions(runner))
         effects.register(LoadForSession, memory.recall)

@@ -63,7 +63,7 @@ class ReplyCache:
         task.add_done_callback(self._keeping.discard)
 
     async def leave(self, effect: ReleaseWaitingCalls) -> None:
-        """Tell those who wait that there is no reply."""
+        """Release the calls that wait for a reply which is not kept."""
         self._flights.land((effect.tenant, effect.identity), None)
 
     async def count(self, effect: CountReplies) -> tuple[int, int] | None:

@@ -73,7 +73,7 @@ class SimilarReplies:
         self._read_at = self._stored_at = float("-inf")
 
     def register(self, effects: Effects) -> None:
-        """Have the effects performed."""
+        """Register the performers of the effects."""
         effects.register(LoadWordTables, self.load)
         effects.register(FindSimilar, self.find)
         effects.register(ForgetSimilar, self.forget, writes=True)
@@ -145,7 +145,7 @@ class SimilarReplies:
             )
 
     async def _read_new(self) -> None:
-        """Take what was put into the store since the last time."""
+        """Add what was put into the store since the last time to the index."""
         if not self._calls.in_memory and self._watch() - self._read_at < _READ_EVERY_SECONDS:
             return
         self._read_at = self._watch()
@@ -177,7 +177,7 @@ class SimilarReplies:
             self._begin(asyncio.to_thread(self._write))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have something done beside the call. What fails is noted in the program's own log."""
+        """Start work beside the call. What fails is noted in the program's own log."""
         if len(self._under_way) >= _MOST_UNDER_WAY:
             work.close()
             return
