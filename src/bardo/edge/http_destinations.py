@@ -10,18 +10,16 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bardo.catalog.network_rows import blocked_networks
+
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# AWS (also for containers and pods) and nearly all other clouds use link-local addresses of IPv4; AWS the two of IPv6 as well
-# (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html). Alibaba Cloud has 100.100.100.200, Oracle Cloud
-# 192.0.0.192 (2026-11-24). Names under `.local` lead to machines in a house by link-local addresses of IPv6, which are not refused.
-_METADATA = tuple(
-    ipaddress.ip_network(text)
-    for text in ("169.254.0.0/16", "fd00:ec2::254/128", "fd00:ec2::23/128", "100.100.100.200/32", "192.0.0.192/32")
-)
-# Addresses of IPv6 whose last 32 bits are one of IPv4: NAT64 (RFC 6052, RFC 8215), translated (RFC 2765), compatible (RFC 4291, 2.5.5.1).
-_ENDS_IN_IPV4 = tuple(
-    ipaddress.ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96", "::/96")
-)
+# Addresses of IPv6 whose last 32 bits are one of IPv4: NAT64 (RFC 6052), translated (RFC 2765), compatible (RFC 4291, 2.5.5.1).
+_ENDS_IN_IPV4 = tuple(ipaddress.ip_network(text) for text in ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96"))
+# NAT64 of a network of one's own (RFC 8215), where the address of IPv4 may stand in four places (RFC 6052, section 2.2).
+_LOCAL_NAT64 = ipaddress.ip_network("64:ff9b:1::/48")
+_NAT64_BYTES = ((6, 7, 9, 10), (7, 9, 10, 11), (9, 10, 11, 12), (12, 13, 14, 15))
+# The end of an address of ISATAP (RFC 5214, section 6.1), before the address of IPv4.
+_ISATAP = frozenset({0x00005EFE, 0x02005EFE})
 _SMALLEST_WRAPPED = 0x10000
 """`::` and `::1` are addresses of their own, and wrap none of IPv4."""
 
@@ -46,9 +44,9 @@ def check_some(host: str, found: Sequence[Any], all_of_them: Iterable[Any]) -> N
 
 
 def is_forbidden(text: str) -> bool:
-    """Whether an address is one of a cloud's metadata, of nobody, or of many machines at once; also where IPv6 only wraps it."""
-    address = _unwrapped(ipaddress.ip_address(text.partition("%")[0]))
-    return address.is_unspecified or address.is_multicast or any(address in network for network in _METADATA)
+    """Whether an address is one that no provider has; also where IPv6 only wraps it. A row of the catalog says so of each network."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return any(one in network for one in (address, *_wrapped(address)) for network in blocked_networks())
 
 
 def _is_address(host: str) -> bool:
@@ -60,10 +58,18 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _unwrapped(address: _Address) -> _Address:
+def _wrapped(address: _Address) -> tuple[ipaddress.IPv4Address, ...]:
+    """Return the addresses of IPv4 that one of IPv6 may lead to."""
     if isinstance(address, ipaddress.IPv4Address):
-        return address
+        return ()
     inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
-    if inner is None and int(address) >= _SMALLEST_WRAPPED and any(address in network for network in _ENDS_IN_IPV4):
-        inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return inner or address
+    if inner is not None:
+        return (inner,)
+    if address in _LOCAL_NAT64:
+        candidates = (ipaddress.IPv4Address(bytes(address.packed[at] for at in places)) for places in _NAT64_BYTES)
+        return tuple(one for one in candidates if one.packed[0])
+    number = int(address)
+    isatap = (number >> 32) & 0xFFFFFFFF in _ISATAP
+    if isatap or (number >= _SMALLEST_WRAPPED and any(address in network for network in _ENDS_IN_IPV4)):
+        return (ipaddress.IPv4Address(number & 0xFFFFFFFF),)
+    return ()
