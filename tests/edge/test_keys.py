@@ -7,12 +7,13 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.edge.http import Call
-from bardo.edge.keys import Keyring
+from bardo.edge.keys import Keyring, secret_values
 from bardo.edge.settings import parse_settings
 from bardo.edge.settings_providers import ProviderEntry, provider_of
 from bardo.edge.settings_secrets import secrets_of
 from bardo.engine.route import Provider
 from bardo.values.errors import ConfigError, MissingKey
+from bardo.values.secrets import secrets_of as secrets_in
 
 
 def row(preset: str) -> ProviderRow:
@@ -183,3 +184,35 @@ def test_a_key_that_an_operator_names_for_a_server_that_asks_for_none_is_sent_as
     call = Call(url="http://127.0.0.1:9/v1")
     signed = Keyring({"BOX_KEY": "the-key"}).sign(call, provider_of(entry), clock=float)
     assert signed.headers == {"authorization": "Bearer the-key"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "url"),
+    [
+        ({"x-tenant": "canary-7f3e9a1c5d"}, ""),
+        ({"x-odd": "a-long-word-without-digits"}, ""),
+        ({"x-anything": "Bearer canary-7f3e9a1c5d"}, ""),
+        ({}, "http://canary-7f3e9a1c5d@host.example/v1"),
+        ({}, "http://user:canary-7f3e9a1c5d@host.example/v1"),
+        ({}, "http://host.example/v1?sig=canary-7f3e9a1c5d"),
+        ({}, "http://host.example/v1?tenant=canary-7f3e9a1c5d&api-version=2024-10-21"),
+    ],
+)
+def test_what_may_be_a_secret_is_one_whatever_its_name(headers: dict[str, str], url: str) -> None:
+    cleaned = secrets_in(tuple(secret_values(headers, url))).in_text(
+        "it got canary-7f3e9a1c5d or a-long-word-without-digits"
+    )
+    assert "[key]" in cleaned
+
+
+def test_a_user_and_a_password_are_hidden_together_in_base64() -> None:
+    values = secret_values({}, "http://someone:else@host.example/v1")
+    assert "c29tZW9uZTplbHNl" not in secrets_in(tuple(values)).in_text("you sent Basic c29tZW9uZTplbHNl")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"anthropic-beta": "output-128k-2025-02-19"}, {"api-version": "2024-10-21-preview"}, {"x-stage": "production"}],
+)
+def test_what_is_known_to_be_no_secret_is_shown(headers: dict[str, str]) -> None:
+    assert secret_values(headers) == []

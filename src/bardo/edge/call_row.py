@@ -15,7 +15,8 @@ from bardo.values.cost import UNKNOWN_COST, CallCost
 from bardo.values.errors import BardoError
 from bardo.values.request import Request
 from bardo.values.response import Response
-from bardo.values.shown import shown_url
+from bardo.values.shown import shown_headers, shown_url
+from bardo.values.tool_credentials import without_credentials
 
 if TYPE_CHECKING:
     from bardo.edge.pipeline.call_layers import CallLayers
@@ -143,19 +144,32 @@ def _contents(
     if said is None:
         return {}
     request, response = said
-    kept = {"request_content": msgspec.json.encode(request.body or request.messages).decode()}
+    kept = {"request_content": msgspec.json.encode(without_credentials(request.body) or request.messages).decode()}
     if attempt is not None:
         kept["sent_content"] = _sent(attempt)
     return kept if response is None else {**kept, "reply_content": msgspec.json.encode(response.blocks).decode()}
 
 
 def _sent(attempt: Attempt) -> str:
-    """Return the request of the last attempt as JSON, without the headers that prove who pays."""
-    head = {"url": shown_url(attempt.url), "headers": attempt.headers}
+    """Return the request of the last attempt as JSON, without what may be a secret in its address and its headers."""
+    head = {
+        "url": shown_url(attempt.url),
+        "headers": shown_headers(attempt.headers, attempt.target.provider.row.headers),
+    }
     try:
-        return msgspec.json.encode({**head, "body": msgspec.Raw(attempt.wire.body)}).decode()
+        return msgspec.json.encode({**head, "body": _body_to_keep(attempt.wire.body)}).decode()
     except UnicodeDecodeError:
         return msgspec.json.encode({**head, "body": attempt.wire.body.decode("utf-8", "replace")}).decode()
+
+
+def _body_to_keep(body: bytes) -> Any:
+    """Return a body as it was sent; where it names an MCP server, without what proves there who asks."""
+    if b'"mcp' not in body:
+        return msgspec.Raw(body)
+    try:
+        return without_credentials(msgspec.json.decode(body))
+    except msgspec.DecodeError:
+        return msgspec.Raw(body)
 
 
 def said_in(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import logging
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
@@ -22,8 +21,8 @@ from bardo.routing.key_rests import KeyRests
 from bardo.routing.key_rotation import KeyRotation
 from bardo.values.errors import MissingKey
 from bardo.values.secrets import Secrets, secrets_of
+from bardo.values.shown import may_be_secret
 
-_SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|password|passwd|credential|signature", re.IGNORECASE)
 _SCHEMES = ("bearer ", "basic ", "token ", "apikey ")
 
 _log = logging.getLogger("bardo.keys")
@@ -199,15 +198,14 @@ def _with_basic_authorization(call: Call) -> Call:
     user, at, place = parts.netloc.rpartition("@")
     if not at:
         return call
-    proof = base64.b64encode(unquote(user).encode()).decode()
     named = {name.lower() for name in call.headers}
-    headers = call.headers if "authorization" in named else {**call.headers, "authorization": f"Basic {proof}"}
+    headers = call.headers if "authorization" in named else {**call.headers, "authorization": f"Basic {_basic(user)}"}
     return msgspec.structs.replace(call, url=urlunsplit(parts._replace(netloc=place)), headers=headers)
 
 
 def secret_values(headers: Mapping[str, str], url: str = "") -> list[str]:
-    """Return what must be shown to nobody: values of headers by whose name they prove who asks, and what an address holds of the kind."""
-    found = [part for name, value in headers.items() if _SECRET_NAME.search(name) for part in _parts(value)]
+    """Return what must be shown to nobody: values of configured headers that may be secrets, and what an address holds of the kind."""
+    found = [part for name, value in headers.items() if may_be_secret(name, value) for part in _parts(value)]
     return [*found, *_in_address(url)] if "@" in url or "?" in url else found
 
 
@@ -219,9 +217,18 @@ def _parts(value: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _in_address(url: str) -> tuple[str, ...]:
+    """Return the user, the password and their header of an address, and what its query holds."""
     try:
         parts = urlsplit(url)
-        query = [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
+        query = [value for name, value in parse_qsl(parts.query) if may_be_secret(name, value)]
     except ValueError:
         return ()
-    return tuple([unquote(one) for one in (parts.password, *query) if one])
+    user = parts.netloc.rpartition("@")[0]
+    proof = (_basic(user),) if user else ()
+    own = (unquote(one) for one in (parts.username, parts.password) if one)
+    return (*own, *proof, *query)
+
+
+def _basic(user: str) -> str:
+    """Return the user and password of an address as a basic `authorization` has them."""
+    return base64.b64encode(unquote(user).encode()).decode()

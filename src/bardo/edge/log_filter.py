@@ -10,13 +10,12 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from bardo.values.secrets import Secrets, secrets_of
+from bardo.values.secrets import NO_SECRETS, Secrets, secrets_of
 from bardo.values.shown import printable
 
 LOGGERS = (
     "bardo",
     "bardo.batches",
-    "bardo.cache",
     "bardo.cache",
     "bardo.caching",
     "bardo.catalog",
@@ -50,10 +49,11 @@ class SecretHolder:
 
 
 class SecretFilter(logging.Filter):
-    """Takes the secrets of its holders, and what could play with a terminal, out of each line."""
+    """Takes `known` secrets and those of its holders, and what could play with a terminal, out of each line."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Secrets = NO_SECRETS) -> None:
         super().__init__()
+        self._known = known
         self._holders: weakref.WeakSet[SecretHolder] = weakref.WeakSet()
 
     def add(self, holder: SecretHolder) -> None:
@@ -62,7 +62,7 @@ class SecretFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record where it holds a secret or a control character. Every record passes."""
-        known = [holder.secrets() for holder in list(self._holders)] or [secrets_of(())]
+        known = [self._known, *(holder.secrets() for holder in list(self._holders))]
         message = record.getMessage()
         cleaned = _cleaned(message, known)
         if cleaned != message:

@@ -30,7 +30,7 @@ from bardo.reasoning.control import ControlPlan
 from bardo.routing.decision import ConsideredCandidate
 from bardo.routing.reasons import sentence
 from bardo.values.request import Request
-from bardo.values.shown import HIDDEN, is_secret, shown_url
+from bardo.values.shown import shown_headers, shown_url
 
 
 def explain(
@@ -56,7 +56,7 @@ def explain(
     return Explanation(
         url=shown,
         path=f"{url.path}?{url.query}" if url.query and "?" not in provider.base_url else url.path,
-        headers=_headers(attempt),
+        headers=shown_headers(attempt.headers, provider.row.headers),
         body=body,
         body_bytes=attempt.wire.body,
         route=_route(request, targets, attempt, why, routed),
@@ -154,10 +154,6 @@ def _why(target: Target, asked: str) -> str:
     if provider.lists(asked):
         return "its models in bardo.toml" if provider.configured_models else "its own list of models"
     return "the catalog: it serves models of such names"
-
-
-def _headers(attempt: Attempt) -> dict[str, str]:
-    return {name: HIDDEN if is_secret(name, value) else value for name, value in attempt.headers.items()}
 
 
 def _receipt(plan: ControlPlan | None) -> PlannedReceipt:

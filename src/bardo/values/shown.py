@@ -6,6 +6,7 @@ Such values are configured headers, and addresses with a user, a password or a q
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from unicodedata import category
 from urllib.parse import urlsplit, urlunsplit
 
@@ -19,6 +20,10 @@ _SCHEMES = ("basic ", "bearer ", "digest ", "token ")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # Words of a name are shorter, or hold no digits.
 _RANDOM = re.compile(r"[A-Za-z0-9+/=]{20,}")
+# Headers and parameters whose values are known to be no secrets, whatever they look like.
+_PLAIN = re.compile(r"(?:version|beta|agent|referer|title|type|language|encoding|origin|region)$", re.IGNORECASE)
+_SHORTEST_OPAQUE = 8
+_LONG_WORD = 16
 _REPLACED = "�"
 _ASCII = {number: _REPLACED for number in (*range(32), 127) if chr(number) not in "\n\t"}
 _MARKS = ("Mn", "Me")
@@ -35,6 +40,15 @@ def is_secret(name: str, value: str) -> bool:
     """Whether a header may be a secret, by what it is called or by what its value looks like."""
     lowered = name.lower()
     return any(word in lowered for word in _NAMES) or value.lower().startswith(_SCHEMES) or looks_like_key(value)
+
+
+def may_be_secret(name: str, value: str) -> bool:
+    """Whether the value of a header or a parameter that an operator configured may be a secret, also where its name does not say so."""
+    if _PLAIN.search(name):
+        return looks_like_key(value)
+    has_digit = any(char.isdigit() for char in value)
+    opaque = " " not in value and len(value) >= (_SHORTEST_OPAQUE if has_digit else _LONG_WORD)
+    return opaque or is_secret(name, value)
 
 
 def looks_like_key(text: str) -> bool:
@@ -54,6 +68,14 @@ def shown_url(url: str) -> str:
     netloc = f"{HIDDEN}@{host}" if at and user else host
     hidden = (HIDDEN if part else "" for part in (parts.query, parts.fragment))
     return urlunsplit((parts.scheme, netloc, parts.path, *hidden))
+
+
+def shown_headers(headers: Mapping[str, str], configured: Collection[str] = ()) -> dict[str, str]:
+    """Return the headers of a request without values that may be secrets. `configured` are the names that an operator wrote."""
+    return {
+        name: HIDDEN if (may_be_secret if name in configured else is_secret)(name, value) else value
+        for name, value in headers.items()
+    }
 
 
 def printable(text: str, *, prose: bool = False) -> str:

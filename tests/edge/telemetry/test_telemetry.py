@@ -23,7 +23,7 @@ from bardo.edge.telemetry import names
 from bardo.edge.telemetry.json_logs import JsonFormatter
 from bardo.edge.telemetry.prometheus import MOST_PAIRS, CallMetrics
 from bardo.edge.telemetry.spans import SpanWriter
-from bardo.edge.telemetry.telemetry import Telemetry
+from bardo.edge.telemetry.telemetry import EXPORTER_LOGGERS, Telemetry, address_of, hide_address
 from bardo.edge.telemetry.trace import TraceContext, begin_trace
 from bardo.values.attempts import AttemptRecord
 from bardo.values.request import Request
@@ -210,3 +210,16 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     page = metrics.page()[0].decode()
     assert asked
     assert {name for name in asked if f"\n{name}{{" not in page} == set()
+
+
+def test_an_exporter_shows_nothing_secret_of_its_address(caplog: pytest.LogCaptureFixture) -> None:
+    hide_address("http://user:canary-1a2b3c@127.0.0.1:9/x?k=canary-4d5e6f")
+    for name in EXPORTER_LOGGERS:
+        logging.getLogger(name).warning("no way to %s", "/x/v1/traces?k=canary-4d5e6f, canary-1a2b3c")
+    assert "canary" not in caplog.text
+    assert caplog.text.count("no way to") == len(EXPORTER_LOGGERS)
+
+
+def test_the_query_of_an_address_stays_behind_its_path() -> None:
+    assert address_of("http://collector.example/x?k=1", "traces") == "http://collector.example/x/v1/traces?k=1"
+    assert address_of("http://collector.example:4318/", "metrics") == "http://collector.example:4318/v1/metrics"

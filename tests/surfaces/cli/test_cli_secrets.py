@@ -19,7 +19,7 @@ id = "lab"
 preset = "vllm"
 base_url = "http://me:hunter1@127.0.0.1:9/v1?signature=hunter2"
 models = ["m"]
-headers = { Authorization = "Bearer hunter3", X-Odd = "sk-hunter4abcdefghijklmnop", x-team = "red" }
+headers = { Authorization = "Bearer hunter3", X-Odd = "sk-hunter4abcdefghijklmnop", x-team = "red", x-tenant = "hunter5-tenant" }
 """
 
 
@@ -37,6 +37,8 @@ def configured(folder: Path) -> None:
         "explain --model lab/m --json",
         "probe lab/m --dry-run",
         "probe lab/m --dry-run --json",
+        "models",
+        "models --json",
         "catalog show lab/m",
         "catalog show lab/m --json",
         "ask hi --model lab/m",
@@ -66,6 +68,12 @@ def test_the_gateway_warns_of_secrets_by_their_place() -> None:
         assert place in warning
     assert "x-team" not in warning
     assert "hunter" not in providers + warning + rest
+
+
+def test_the_list_of_models_warns_of_them_too() -> None:
+    ran = bardo("models")
+    assert "warning: a secret stands in" in ran.err
+    assert "headers.Authorization" in ran.err
 
 
 def test_doctor_warns_of_secrets_by_their_place() -> None:

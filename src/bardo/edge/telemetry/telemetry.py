@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from typing import Protocol
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from bardo.edge.keys import secret_values
 from bardo.edge.log.row import LogRow
+from bardo.edge.log_filter import SecretFilter
 from bardo.edge.settings_telemetry import TelemetrySettings
 from bardo.edge.telemetry.meters import CallMeters
 from bardo.edge.telemetry.packages import package, resource_of
@@ -15,7 +19,15 @@ from bardo.edge.telemetry.prometheus import CallMetrics
 from bardo.edge.telemetry.spans import SpanWriter
 from bardo.edge.telemetry.trace import TRACEPARENT, TRACESTATE, TraceContext, begin_trace
 from bardo.values.request import Request
+from bardo.values.secrets import secrets_of
 
+EXPORTER_LOGGERS = (
+    "opentelemetry.exporter.otlp.common.http",
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+    "opentelemetry.exporter.otlp.proto.http.metric_exporter",
+    "urllib3.connectionpool",
+)
+"""The loggers that quote the address of a collector."""
 _MOST_OPEN = 100_000
 """Calls that may be under way; of more of them the first have spans without a parent."""
 
@@ -74,10 +86,25 @@ def open_telemetry(settings: TelemetrySettings) -> Telemetry:
 
 
 def _spans(settings: TelemetrySettings) -> SpanWriter:
-    base = settings.otlp.rstrip("/")
+    hide_address(settings.otlp)
     exporters = package("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     meters = package("opentelemetry.exporter.otlp.proto.http.metric_exporter")
-    exporter = exporters.OTLPSpanExporter(endpoint=f"{base}/v1/traces")
+    exporter = exporters.OTLPSpanExporter(endpoint=address_of(settings.otlp, "traces"))
     processor = package("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter)
-    counted = CallMeters(meters.OTLPMetricExporter(endpoint=f"{base}/v1/metrics"), resource_of(settings.service))
+    counted = CallMeters(
+        meters.OTLPMetricExporter(endpoint=address_of(settings.otlp, "metrics")), resource_of(settings.service)
+    )
     return SpanWriter(processor, settings.service, meters=counted)
+
+
+def address_of(otlp: str, signal: str) -> str:
+    """Return where a collector takes a signal. A query of its address stays behind the path."""
+    parts = urlsplit(otlp)
+    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/v1/{signal}"))
+
+
+def hide_address(otlp: str) -> None:
+    """Keep the user, the password and the query of a collector's address out of the exporter's own log lines."""
+    hidden = SecretFilter(secrets_of(tuple(sorted(secret_values({}, otlp)))))
+    for name in EXPORTER_LOGGERS:
+        logging.getLogger(name).addFilter(hidden)

@@ -1,4 +1,7 @@
-"""The providers of a configuration with the models that they list: for commands that plan, and are told to ask for the lists."""
+"""The providers of a configuration with the models that they list: for commands that plan, and are told to ask for the lists.
+
+Commands that show them warn of secrets that stand in the configuration.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ import typer
 from bardo.edge.directory import ProviderDirectory
 from bardo.edge.http import HttpTransport
 from bardo.edge.keys import Keyring
-from bardo.edge.settings import Settings
+from bardo.edge.settings import Settings, provider_of
+from bardo.edge.settings_secrets import how_to_remove, secrets_of
 from bardo.engine.route import Provider
 from bardo.surfaces.render.console import print_stderr
 
@@ -52,3 +56,11 @@ def print_unlisted(unlisted: Mapping[str, str]) -> None:
     """Print which providers have no list of models, and why."""
     for name, why in unlisted.items():
         print_stderr(f"bardo: no list of models of {name}: {why}")
+
+
+def warn_of_secrets(settings: Settings) -> None:
+    """Print which providers have a secret in the configuration, by its place, and what to do about it."""
+    for entry in settings.providers:
+        if found := secrets_of(entry):
+            fix = how_to_remove(entry, found, provider_of(entry, settings.source).row.key_variables)
+            print_stderr(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {fix}")

@@ -18,7 +18,7 @@ from bardo.edge.model_list import listed_models
 from bardo.edge.price_book import PriceBook
 from bardo.edge.settings import load_settings
 from bardo.engine.route import Provider, Target
-from bardo.surfaces.cli.model_lists import open_directory, print_unlisted
+from bardo.surfaces.cli.model_lists import open_directory, print_unlisted, warn_of_secrets
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.facts import TITLES, value_text
@@ -76,6 +76,7 @@ def models(
 
 async def _find_models(config: Path | None) -> tuple[list[ListedModel], dict[str, str]]:
     settings, keyring = load_settings(config), Keyring()
+    warn_of_secrets(settings)
     async with open_directory(settings, keyring) as directory:
         listed = await listed_models(directory)
         facts = ModelFacts(settings.models)

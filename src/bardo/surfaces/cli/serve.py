@@ -22,8 +22,8 @@ from bardo.edge.serving import serve as serve_app
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.edge.settings_environment import WORKERS_FOLDER
 from bardo.edge.settings_gateway import check_bind
-from bardo.edge.settings_secrets import how_to_remove, secrets_of
 from bardo.edge.worker_events import FOLDER_VARIABLE, LONGEST_PATH
+from bardo.surfaces.cli.model_lists import warn_of_secrets
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.cli.worker_folders import own_folder, remove_abandoned
 from bardo.surfaces.render.console import print_stderr
@@ -127,10 +127,7 @@ def _announce(address: str, settings: Settings) -> None:
     print_stderr(f"bardo listens on {address}  (Ctrl-C ends it)")
     print_stderr(f"configuration: {settings.source or 'none; keys in the environment and local servers are used'}")
     print_stderr(f"providers: {_providers(settings) or 'none yet; local servers are looked for on their usual ports'}")
-    for entry in settings.providers:
-        if found := secrets_of(entry):
-            fix = how_to_remove(entry, found, provider_of(entry, settings.source).row.key_variables)
-            print_stderr(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {fix}")
+    warn_of_secrets(settings)
     print_stderr(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
     if settings.gateway.panel:
         print_stderr(f"watch it in a browser: {address}/panel")
