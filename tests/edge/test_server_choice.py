@@ -156,3 +156,11 @@ def test_an_explanation_names_the_server_that_a_new_conversation_goes_to() -> No
         assert "quiet-word" not in found.url
         chosen.add(found.route.address)
     assert chosen == {"a:1", "b:1", "c:1"}
+
+
+def test_an_explanation_shows_all_servers_that_a_call_may_be_put_to() -> None:
+    config = settings(*[f"http://{name}:1/v1" for name in "abcdef"])
+    body = {"model": "pods/m", "messages": [{"role": "user", "content": "hello"}]}
+    assert len({one.address for one in explain(body, config=config).route.candidates}) == 4
+    [affinity] = explain({**body, "bardo": {"layers": {"affinity": True}}}, config=config).pipeline["layers"]
+    assert affinity["saw"]["servers"] == 6

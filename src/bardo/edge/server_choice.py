@@ -82,12 +82,14 @@ class ServerChoice:
         return [servers[place] for place in order]
 
 
-def first_servers(targets: Sequence[Target], request: Request) -> list[Target]:
-    """Return each target at the server that a conversation goes to first while all are up and none is loaded."""
+def idle_servers(targets: Sequence[Target], request: Request, *, every: bool = False) -> list[Target]:
+    """Return targets with their servers in the order in which a call is put to them while all are up and none is loaded.
+
+    They are the first four of each, or all (`every`), as for a call.
+    """
     choice, head = ServerChoice(HealthKeeper(), time.monotonic), conversation_head(request, "")
     return [
-        msgspec.structs.replace(one, provider=choice.order(one.provider, one.model, head)[0])
-        if len(one.provider.servers) > 1
-        else one
-        for one in targets
+        msgspec.structs.replace(target, provider=server)
+        for target in targets
+        for server in choice.order(target.provider, target.model, head)[: None if every else MOST_SERVERS_TRIED]
     ]

@@ -24,8 +24,8 @@ from bardo.edge.settings import Settings
 from bardo.engine.route import Target
 from bardo.values.request import Request
 
-Plan = Callable[[Request, Mapping[str, Any]], tuple[Request, Sequence[Target]]]
-"""Returns who would be asked for a request; given are also the fields of an intent that layers found."""
+Plan = Callable[[Request, Mapping[str, Any], bool], tuple[Request, Sequence[Target]]]
+"""Returns who would be asked for a request: by the fields of an intent that layers found, and whether a layer chooses among all servers."""
 
 
 class DryRun(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ async def run_layers(settings: Settings, request: Request, plan: Plan) -> DryRun
         if call is None:
             return None
         request = await pipeline.before_route(call, request, _not_given)
-        request, targets = plan(request, call.needs)
+        request, targets = plan(request, call.needs, call.plan.has("affinity"))
         request, cached = await pipeline.after_route(call, request, tuple(targets))
         return DryRun(request, cached, call)
     finally:

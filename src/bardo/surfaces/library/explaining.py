@@ -65,8 +65,8 @@ def _explain_with_layers(planner: RoutePlanner, request: Request, provider: str)
 
     plans: list[PlannedRoute] = []
 
-    def plan(changed: Request, found: Mapping[str, Any]) -> tuple[Request, Sequence[Target]]:
-        plans.append(planner.plan(changed, provider, found))
+    def plan(changed: Request, found: Mapping[str, Any], every_server: bool) -> tuple[Request, Sequence[Target]]:
+        plans.append(planner.plan(changed, provider, found, every_server=every_server))
         return plans[0].request, plans[0].targets
 
     ran = _run(run_layers(planner.settings, request, plan))

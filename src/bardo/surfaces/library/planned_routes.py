@@ -12,7 +12,7 @@ from bardo.edge.assembly import model_facts
 from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
 from bardo.edge.price_book import PriceBook
-from bardo.edge.server_choice import first_servers
+from bardo.edge.server_choice import idle_servers
 from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_pipeline import profiles_named
 from bardo.edge.settings_routing import workloads_of
@@ -71,11 +71,17 @@ class RoutePlanner:
         return named or options.pipeline is not None or bool(options.layers)
 
     def plan(
-        self, request: Request, provider: str = "", layers_found: Mapping[str, Any] = NOTHING_FOUND
+        self,
+        request: Request,
+        provider: str = "",
+        layers_found: Mapping[str, Any] = NOTHING_FOUND,
+        *,
+        every_server: bool = False,
     ) -> PlannedRoute:
         """Return who would be asked for a request; `provider` names one, and then no other is looked for.
 
-        `layers_found` are fields of an intent that layers found the call to need.
+        `layers_found` are fields of an intent that layers found the call to need. `every_server`: a layer chooses among all servers of a
+        provider, of which a call is else put to four.
 
         Raises UnknownModel, InvalidRequest, Unsupported and Unavailable, as a call does.
         """
@@ -83,13 +89,13 @@ class RoutePlanner:
         request = with_effort(request, found)
         needs = needs_of(request, found, self._workloads)
         if needs is not None and not provider:
-            return self._route(with_found(needs, layers_found))
+            return self._route(with_found(needs, layers_found), every_server=every_server)
         request = without_workload(request, self._workloads) if needs is None else needs.request
         names = (found.model, *found.fallbacks) if needs is None else needs.models
         targets, skipped, why = self._targets(names or (request.model,), provider)
-        return self._plan(request, targets, skipped, why=why)
+        return self._plan(request, targets, skipped, why=why, every_server=every_server)
 
-    def _route(self, needs: CallNeeds) -> PlannedRoute:
+    def _route(self, needs: CallNeeds, *, every_server: bool) -> PlannedRoute:
         request, providers = needs.request, self.providers
         skipped: tuple[Degradation, ...] = ()
         candidates: Candidates
@@ -114,7 +120,7 @@ class RoutePlanner:
         routed = route(request, candidates, by_id, strategy=self._settings.strategy, most=_MOST_SHOWN)
         check_contradiction(needs, routed.decision)
         routed = msgspec.structs.replace(routed, record=record_of(routed.record, needs, steps))
-        return self._plan(request, routed.targets, skipped, routed=routed)
+        return self._plan(request, routed.targets, skipped, routed=routed, every_server=every_server)
 
     def _check_lists(self) -> None:
         """Raise Unsupported where no provider's models are known: here no server is asked for its list."""
@@ -133,10 +139,11 @@ class RoutePlanner:
         *,
         why: str = "",
         routed: Routed | None = None,
+        every_server: bool,
     ) -> PlannedRoute:
         if skipped:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *skipped))
-        targets = first_servers(targets, request)
+        targets = idle_servers(targets, request, every=every_server)
         knowledge = self._facts.knowledge(targets)
         return PlannedRoute(request=request, targets=targets, knowledge=knowledge, why=why, routed=routed)
 
