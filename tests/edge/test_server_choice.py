@@ -162,5 +162,7 @@ def test_an_explanation_shows_all_servers_that_a_call_may_be_put_to() -> None:
     config = settings(*[f"http://{name}:1/v1" for name in "abcdef"])
     body = {"model": "pods/m", "messages": [{"role": "user", "content": "hello"}]}
     assert len({one.address for one in explain(body, config=config).route.candidates}) == 4
-    [affinity] = explain({**body, "bardo": {"layers": {"affinity": True}}}, config=config).pipeline["layers"]
+    pipeline = explain({**body, "bardo": {"layers": {"affinity": True}}}, config=config).pipeline
+    assert pipeline is not None
+    [affinity] = pipeline["layers"]
     assert affinity["saw"]["servers"] == 6
