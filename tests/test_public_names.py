@@ -244,7 +244,7 @@ def test_importing_bardo_leaves_the_garbage_collector_alone() -> None:
 
 
 def test_the_command_that_serves_loads_no_database_toolkit() -> None:
-    assert "sqlalchemy" not in loaded_by("import bardo.surfaces.cli.serve")
+    assert "sqlalchemy" not in loaded_by("import bardo.surfaces.cli.serve, bardo.surfaces.gateway.main")
 
 
 def test_reading_text_and_replies_needs_no_server_and_no_database() -> None:

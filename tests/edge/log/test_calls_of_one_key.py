@@ -9,7 +9,7 @@ import pytest
 from bardo.edge.log import LogGap, LogReader, LogRow, LogWriter
 from bardo.edge.log.database import address_of, open_for_reading
 from bardo.edge.log.rollup import SECONDS_PER_DAY
-from bardo.edge.log.store import DatabaseStore
+from bardo.edge.log.store import open_store
 from bardo.edge.prompt_watch import WATCHED
 
 DAY = float(SECONDS_PER_DAY)
@@ -106,7 +106,7 @@ def test_times_are_found_by_the_index_on_when_calls_began(log: str) -> None:
 
 
 def test_the_extent_of_a_log(log: str) -> None:
-    store = DatabaseStore(log, keep_content=False)
+    store = open_store(log, keep_content=False)
     try:
         store.note_gap(LogGap(noticed_at=NOON, rows=5, why="the disk was full"))
         store.note_gap(LogGap(noticed_at=NOON, rows=2, why="the disk was full"))

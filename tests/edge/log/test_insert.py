@@ -10,9 +10,10 @@ from sqlalchemy import Boolean, Double, select
 
 from bardo.edge.log import LogRow
 from bardo.edge.log.database import address_of, open_for_reading
-from bardo.edge.log.insert import ROWS_AT_ONCE, RowEncoder
+from bardo.edge.log.row_encoder import RowEncoder
 from bardo.edge.log.schema import ExactJson, inference_log
-from bardo.edge.log.store import DatabaseStore
+from bardo.edge.log.sqlite_store import ROWS_AT_ONCE
+from bardo.edge.log.store import open_store
 from bardo.edge.log.stored import LISTS
 
 _LISTS = ("degraded", *LISTS)
@@ -42,7 +43,7 @@ def test_a_row_has_a_field_for_every_column_and_no_other() -> None:
 def test_every_column_of_every_row_reads_back_by_sqlalchemy(tmp_path: Path, count: int) -> None:
     rows = [row_of_distinct_values(seed) for seed in range(count)]
     path = tmp_path / "log.db"
-    store = DatabaseStore(path, keep_content=True)
+    store = open_store(path, keep_content=True)
     store.append(rows)
     store.close()
     engine = open_for_reading(address_of(path))
@@ -62,7 +63,7 @@ def test_rows_with_values_in_different_columns_are_stored_in_one_batch(tmp_path:
     full = row_of_distinct_values(1)
     rows = [first, *bare, full]
     path = tmp_path / "log.db"
-    store = DatabaseStore(path, keep_content=True)
+    store = open_store(path, keep_content=True)
     store.append(rows)
     store.close()
     engine = open_for_reading(address_of(path))

@@ -226,10 +226,9 @@ def test_a_locked_log_is_written_when_the_lock_is_gone(
 ) -> None:
     import sqlite3
 
-    from bardo.edge.database import engines
-    from bardo.edge.log import LogReader
+    from bardo.edge.log import LogReader, sqlite_store
 
-    monkeypatch.setattr(engines, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
     reported = threading.Event()
     handler = logging.Handler()
     monkeypatch.setattr(handler, "emit", lambda record: reported.set())

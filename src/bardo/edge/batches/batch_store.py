@@ -11,14 +11,13 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Engine, case, delete, func, insert, select, update
 
-from bardo.edge.batches.records import ENDS, BatchRecord, ItemRecord, ItemResult, ItemState, JobRecord
+from bardo.edge.batches.records import BatchRecord, ItemRecord, ItemState, JobRecord
 from bardo.edge.batches.schema import batch_items as items
 from bardo.edge.batches.schema import batch_jobs as jobs
 from bardo.edge.batches.schema import batches
 
 _decode_batch = msgspec.json.Decoder(BatchRecord).decode
 _decode_job = msgspec.json.Decoder(JobRecord).decode
-_decode_result = msgspec.json.Decoder(ItemResult).decode
 _ITEM_COLUMNS = ItemRecord.__struct_fields__
 
 
@@ -248,12 +247,6 @@ class BatchStore:
             for begin in range(0, len(places), 500):
                 some = items.c.place.in_(places[begin : begin + 500])
                 connection.execute(update(items).where(items.c.batch_id == batch_id, some).values(log_row=None))
-
-
-def result_of(item: ItemRecord) -> ItemResult:
-    """Return what became of an item that has ended."""
-    assert item.state in ENDS, item.state
-    return _decode_result(item.result or b"{}")
 
 
 def _state_of(batch: BatchRecord) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import msgspec
 from msgspec.structs import replace
 
 from bardo.dialects.batches.openai_client import result_line
-from bardo.edge.batches.batch_store import BatchStore, result_of
+from bardo.edge.batches.batch_store import BatchStore
 from bardo.edge.batches.file_store import PIECE_BYTES, FileStore
-from bardo.edge.batches.records import ENDS, BatchRecord, BatchStatus, FileRecord, ItemRecord
+from bardo.edge.batches.records import ENDS, BatchRecord, BatchStatus, FileRecord, ItemRecord, result_of
 
 
 class Totals(msgspec.Struct):

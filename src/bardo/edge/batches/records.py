@@ -150,3 +150,12 @@ class ItemRecord(msgspec.Struct, frozen=True, kw_only=True):
     result: bytes | None = None
     log_row: bytes | None = None
     layers: bytes | None = None
+
+
+_decode_result = msgspec.json.Decoder(ItemResult).decode
+
+
+def result_of(item: ItemRecord) -> ItemResult:
+    """Return what became of an item that has ended."""
+    assert item.state in ENDS, item.state
+    return _decode_result(item.result or b"{}")

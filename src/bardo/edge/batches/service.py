@@ -101,10 +101,10 @@ class BatchService:
         """Return the rows that the log does not have: an earlier process may have written some. Blocks."""
         if self._log is None or not rows:
             return rows
-        from bardo.edge.log.store import DatabaseStore
+        from bardo.edge.log.store import open_store
 
         self._log.wait_recovered(_STORED_SECONDS)
-        store = DatabaseStore(self._log_path, keep_content=False)
+        store = open_store(self._log_path, keep_content=False)
         try:
             stored = store.stored([row.request_id for row in rows])
         finally:

@@ -5,23 +5,21 @@ Loads SQLAlchemy: import it where a database is opened, and nowhere above.
 
 from __future__ import annotations
 
-import sqlite3
-import time
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 import msgspec
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from bardo.edge.database.problems import STATE, DatabaseUse
+from bardo.edge.database.sqlite_file import BUSY_SECONDS, make_file, unusable_file, use_journal
 from bardo.edge.named_paths import is_file as is_existing_file
 from bardo.values.errors import OperatorError
 
-BUSY_SECONDS = 5.0
 # Of a server that a network no longer reaches libpq would wait for hours. These are its parameters; an address may name others.
 _SERVER_TIMEOUTS: dict[str, float] = {
     "connect_timeout": 5,
@@ -75,7 +73,7 @@ def is_file(address: URL) -> bool:
 def open_for_writing(address: URL, use: DatabaseUse = STATE) -> Engine:
     """Return an engine whose every transaction is a writer's: one at a time, in the order they end."""
     if is_file(address):
-        _make_file(Path(str(address.database)), use)
+        make_file(Path(str(address.database)), use)
     engine = _engine(address, use)
     if is_file(address):
         event.listen(engine, "connect", _set_up_sqlite)
@@ -107,9 +105,9 @@ def reason(error: BaseException) -> str:
 
 def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> OperatorError:
     """Return the problem to raise when a database cannot be opened or read."""
-    hint = "check the server, its address and the account's rights"
     if is_file(address):
-        hint = f"check that it is {use.article} {use.name} of bardo, that its directory can be written to, and that the disk has room"
+        return unusable_file(shown(address), reason(error), use)
+    hint = "check the server, its address and the account's rights"
     return use.unusable(f"the {use.name} at {shown(address)} cannot be used: {reason(error)}", hint=hint)
 
 
@@ -133,43 +131,16 @@ def _engine(address: URL, use: DatabaseUse) -> Engine:
         raise unusable(address, error, use) from error
 
 
-def _make_file(file: Path, use: DatabaseUse) -> None:
-    """Create an absent database readable by its owner alone: it tells who asked what, and may hold content."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if not file.exists():
-            file.touch(mode=0o600)
-    except OSError as error:
-        raise use.unusable(
-            f"the {use.name} {file} cannot be created: {error.strerror}",
-            hint="choose a path in a directory that exists or can be created, and that this user may write to",
-        ) from error
-
-
 def _set_up_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
     _set_up_reading(connection, _entry)
     cursor = connection.cursor()
-    _use_journal(cursor)
+    use_journal(cursor, BUSY_SECONDS)
     # The journal is synced when it is folded into the database, not at every commit. A killed process loses nothing
     # it committed; a power cut or a crashed kernel may lose the commits since the last sync (seconds of a busy log,
     # longer for a quiet one), and never leaves the database broken. FULL would cost a disk flush per batch.
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA query_only = OFF")
     cursor.close()
-
-
-def _use_journal(cursor: DBAPICursor) -> None:
-    """Let readers and one writer at a time go on side by side, in any number of processes."""
-    give_up = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            # Of several that switch a new database at once all but one fail at once: SQLite does not wait here.
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
-                raise
-            time.sleep(0.01)
 
 
 def _set_up_reading(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:

@@ -1,12 +1,24 @@
-"""Open an SQLite file that only its owner may read, through the driver."""
+"""An SQLite file that only its owner may read, opened through the driver, and what is said where it cannot be."""
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
-from bardo.values.errors import ConfigError
+from bardo.edge.database.problems import DatabaseUse
+from bardo.values.errors import ConfigError, OperatorError
+
+BUSY_SECONDS = 5.0
+"""How long a statement waits for other processes."""
+
+
+class Executes(Protocol):
+    """A connection, or a cursor of one."""
+
+    def execute(self, statement: str, /) -> object: ...
 
 
 def open_file(
@@ -29,3 +41,36 @@ def open_file(
         connection.close()
         raise ConfigError(f"the store {path} cannot be used: {problem}", hint=hint) from problem
     return connection
+
+
+def make_file(file: Path, use: DatabaseUse) -> None:
+    """Create an absent database readable by its owner alone: it tells who asked what, and may hold content."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.touch(mode=0o600)
+    except OSError as error:
+        raise use.unusable(
+            f"the {use.name} {file} cannot be created: {error.strerror}",
+            hint="choose a path in a directory that exists or can be created, and that this user may write to",
+        ) from error
+
+
+def use_journal(executes: Executes, busy_seconds: float) -> None:
+    """Let readers and one writer at a time go on side by side, in any number of processes."""
+    give_up = time.monotonic() + busy_seconds
+    while True:
+        try:
+            executes.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            # Of several that switch a new database at once all but one fail at once: SQLite does not wait here.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+
+
+def unusable_file(file: str | Path, why: str, use: DatabaseUse) -> OperatorError:
+    """Return the problem to raise when a file cannot be opened or read as a database."""
+    hint = f"check that it is {use.article} {use.name} of bardo, that its directory can be written to, and that the disk has room"
+    return use.unusable(f"the {use.name} at {file} cannot be used: {why}", hint=hint)

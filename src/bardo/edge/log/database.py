@@ -13,21 +13,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from bardo.edge.database import engines, revisions
 from bardo.edge.database.engines import reason as reason
 from bardo.edge.database.engines import shown as shown
-from bardo.edge.database.problems import DatabaseUse
-from bardo.edge.log.problems import LogMissing, LogNewer, LogUnusable
+from bardo.edge.log.problems import LOG as LOG
+from bardo.edge.log.problems import LogMissing
 from bardo.edge.log.schema import CURRENT_REVISION, VERSION_TABLE, metadata
 from bardo.values.errors import OperatorError
 
-LOG = DatabaseUse(
-    name="inference log",
-    article="an",
-    lock=int.from_bytes(b"bardolog"),
-    missing=LogMissing,
-    newer=LogNewer,
-    unusable=LogUnusable,
-    how_to_find="start a gateway that writes one there, or name the log that yours writes",
-    how_to_part="upgrade bardo, or give this one a log of its own at another path",
-)
 MIGRATIONS = "bardo.edge.log:migrations"
 
 

@@ -12,6 +12,7 @@ LogProblem
 The last two pass between the store and the writer, and never reach a caller.
 """
 
+from bardo.edge.database.problems import DatabaseUse
 from bardo.values.errors import OperatorError
 
 
@@ -45,3 +46,16 @@ class StoreUnavailable(LogProblem):
 
 class RowsRefused(LogProblem):
     """A write failed because of what the rows hold."""
+
+
+LOG = DatabaseUse(
+    name="inference log",
+    article="an",
+    lock=int.from_bytes(b"bardolog"),
+    missing=LogMissing,
+    newer=LogNewer,
+    unusable=LogUnusable,
+    how_to_find="start a gateway that writes one there, or name the log that yours writes",
+    how_to_part="upgrade bardo, or give this one a log of its own at another path",
+)
+"""The log as a use of a database."""

@@ -1,7 +1,6 @@
-"""The tables of the log, the same for SQLite and PostgreSQL.
+"""The tables of the log for SQLAlchemy, the same for SQLite and PostgreSQL: made of the rows in `columns`.
 
-A change here comes with a new file in `migrations/versions` and a new `CURRENT_REVISION`; a test compares the two.
-Loads SQLAlchemy: import it where a log is opened, and nowhere above.
+Loads SQLAlchemy: import it where a log is read or migrated, and nowhere above.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from bardo.edge.log.rollup import CAUSES, SUMS, RollupKey, part_column
+from bardo.edge.log.columns import CURRENT_REVISION as CURRENT_REVISION
+from bardo.edge.log.columns import TABLES, Kind, LogColumn
+from bardo.edge.log.columns import VERSION_TABLE as VERSION_TABLE
 from bardo.edge.log.stored import from_json
-
-CURRENT_REVISION = "0009"
 
 
 class ExactJson(TypeDecorator[Any]):
@@ -50,102 +49,37 @@ class ExactJson(TypeDecorator[Any]):
 
 metadata = MetaData()
 
-# SQLite numbers rows by itself only in a column declared INTEGER.
-_row_number = BigInteger().with_variant(Integer, "sqlite")
-# Ids are looked up by how they begin, and PostgreSQL can use its index for that only in byte order.
-_id_text = Text().with_variant(Text(collation="C"), "postgresql")
+_TYPES: dict[Kind, TypeEngine[Any]] = {
+    # SQLite numbers rows by itself only in a column declared INTEGER.
+    "row": BigInteger().with_variant(Integer, "sqlite"),
+    # PostgreSQL can use its index for the beginnings of ids only in byte order.
+    "id": Text().with_variant(Text(collation="C"), "postgresql"),
+    "text": Text(),
+    "count": BigInteger(),
+    "real": Double(),
+    "flag": Boolean(),
+    "json": ExactJson(),
+}
 
-inference_log = Table(
-    "inference_log",
-    metadata,
-    Column("row_number", _row_number, primary_key=True, autoincrement=True),
-    Column("request_id", _id_text, nullable=False, index=True),
-    Column("started_at", Double, nullable=False, index=True),
-    Column("seconds", Double, nullable=False),
-    Column("first_byte_seconds", Double),
-    Column("client_dialect", Text, nullable=False),
-    Column("provider", Text, nullable=False),
-    Column("provider_dialect", Text, nullable=False),
-    Column("model_asked", Text, nullable=False),
-    Column("model", Text, nullable=False),
-    Column("streamed", Boolean, nullable=False),
-    Column("passed_through", Boolean, nullable=False),
-    Column("attempts", BigInteger, nullable=False),
-    Column("status", BigInteger),
-    Column("outcome", Text, nullable=False),
-    Column("error_class", Text),
-    Column("error_message", Text),
-    Column("finish_reason", Text),
-    Column("finish_raw", Text),
-    Column("visibility", Text),
-    Column("input_tokens", BigInteger),
-    Column("output_tokens", BigInteger),
-    Column("reasoning_tokens", BigInteger),
-    Column("tokens_approx", Boolean, nullable=False),
-    Column("cached_input_tokens", BigInteger),
-    Column("cache_write_tokens", BigInteger),
-    Column("usage_raw", ExactJson),
-    Column("cost_usd", Double),
-    Column("degraded", ExactJson, nullable=False),
-    Column("receipt", ExactJson),
-    Column("request_content", Text),
-    Column("reply_content", Text),
-    # What later forms added stands last, as it does in a log that was migrated.
-    Column("reasoning_intent", Text),
-    Column("reasoning_emitted", Text),
-    Column("reasoning_layer", Text),
-    Column("reasoning_verdict", Text),
-    Column("operation", Text, nullable=False, server_default="generate"),
-    Column("tenant", Text),
-    Column("route", ExactJson),
-    Column("cost_nanos", BigInteger),
-    Column("cost_parts", ExactJson),
-    Column("reported_cost_nanos", BigInteger),
-    Column("computed_cost_nanos", BigInteger),
-    Column("cache_saved_nanos", BigInteger),
-    Column("price_source", Text),
-    Column("key_id", Text),
-    Column("subsystem", Text),
-    Column("tags", ExactJson),
-    Column("attempt_records", ExactJson),
-    Column("pipeline", ExactJson),
-    Column("cache", Text),
-    Column("reply_saved_nanos", BigInteger),
-    Column("sent_content", Text),
-    # Numbers of removed rows are never given again, so a follower cannot miss a row.
-    sqlite_autoincrement=True,
-)
 
-inference_rollup = Table(
-    "inference_rollup",
-    metadata,
-    Column("group_id", _id_text, primary_key=True),
-    Column("day", BigInteger, nullable=False, index=True),
-    *(Column(name, Text, nullable=False) for name in RollupKey._fields[1:]),
-    *(Column(name, Double if name == "seconds" else BigInteger, nullable=False) for name in SUMS),
-    *(Column(part_column(cause), BigInteger, nullable=False) for cause in CAUSES),
-)
+def _table(name: str) -> Table:
+    columns = TABLES[name]
+    return Table(name, metadata, *map(_column, columns), sqlite_autoincrement=columns[0].kind == "row")
 
-inference_feedback = Table(
-    "inference_feedback",
-    metadata,
-    Column("row_number", _row_number, primary_key=True, autoincrement=True),
-    Column("request_id", _id_text, nullable=False, index=True),
-    Column("given_at", Double, nullable=False),
-    Column("score", Double, nullable=False),
-    Column("comment", Text),
-    sqlite_autoincrement=True,
-)
 
-inference_log_gaps = Table(
-    "inference_log_gaps",
-    metadata,
-    Column("row_number", _row_number, primary_key=True, autoincrement=True),
-    Column("noticed_at", Double, nullable=False),
-    Column("rows", BigInteger, nullable=False),
-    Column("why", Text, nullable=False),
-    sqlite_autoincrement=True,
-)
+def _column(column: LogColumn) -> Column[Any]:
+    return Column(
+        column.name,
+        _TYPES[column.kind],
+        primary_key=column.primary,
+        autoincrement=column.kind == "row",
+        nullable=column.nullable,
+        index=column.indexed,
+        server_default=column.default or None,
+    )
 
-VERSION_TABLE = "inference_log_version"
-"""Where Alembic keeps the form of the log."""
+
+inference_log = _table("inference_log")
+inference_rollup = _table("inference_rollup")
+inference_feedback = _table("inference_feedback")
+inference_log_gaps = _table("inference_log_gaps")

@@ -1,81 +1,29 @@
-"""The writing side of a log's database: whole batches in, or an exception that says whether to try again.
-
-Loads SQLAlchemy: import it where a log is opened, and nowhere above.
-"""
+"""Open a log for appending: an SQLite file through its driver, a database server through SQLAlchemy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
-import msgspec
-from sqlalchemy import Engine, insert, select
-from sqlalchemy.exc import DBAPIError
-
-from bardo.edge.log.database import address_of, bring_to_current, open_for_writing, reason, shown
-from bardo.edge.log.insert import RollupWriter, RowInserter
-from bardo.edge.log.problems import LogProblem, RowsRefused, StoreUnavailable
-from bardo.edge.log.row import LogGap, LogRow
-from bardo.edge.log.schema import inference_log, inference_log_gaps
+from bardo.edge.log.batch_writer import Store
+from bardo.edge.log.recovery import RecoveringStore
+from bardo.edge.log.row import LogRow
+from bardo.edge.log.sqlite_store import SqliteLogStore
 
 
-class DatabaseStore:
-    """A log's database, open for appending. Used by one thread at a time."""
-
-    def __init__(self, path: str | Path, *, keep_content: bool) -> None:
-        """Open, create or migrate the log. Raises LogUnusable or LogNewer."""
-        address = address_of(path)
-        self.name = shown(address)
-        self._engine = open_for_writing(address)
-        self._inserter = RowInserter(self._engine.dialect, keep_content=keep_content)
-        self._rollups = RollupWriter(self._engine.dialect)
-        try:
-            bring_to_current(self._engine)
-        except LogProblem:
-            self._engine.dispose()
-            raise
-
-    def append(self, rows: Sequence[LogRow]) -> None:
-        """Store all rows, in order, and add them to the sums beside them, in one transaction, or none.
-
-        Raises StoreUnavailable where it may work later, RowsRefused where it will not. After a lost connection the
-        database may have stored them all the same: a row can then be there twice, which beats not at all.
-        """
-        try:
-            with self._engine.begin() as connection:
-                self._inserter.insert(connection, rows)
-                self._rollups.add(connection, rows)
-        except Exception as error:
-            raise write_problem(self._engine, error) from error
-
-    def stored(self, request_ids: Sequence[str]) -> frozenset[str]:
-        """Return which of these calls have a row. Raises StoreUnavailable."""
-        column = inference_log.c.request_id
-        try:
-            with self._engine.begin() as connection:
-                return frozenset(connection.scalars(select(column).where(column.in_(request_ids))))
-        except (DBAPIError, OSError) as error:
-            raise StoreUnavailable(reason(error)) from error
-
-    def note_gap(self, gap: LogGap) -> None:
-        """Store that rows are missing. Raises as `append` does."""
-        try:
-            with self._engine.begin() as connection:
-                connection.execute(insert(inference_log_gaps), msgspec.structs.asdict(gap))
-        except Exception as error:
-            raise write_problem(self._engine, error) from error
-
-    def close(self) -> None:
-        """Close the database."""
-        self._engine.dispose()
+class LogStore(Store[LogRow], RecoveringStore, Protocol):
+    """A log that is open for appending. Used by one thread at a time."""
 
 
-def write_problem(engine: Engine, error: Exception) -> LogProblem:
-    """Return what to raise for an error of SQLAlchemy, of the driver, or of a value on its way there."""
-    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    driver = engine.dialect.loaded_dbapi
-    about_the_rows = (driver.DataError, driver.IntegrityError, driver.NotSupportedError, driver.ProgrammingError)
-    # Other errors of a driver may pass: a full or failing disk, a lock held too long, a server that went away.
-    if isinstance(cause, driver.Error | OSError | DBAPIError) and not isinstance(cause, about_the_rows):
-        return StoreUnavailable(reason(error))
-    return RowsRefused(reason(error))
+def open_store(path: str | Path, *, keep_content: bool) -> LogStore:
+    """Open, create or migrate the log at `path`, a file or an address. Raises LogUnusable or LogNewer."""
+    if not isinstance(path, str) or "://" not in path:
+        return SqliteLogStore(Path(path), keep_content=keep_content)
+    from bardo.edge.database.engines import is_file
+    from bardo.edge.log.addressed_store import AddressedStore
+    from bardo.edge.log.database import address_of
+
+    address = address_of(path)
+    if is_file(address):
+        return SqliteLogStore(Path(str(address.database)), keep_content=keep_content)
+    return AddressedStore(address, keep_content=keep_content)

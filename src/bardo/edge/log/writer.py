@@ -18,6 +18,7 @@ from bardo.edge.log.journal import CallJournal, journal_folder
 from bardo.edge.log.problems import StoreUnavailable
 from bardo.edge.log.recovery import RecoveringStore, recover
 from bardo.edge.log.row import LogRow, PendingCall
+from bardo.edge.log.store import open_store
 
 SECONDS_BETWEEN_RECOVERIES = 60.0
 
@@ -38,11 +39,12 @@ class LogWriter(BatchWriter[LogRow]):
     ) -> None:
         """Open the log at `path` (a file, or a database address), creating or migrating it.
 
-        Takes about a quarter of a second the first time, to load the database library. `keep_content` stores what was
+        A database server, or the migration of an older log, takes about a quarter of a second the first time, to load SQLAlchemy.
+        `keep_content` stores what was
         asked and answered. `store` takes the place of the database, for tests. `journal` is the folder of the call journals,
         by default beside the log. Raises LogUnusable or LogNewer.
         """
-        opened = store or _open_store(path, keep_content=keep_content)
+        opened = store or open_store(path, keep_content=keep_content)
         folder = journal or (journal_folder(path) if store is None else None)
         self._journal = CallJournal(folder) if folder is not None else None
         self._recovered_at = -math.inf
@@ -98,9 +100,3 @@ class LogWriter(BatchWriter[LogRow]):
         if self._journal is not None:
             self._journal.abandon()
         super()._abandon()
-
-
-def _open_store(path: str | Path, *, keep_content: bool) -> Store[LogRow]:
-    from bardo.edge.log.store import DatabaseStore  # Loads SQLAlchemy.
-
-    return DatabaseStore(path, keep_content=keep_content)

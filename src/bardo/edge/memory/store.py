@@ -19,9 +19,9 @@ from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.edge.database import engines, revisions
+from bardo.edge.log.addressed_store import write_problem
 from bardo.edge.log.batch_writer import BatchWriter
 from bardo.edge.log.row import LogGap, LogRow
-from bardo.edge.log.store import write_problem
 from bardo.edge.log.stored import LARGEST_COUNT, LONGEST_NAME, mended_text
 from bardo.edge.memory.episodes import EpisodeDraft, draft_of, episode_id
 from bardo.edge.memory.erasure import IndexCleaning, remove_surplus

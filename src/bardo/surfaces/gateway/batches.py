@@ -10,9 +10,8 @@ import msgspec
 from bardo.dialects.batches.anthropic_client import decode_message_batch
 from bardo.dialects.batches.batch_objects import BatchFacts, anthropic_batch, anthropic_result, openai_batch
 from bardo.dialects.batches.openai_client import BatchLine, decode_new_batch, list_object, read_line
-from bardo.edge.batches.batch_store import result_of
 from bardo.edge.batches.planning import NoBatchApi
-from bardo.edge.batches.records import ENDS, BatchRecord, ItemRecord
+from bardo.edge.batches.records import ENDS, BatchRecord, ItemRecord, result_of
 from bardo.edge.batches.service import BatchService, OpenBatches
 from bardo.edge.batches.values import LongLine, split_lines
 from bardo.surfaces.gateway.answer import Answer

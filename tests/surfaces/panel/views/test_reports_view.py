@@ -13,7 +13,7 @@ import pytest
 
 from bardo.edge.learned_state import embedding_of, store_state
 from bardo.edge.log import LogGap
-from bardo.edge.log.store import DatabaseStore
+from bardo.edge.log.store import open_store
 from bardo.edge.reply_cache.evidence import FILE, SimilarEvidence, read_figures
 from bardo.routing.learned.router import LearnedState
 from bardo.simulators import Simulator
@@ -58,7 +58,7 @@ def test_a_key_sees_what_caches_did_for_it(filled: FilledGateway, member: PanelR
 
 
 def test_the_log_says_what_it_holds_and_what_is_missing(filled: FilledGateway, operator: PanelReader) -> None:
-    store = DatabaseStore(filled.gateway.log, keep_content=False)
+    store = open_store(filled.gateway.log, keep_content=False)
     store.note_gap(LogGap(noticed_at=time.time(), rows=3, why="the disk was full"))
     store.close()
     with filled.log() as log:

@@ -1,0 +1,219 @@
+"""The writing side of a log in an SQLite file: whole batches in through the driver, or an exception that says whether to try again.
+
+SQLAlchemy, which takes a quarter of a second and 20 MB to load, reads logs and migrates those of an older form; writing needs none of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bardo.edge.database.sqlite_file import BUSY_SECONDS, make_file, unusable_file, use_journal
+from bardo.edge.log.columns import CURRENT_REVISION, ROLLUP_COLUMNS, TABLES, VERSION_TABLE, Kind, LogColumn
+from bardo.edge.log.problems import LOG, LogProblem, RowsRefused, StoreUnavailable
+from bardo.edge.log.rollup import RollupKey, column_values, roll_up
+from bardo.edge.log.row import LogGap, LogRow
+from bardo.edge.log.row_encoder import RowEncoder
+from bardo.edge.log.stored import LARGEST_COUNT
+
+ROWS_AT_ONCE = (64, 16, 4, 1)
+"""The driver gives the interpreter away for each statement, and gets it back from a busy event loop milliseconds later."""
+_MOST_TEXTS = 64
+_TYPES: dict[Kind, str] = {
+    "row": "INTEGER",
+    "id": "TEXT",
+    "text": "TEXT",
+    "count": "BIGINT",
+    "real": "DOUBLE",
+    "flag": "BOOLEAN",
+    "json": "TEXT",
+}
+_ABOUT_THE_ROWS = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.NotSupportedError, sqlite3.ProgrammingError)
+
+
+class SqliteLogStore:
+    """A log in a file, open for appending. Used by one thread at a time."""
+
+    def __init__(self, path: Path, *, keep_content: bool) -> None:
+        """Open, create or migrate the log. Raises LogUnusable or LogNewer."""
+        self._path = path.absolute()
+        self.name = str(self._path)
+        self._encoder = RowEncoder(keep_content=keep_content)
+        make_file(self._path, LOG)
+        try:
+            self._connection = self._opened()
+            if not self._is_current():
+                self._migrate()
+        except sqlite3.Error as error:
+            raise unusable_file(self._path, _reason(error), LOG) from error
+
+    def append(self, rows: Sequence[LogRow]) -> None:
+        """Store all rows, in order, and add them to the sums beside them, in one transaction, or none.
+
+        Raises StoreUnavailable where it may work later, RowsRefused where it will not.
+        """
+        with self._transaction():
+            self._insert(rows)
+            values = [column_values(key, sums) for key, sums in roll_up(rows).items()]
+            self._connection.executemany(_upsert(), [tuple(one.values()) for one in values])
+
+    def stored(self, request_ids: Sequence[str]) -> frozenset[str]:
+        """Return which of these calls have a row. Raises StoreUnavailable."""
+        marks = ",".join("?" * len(request_ids))
+        with self._transaction():
+            found = self._connection.execute(
+                f"SELECT request_id FROM inference_log WHERE request_id IN ({marks})", tuple(request_ids)
+            )
+            return frozenset([request_id for (request_id,) in found])
+
+    def note_gap(self, gap: LogGap) -> None:
+        """Store that rows are missing. Raises as `append` does."""
+        with self._transaction():
+            self._connection.execute(
+                "INSERT INTO inference_log_gaps (noticed_at, rows, why) VALUES (:noticed_at, :rows, :why)",
+                msgspec.structs.asdict(gap),
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            use_journal(connection, BUSY_SECONDS)
+            # The journal is synced when it is folded into the database, not at every commit: as `database.engines` has it.
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _is_current(self) -> bool:
+        """Whether the log has the form that this version writes; a file without a log gets one."""
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+            if connection.execute(known, (VERSION_TABLE,)).fetchone() is not None:
+                found = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+                return found is not None and bool(found[0] == CURRENT_REVISION)
+            for statement in statements():
+                connection.execute(statement)
+            connection.execute(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES (?)", (CURRENT_REVISION,))
+            return True
+        except BaseException:
+            connection.rollback()
+            raise
+        finally:
+            connection.commit()
+
+    def _migrate(self) -> None:
+        from bardo.edge.log.database import address_of, bring_to_current, open_for_writing
+
+        self._connection.close()
+        engine = open_for_writing(address_of(self._path))
+        try:
+            bring_to_current(engine)
+        finally:
+            engine.dispose()
+        self._connection = self._opened()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Store what the block stores, or nothing of it. Raises StoreUnavailable or RowsRefused."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            self._connection.execute("COMMIT")
+        except Exception as error:
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            raise _problem(error) from error
+
+    def _insert(self, rows: Sequence[LogRow]) -> None:
+        """Encode a few rows at a time, so that the event loop gets its turn in between."""
+        connection = self._connection
+        most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(self._encoder.names)
+        begin = 0
+        for size in ROWS_AT_ONCE:
+            while size <= min(most, len(rows) - begin):
+                names, values = self._filled_columns(rows[begin : begin + size])
+                connection.execute(_insertion(names, size), values)
+                begin += size
+
+    def _filled_columns(self, rows: Sequence[LogRow]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        """Return the columns in which any of the rows has a value, and these values row by row.
+
+        Most columns of most rows are empty, and SQLite's driver takes longer for each NULL that is bound than for any value: it looks for
+        an adapter of `None`.
+        """
+        encoder = self._encoder
+        names, filled = [], []
+        for name, nullable, column in zip(encoder.names, encoder.nullable, encoder.encode_columns(rows), strict=True):
+            if not nullable or column.count(None) < len(column):
+                names.append(name)
+                filled.append(column)
+        return tuple(names), tuple(chain.from_iterable(zip(*filled, strict=True)))
+
+
+def statements() -> Iterator[str]:
+    """Yield what creates the log's tables: what SQLAlchemy would create of the same rows."""
+    for table, columns in TABLES.items():
+        key = "" if columns[0].kind == "row" else f", PRIMARY KEY ({columns[0].name})"
+        yield f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(map(_declared, columns))}{key})"
+        for column in columns:
+            if column.indexed:
+                name = f"ix_{table}_{column.name}"
+                yield f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({column.name})"
+    yield f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL, PRIMARY KEY (version_num))"
+
+
+def _declared(column: LogColumn) -> str:
+    default = f" DEFAULT '{column.default}'" if column.default else ""
+    null = "" if column.nullable else " NOT NULL"
+    key = " PRIMARY KEY AUTOINCREMENT" if column.kind == "row" else ""
+    return f"{column.name} {_TYPES[column.kind]}{default}{null}{key}"
+
+
+@lru_cache(maxsize=_MOST_TEXTS)
+def _insertion(names: tuple[str, ...], rows: int) -> str:
+    """Return the statement that inserts so many rows with these columns."""
+    values = f"({','.join('?' * len(names))})"
+    return f"INSERT INTO inference_log ({','.join(names)}) VALUES {','.join([values] * rows)}"
+
+
+@cache
+def _upsert() -> str:
+    """Return the statement that adds to the sums of a group, as far as all readers hold them exactly: a provider can report any number."""
+    names = [column.name for column in ROLLUP_COLUMNS]
+    added = [
+        f"{name} = inference_rollup.{name} + excluded.{name}"
+        if name == "seconds"
+        else f"{name} = min(max(inference_rollup.{name} + excluded.{name}, -{LARGEST_COUNT}), {LARGEST_COUNT})"
+        for name in names[len(RollupKey._fields) + 1 :]
+    ]
+    return (
+        f"INSERT INTO inference_rollup ({', '.join(names)}) VALUES ({','.join('?' * len(names))}) "
+        f"ON CONFLICT (group_id) DO UPDATE SET {', '.join(added)}"
+    )
+
+
+def _problem(error: Exception) -> LogProblem:
+    """Return what to raise for an error of the driver, or of a value on its way there."""
+    # Other errors of the driver may pass: a full or failing disk, a lock held too long.
+    if isinstance(error, sqlite3.Error | OSError) and not isinstance(error, _ABOUT_THE_ROWS):
+        return StoreUnavailable(_reason(error))
+    return RowsRefused(_reason(error))
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
