@@ -85,9 +85,7 @@ def _process(server: str, folder: Path, log: str, limit: str, place: int) -> sub
     own = folder / f"machine-{place}"
     own.mkdir()
     arguments = [server, own.name, log, str(own), limit, str(COST), str(CALLS)]
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def _let_go(processes: Sequence[subprocess.Popen[bytes]]) -> list[str]:

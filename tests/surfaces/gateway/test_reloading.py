@@ -122,6 +122,18 @@ def test_a_wrong_file_is_reported_and_the_one_before_holds(
             assert provider_of(gateway.address) == "again"
 
 
+def test_an_empty_file_is_a_write_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Simulator("moonshot").running() as near:
+        text = log_at(tmp_path) + provider("near", near.base_url)
+        with served(tmp_path, text, monkeypatch, caplog) as gateway:
+            for content in ("", "\n \n"):
+                gateway.write(content, "bardo.toml is empty")
+                assert provider_of(gateway.address) == "near"
+                caplog.clear()
+
+
 def test_what_calls_left_is_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

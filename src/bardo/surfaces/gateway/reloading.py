@@ -26,7 +26,7 @@ from bardo.edge.worker_events import FOLDER_VARIABLE, WorkerEvents
 from bardo.surfaces.gateway.access import Pairs
 from bardo.surfaces.gateway.configured import ConfiguredGateway
 from bardo.surfaces.gateway.http import Receive, Scope, Send
-from bardo.values.errors import BardoError
+from bardo.values.errors import BardoError, ConfigError
 
 LOOK_SECONDS = 1.0
 """How often the file is looked at."""
@@ -90,6 +90,9 @@ class ReloadingGateway:
         return True
 
     def _read(self, before: Settings) -> Settings:
+        if before.source and _is_empty(Path(before.source)):
+            hint = "a write that failed leaves such a file; start bardo again to run without a configuration"
+            raise ConfigError(f"{before.source} is empty", hint=hint)
         settings = self._load()
         check_bind(settings.gateway, has_keys=has_keys(settings))
         return with_fixed_settings(settings, before)
@@ -188,6 +191,14 @@ def _on_hangup(call: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(hangup)
+
+
+def _is_empty(file: Path) -> bool:
+    """Return whether there is a file without any content."""
+    try:
+        return not file.read_bytes().strip()
+    except OSError:
+        return False
 
 
 def _signature(file: Path) -> tuple[int, int, int] | None:
