@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from bardo.edge.direct_connection import DirectConnection, Incoming
+from bardo.edge.direct_connection import DirectConnection
 from bardo.edge.direct_deadlines import FirstByteDeadlines
+from bardo.edge.direct_incoming import Incoming
 from bardo.values.errors import BardoError, UpstreamTimeout
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from bardo.edge.direct_connection import DirectConnection, Incoming
+from bardo.edge.direct_connection import DirectConnection
+from bardo.edge.direct_incoming import Incoming
 from bardo.edge.direct_reply import DirectReply
 from bardo.edge.http_bodies import TimedReply
 from bardo.edge.http_calls import Call

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable
 
-from bardo.edge.direct_connection import Incoming
+from bardo.edge.direct_incoming import Incoming
 from bardo.values.errors import BardoError
 
 OutOfTime = Callable[[], BardoError]

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 
 from bardo.edge import http_problems as problems
-from bardo.edge.direct_connection import Incoming, NotHttp
+from bardo.edge.direct_incoming import Incoming, NotHttp
 from bardo.edge.http_bodies import TimedReply
 from bardo.edge.http_calls import Call
 from bardo.values.errors import BardoError, InternalError

@@ -12,8 +12,9 @@ from typing import Any
 from bardo._version import __version__
 from bardo.edge import http_problems as problems
 from bardo.edge.direct_addresses import Address, RequestRoute, way_of
-from bardo.edge.direct_connection import DirectConnection, Disconnected, Incoming, NotHttp
+from bardo.edge.direct_connection import DirectConnection
 from bardo.edge.direct_deadlines import FirstByteDeadlines, OutOfTime
+from bardo.edge.direct_incoming import Disconnected, Incoming, NotHttp
 from bardo.edge.direct_reply import DirectReply
 from bardo.edge.direct_tunnel import ProxyRefused, ProxyUnreachable, TunnelReply, open_tunnel
 from bardo.edge.http_bodies import TimedReply

@@ -9,7 +9,7 @@ from typing import cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from bardo.edge.direct_addresses import Address
-from bardo.edge.direct_connection import Disconnected, NotHttp
+from bardo.edge.direct_incoming import Disconnected, NotHttp
 
 _HEAD_BYTES = 64 * 1024
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bardo.edge.direct_connection import Incoming
+from bardo.edge.direct_incoming import Incoming
 from bardo.edge.direct_reply import DirectReply
 from bardo.simulators import Fault, Script, Simulator, ToolCall, Turn
 from support.gateway import House, house, model_of
