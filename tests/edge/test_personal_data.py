@@ -10,7 +10,7 @@ from bardo.context.privacy.detect import Span
 from bardo.context.privacy.search import FindPersonalData
 from bardo.edge.personal_data import PersonalDataSearch, chosen_entities, search_of
 from bardo.edge.settings import parse_settings
-from bardo.edge.settings_privacy import PrivacySettings
+from bardo.edge.settings_privacy import PrivacyPattern, PrivacySettings
 from bardo.values.errors import ConfigError
 
 PLACE = "[inference.pipeline.privacy]\n"
@@ -36,6 +36,22 @@ def test_the_kinds_are_chosen_by_name_and_by_country() -> None:
     german = names(PrivacySettings(countries=("de",), also=("US_SSN",)))
     assert {"EMAIL_ADDRESS", "DE_TAX_ID", "US_SSN"} <= german
     assert "US_ITIN" not in german
+
+
+@pytest.mark.parametrize(
+    ("match", "value"),
+    [
+        ("bluebird|project falcon", "Project Falcon"),
+        ("[A-Z]{3}-[A-Z]{4}", "ABC-DEFG"),
+        ("CUSTOMERNUMBER-[0-9]{4}", "CustomerNumber-1234"),
+        ("müller", "MÜLLER"),
+        ('"[a-z]{3} [a-z]{3}"', '"top sec"'),
+    ],
+)
+def test_a_pattern_of_the_operators_own_needs_no_digit_and_begins_at_any_word(match: str, value: str) -> None:
+    own = PrivacySettings(patterns={"OWN": PrivacyPattern(match=match, label="OWN")})
+    assert found(own, f"say {value}, please") == [("OWN", value)]
+    assert found(own, f"say x{value}y, please") == []
 
 
 def test_the_score_decides_what_is_found() -> None:

@@ -17,7 +17,8 @@ class PiiPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     `match` is a regular expression of bounded length; case does not matter, and no letter or digit stands before or after a value.
     `score`, from 0 to 1, is how likely a match is such a value. `check` names a test of check digits: what fails it is no match, and
     what passes it has `score`. `left` are characters that do not stand before a value besides. `begins`: what every
-    match begins with, if that is known; a pattern is not tried elsewhere.
+    match begins with, if that is known; a pattern is not tried elsewhere. `anywhere`: a match need not hold a digit, and may begin at any
+    word; such a pattern is an operator's own, and how long it takes depends on how it is written.
     """
 
     match: str
@@ -25,6 +26,7 @@ class PiiPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     check: str = ""
     left: str = ""
     begins: Literal["", "digit", "letter"] = ""
+    anywhere: bool = False
 
 
 class PiiEntity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

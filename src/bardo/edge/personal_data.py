@@ -103,7 +103,8 @@ def chosen_entities(settings: PrivacySettings) -> list[PiiEntity]:
 def _custom_pattern(name: str, match: str, label: str, score: float, near: tuple[str, ...]) -> PiiEntity:
     if name in pii_entities():
         raise ConfigError(f"{_PLACE} patterns: {name} is a kind that bardo knows", hint="give yours another name")
-    return PiiEntity(name=name, label=label, context=near, near=1.0, patterns=(PiiPattern(match=match, score=score),))
+    pattern = PiiPattern(match=match, score=score, anywhere=True)
+    return PiiEntity(name=name, label=label, context=near, near=1.0, patterns=(pattern,))
 
 
 def _check_known(name: str, known: Sequence[str], settings: PrivacySettings) -> None:

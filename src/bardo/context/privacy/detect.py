@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import chain
 from types import ModuleType
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from bardo.catalog.pii_rows import PiiEntity, PiiPattern, phone_regions, pii_ent
 from bardo.context.privacy import checks, national, national_europe
 from bardo.context.privacy.checks import Check
 from bardo.context.privacy.context_words import ContextPlaces, ContextWords
-from bardo.context.privacy.patterns import PatternTable
+from bardo.context.privacy.patterns import AnywherePatterns, PatternTable
 from bardo.context.privacy.phones import PhoneScanner, Worth
 from bardo.context.privacy.scanners import SCANNERS, Found
 from bardo.values.errors import ConfigError
@@ -71,14 +72,14 @@ class Detector:
         raised = [entity for entity in entities if entity.context and entity.near >= least]
         self._words = ContextWords(raised)
         self._raised = frozenset(entity.name for entity in raised)
-        self._patterns = PatternTable(
-            [
-                _tested(entity, pattern)
-                for entity in entities
-                for pattern in entity.patterns
-                if pattern.score >= least or entity.name in self._raised
-            ]
-        )
+        rows = [
+            _tested(entity, pattern)
+            for entity in entities
+            for pattern in entity.patterns
+            if pattern.score >= least or entity.name in self._raised
+        ]
+        self._patterns = PatternTable([row for row in rows if not row[1].anywhere])
+        self._anywhere = AnywherePatterns([row for row in rows if row[1].anywhere])
         self._scanners = [(entity, self._scanner(entity, regions)) for entity in entities if entity.scanner]
 
     def _scanner(self, entity: PiiEntity, regions: Sequence[str]) -> Scanner:
@@ -102,7 +103,7 @@ class Detector:
                 text, lambda *place, entity=entity: search.score(entity, *place) >= self._least
             ):
                 search.add(entity, start, end, score)
-        for start, end, entity, pattern in self._patterns.matches(text):
+        for start, end, entity, pattern in chain(self._patterns.matches(text), self._anywhere.matches(text)):
             if pattern.left and start and text[start - 1] in pattern.left:
                 continue
             if not pattern.check or CHECKS[pattern.check](text[start:end]):

@@ -1,7 +1,8 @@
 """Try many patterns at the places of a text where a value may begin.
 
-All values that are found by patterns hold a digit. So digits are looked for, and a value begins at the number, or at one of the short
-words before it. Patterns are tried together: one expression says whether any of some patterns fits, and only then another says which.
+All values that are found by the patterns of the rows hold a digit. So digits are looked for, and a value begins at the number, or at one
+of the short words before it. Patterns are tried together: one expression says whether any of some patterns fits, and only then another says
+which. Patterns of an operator may begin anywhere, and are looked for one by one.
 """
 
 from __future__ import annotations
@@ -47,6 +48,22 @@ class PatternTable:
                 if group.any(text, start):
                     for end, entity, pattern in group.all(text, start):
                         yield start, end, entity, pattern
+
+
+class AnywherePatterns:
+    """Patterns of an operator, each looked for in the whole text. Raises ConfigError for one that is no regular expression."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        for entity, pattern in rows:
+            _compiled(entity, pattern)
+        self._rows = [(re.compile(f"(?<![{WORD}])(?:{row[1].match})(?![{WORD}])", re.IGNORECASE), row) for row in rows]
+
+    def matches(self, text: str) -> Iterator[tuple[int, int, PiiEntity, PiiPattern]]:
+        """Yield where a pattern fits, and which: where it begins and ends."""
+        for expression, row in self._rows:
+            for match in expression.finditer(text):
+                if match.end() > match.start():
+                    yield match.start(), match.end(), *row
 
 
 class _Group:
