@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
@@ -11,6 +12,7 @@ import msgspec
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import DIALECTS, dialect
+from bardo.engine.forwarding import Forwarding
 from bardo.engine.reply_reader import ReplyReader
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import ProviderError
@@ -77,6 +79,21 @@ def _check(one: Input, laws: Laws, *, streamed: bool) -> None:
         same(_comparable(_read(one, pieces, streamed=streamed)[1]), _comparable(reply), "any cut gives the same reply")
     for name in laws.some(_CLIENTS):
         _write(name, events, reply)
+    if streamed and "forwarded" in laws.some(("forwarded", "translated")):
+        frames = re.split(rb"(?<=\n\n)", one.body)
+        usual, direct = (_forwarded(one, frames, directly=directly) for directly in (False, True))
+        same(direct, usual, "a piece that is passed on at once says what one says that wakes a task")
+
+
+def _forwarded(one: Input, pieces: Iterable[bytes], *, directly: bool) -> tuple[bytes, tuple[Response, type | None]]:
+    """Return what a client gets of a stream that is forwarded, and the reply."""
+    reader = ReplyReader(_row(one.variant), streamed=True, forward=True)
+    forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
+    updates = []
+    for piece in filter(None, pieces):
+        quick = forwarding.repeated(piece) if directly else None
+        updates.append(forwarding.update(piece) if quick is None else quick)
+    return b"".join([update.raw for update in (*updates, forwarding.rest())]), _comparable(reader.response())
 
 
 def _comparable(reply: Response) -> tuple[Response, type | None]:

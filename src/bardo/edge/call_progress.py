@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from bardo.edge.call_context import CallContext
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ThinkStart, ToolCallChunk, ToolCallStart
-from bardo.values.inference_events import CallProgress
+from bardo.values.inference_events import CallProgress, ReasoningText
 from bardo.values.usage import TokenEstimate
 
 _EVERY_SECONDS = 0.5
@@ -51,3 +52,24 @@ class ProgressReporter:
                 self._answer.add(text)
             case _:
                 return
+
+
+class ProgressPublisher:
+    """Publishes how far the reply of one call has come, and where content is kept what was thought."""
+
+    def __init__(self, context: CallContext, request_id: str, subsystem: str, key_id: str | None) -> None:
+        self._context = context
+        self._request_id = request_id
+        self._subsystem = subsystem
+        self._key_id = key_id
+        self._reporter = ProgressReporter(subsystem)
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Tell those who listen what is due after further events of the reply."""
+        told = self._reporter.after(events, self._context.watch())
+        if told is not None:
+            self._context.events.publish(self._request_id, (told,), self._key_id)
+        text = "".join([event.text for event in events if type(event) is ThinkChunk])
+        if text and self._context.limits.keep_content:
+            piece = ReasoningText(subsystem=self._subsystem, text=text)
+            self._context.events.publish(self._request_id, (piece,), self._key_id)

@@ -10,7 +10,7 @@ import msgspec
 from bardo.context.layer import KeptReply
 from bardo.edge.answer_steps import AnswerStepRunner, ReplyAnswer
 from bardo.edge.call_attempts import SentAttempt
-from bardo.edge.call_progress import ProgressReporter
+from bardo.edge.call_progress import ProgressPublisher
 from bardo.edge.call_reply import CallReply
 from bardo.edge.call_row import subsystem_of
 from bardo.edge.log.row import CallOutcome
@@ -27,8 +27,7 @@ from bardo.engine.verification import is_judged
 from bardo.engine.whole_text import Reader
 from bardo.routing.cascade import judge
 from bardo.values.errors import BardoError
-from bardo.values.events import Degraded, Event, Extension, ThinkChunk
-from bardo.values.inference_events import ReasoningText
+from bardo.values.events import Degraded, Event, Extension
 
 if TYPE_CHECKING:
     from bardo.edge.pipeline.call_layers import CallLayers
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 class LiveReply(CallReply):
     """One reply as it arrives. Iterate over `updates` to its end, or `close` it before."""
 
-    _progress: ProgressReporter | None = None
+    _progress: ProgressPublisher | None = None
 
     async def begin(self, attempt: Attempt, knowledge: Knowledge, sent: SentAttempt) -> None:
         """Send an attempt that was noted as `sent`, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
@@ -147,26 +146,16 @@ class LiveReply(CallReply):
 
     async def _keep_due(self, update: ReplyUpdate) -> None:
         if self._context.events.active:
-            self._publish_progress(update.events)
+            self._publish(update.events)
         recorder = self._recorder
         if recorder.is_due(update.events) and recorder.is_worth_keeping(reader := self.reader):
             await recorder.remember(reader, self.attempt)
 
-    def _publish_progress(self, events: Sequence[Event]) -> None:
-        """Tell those who listen how far the reply has come, and where content is kept what was thought."""
+    def _publish(self, events: Sequence[Event]) -> None:
         if self._progress is None:
-            self._progress = ProgressReporter(subsystem_of(self.request, self.attempt) or "")
-        told = self._progress.after(events, self._context.watch())
-        if told is not None:
-            self._context.events.publish(self.request_id, (told,), self.recorder.key_id)
-        if self._context.limits.keep_content:
-            self._publish_thinking(events)
-
-    def _publish_thinking(self, events: Sequence[Event]) -> None:
-        text = "".join([event.text for event in events if type(event) is ThinkChunk])
-        if text:
-            piece = ReasoningText(subsystem=subsystem_of(self.request, self.attempt) or "", text=text)
-            self._context.events.publish(self.request_id, (piece,), self.recorder.key_id)
+            subsystem = subsystem_of(self.request, self.attempt) or ""
+            self._progress = ProgressPublisher(self._context, self.request_id, subsystem, self.recorder.key_id)
+        self._progress.publish(events)
 
     async def _conclude(self, reader: Reader) -> None:
         """Log the call and let go of the reply. Raises the error of a whole reply that failed."""
