@@ -117,8 +117,8 @@ def needs_of(guesses: Mapping[str, Guess], rows: Sequence[NeedRow]) -> dict[str,
     found: dict[str, Any] = {}
     for row in rows:
         if all(_is(guesses.get(question), label, row.probability) for question, label in row.when.items()):
-            said = {name: getattr(row, name) for name in ("quality", "cost_sensitivity", "max_latency_ms")}
-            found = {**{name: value for name, value in said.items() if value is not None}, **found}
+            fields = {name: getattr(row, name) for name in ("quality", "cost_sensitivity", "max_latency_ms")}
+            found = {**{name: value for name, value in fields.items() if value is not None}, **found}
             if row.prefer and "prefer" not in found:
                 found["prefer"] = row.prefer
     return found

@@ -64,8 +64,8 @@ def decoded_texts(text: str) -> Iterator[tuple[str, str]]:
     """Yield texts that pieces of this one stand for, each with the name of its encoding."""
     for name, pattern, decode in (("base64", _BASE64, _from_base64), ("hex", _HEX, _from_hex)):
         for found in pattern.finditer(text):
-            if said := decode(found[0]):
-                yield name, said
+            if decoded := decode(found[0]):
+                yield name, decoded
     lower = text.lower()
     for name, change in _whole_changes():
         if any(word in lower for word in _changed_words(name)):

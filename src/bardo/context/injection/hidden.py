@@ -72,5 +72,5 @@ def _pieces(text: str) -> Iterator[HiddenText]:
             yield HiddenText("comment", comment[1])
         for element in _UNSEEN.finditer(text):
             yield HiddenText("unseen_element", element[2])
-    for encoding, said in decoded_texts(text):
-        yield HiddenText(encoding, said)
+    for encoding, decoded in decoded_texts(text):
+        yield HiddenText(encoding, decoded)

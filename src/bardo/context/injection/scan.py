@@ -68,11 +68,11 @@ def scan(span: Span, weights: WeightsFor = weights_for) -> Steps[Finding]:
     if not span.trusted:
         probed, tier, sentences = yield from _probed(sentences_of(hidden.visible), weights)
         for piece in hidden.pieces:
-            inner, said = yield from _hidden_instruction(piece.text, weights)
+            inner, instructions = yield from _hidden_instruction(piece.text, weights)
             if inner:
                 rules.append(f"hidden:{piece.rule}")
                 weight += inner + _HIDDEN_INSTRUCTION
-                sentences += said
+                sentences += instructions
     if probed >= _ENOUGH:
         rules.append("probe")
     return Finding(
@@ -86,9 +86,9 @@ def scan(span: Span, weights: WeightsFor = weights_for) -> Steps[Finding]:
 
 def _hidden_instruction(text: str, weights: WeightsFor) -> Steps[tuple[float, list[str]]]:
     """Return how much it weighs that a hidden text asks for something, and the sentences that do; 0 where none does."""
-    probed, _, said = yield from _probed(sentences_of(text) or [text[:LONGEST]], weights)
+    probed, _, instructions = yield from _probed(sentences_of(text) or [text[:LONGEST]], weights)
     weight = sum(find_overrides(text, trusted=False).values())
-    return (max(probed, weight), said or [text[:LONGEST]]) if probed >= _ENOUGH or weight else (0.0, [])
+    return (max(probed, weight), instructions or [text[:LONGEST]]) if probed >= _ENOUGH or weight else (0.0, [])
 
 
 def _overrides(text: str, *, trusted: bool) -> Steps[dict[str, float]]:

@@ -44,28 +44,30 @@ def features(sentence: str) -> tuple[float, ...]:
     """
     words = injection_rows().probe
     lower = sentence.lower()
-    said = _WORDS.findall(lower)
-    if not said:
+    sentence_words = _WORDS.findall(lower)
+    if not sentence_words:
         return (0.0,) * len(FEATURES)
-    first = _first(said, words)
-    return tuple(map(float, _values(sentence, lower, said, first, words)))
+    first = _first(sentence_words, words)
+    return tuple(map(float, _values(sentence, lower, sentence_words, first, words)))
 
 
-def _first(said: list[str], words: ProbeVocabulary) -> int:
+def _first(sentence_words: list[str], words: ProbeVocabulary) -> int:
     place = 0
-    while place < len(said) - 1 and said[place] in words.leading:
+    while place < len(sentence_words) - 1 and sentence_words[place] in words.leading:
         place += 1
     return place
 
 
-def _values(sentence: str, lower: str, said: list[str], place: int, words: ProbeVocabulary) -> Iterator[float]:
-    first, second = said[place], said[place + 1] if place + 1 < len(said) else ""
-    known = set(said)
+def _values(
+    sentence: str, lower: str, sentence_words: list[str], place: int, words: ProbeVocabulary
+) -> Iterator[float]:
+    first, second = sentence_words[place], sentence_words[place + 1] if place + 1 < len(sentence_words) else ""
+    known = set(sentence_words)
     about = {one[1] for one in _ABOUT_ANSWER.finditer(lower)}
     of_answer = not about.isdisjoint(words.answers)
     yield first in words.verbs
     yield first in words.questions
-    yield "please" in said[:3]
+    yield "please" in sentence_words[:3]
     yield sentence.rstrip().endswith("?")
     yield of_answer
     yield first in ("can", "could", "would", "will") and second == "you"
@@ -82,8 +84,8 @@ def _values(sentence: str, lower: str, said: list[str], place: int, words: Probe
     yield CODE in sentence
     yield not known.isdisjoint(words.code)
     yield not known.isdisjoint(words.answers)
-    yield min(len(said), 40) / 40
-    yield len(said) < 4
+    yield min(len(sentence_words), 40) / 40
+    yield len(sentence_words) < 4
     yield _HOW.search(lower) is not None
     yield sentence[:1].isupper()
     yield first in words.verbs and of_answer

@@ -202,12 +202,14 @@ def _with_summary(request: Request, summary: Summary) -> Request:
     left = request.messages[: summary.messages]
     system = [message for message in left if message.role == "system"]
     newest = last_prompt(request.messages)
-    said: tuple[Block, ...] = ()
+    newest_blocks: tuple[Block, ...] = ()
     if 0 <= newest < summary.messages:
-        said = tuple(block for block in request.messages[newest].blocks if not isinstance(block, ToolResultBlock))
+        newest_blocks = tuple(
+            block for block in request.messages[newest].blocks if not isinstance(block, ToolResultBlock)
+        )
     count = len(left) - len(system)
     first = TextBlock(f"{_HEADING.format(count)}\n{summary.text}")
-    messages = (*system, Message(role="user", blocks=(first, *said)), *request.messages[summary.messages :])
+    messages = (*system, Message(role="user", blocks=(first, *newest_blocks)), *request.messages[summary.messages :])
     return changed(request, messages=messages)
 
 

@@ -84,8 +84,8 @@ class _Compress(Editor):
         """Return how many texts were shortened, and how many pictures left out."""
         pictures = sum(part.kind == "picture" for part in parts)
         texts = len(parts) - pictures
-        said = [f"{texts} old texts were shortened to their beginning and end"] if texts else []
-        return "; ".join([*said, f"{pictures} old pictures were left out"] if pictures else said)
+        clauses = [f"{texts} old texts were shortened to their beginning and end"] if texts else []
+        return "; ".join([*clauses, f"{pictures} old pictures were left out"] if pictures else clauses)
 
 
 def _ends(text: str, most: int) -> str:

@@ -36,7 +36,7 @@ def summary_by_rules(messages: Sequence[Message], earlier: str, tokens: int) -> 
     """Return what can be said of a conversation without a model: prompts, last answers, tools that were called and their last calls."""
     most = tokens * _CHARACTERS_PER_TOKEN
     asked = [f"- {cut_middle(one.paragraphs, _PROMPT)}" for one in messages if is_prompt(one) and one.paragraphs]
-    said = [
+    replies = [
         f"- {cut_middle(one.text.strip(), _ANSWER)}" for one in messages if one.role == "assistant" and one.text.strip()
     ]
     calls = [block for message in messages for block in message.blocks if isinstance(block, ToolCallBlock)]
@@ -46,7 +46,7 @@ def summary_by_rules(messages: Sequence[Message], earlier: str, tokens: int) -> 
     sections = [
         _section("Before that:", [earlier] if earlier else [], most // 4),
         _section("The user said:", asked, most // 3),
-        _section("The assistant said:", said, most // 4),
+        _section("The assistant said:", replies, most // 4),
         _section("Tools that were called:", [", ".join(called)] if called else [], most // 10),
         _section("The last calls:", last, most // 8),
     ]
