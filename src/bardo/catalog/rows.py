@@ -128,15 +128,32 @@ class ReplyEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ModelPaths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The paths of a provider that names the model in its path and not in the body, with `{model}` in them; `body` goes beside the rest."""
+    """The paths of a provider with other paths than its dialect's: it names the model in its path, with `{model}` in them, or in the body.
+
+    `model_field` is the body's field for the model, empty where only the path names it. `body` goes beside the rest, `without` are fields
+    that the path says and the body does not, and `words` the names of fields whose values are plain words, by the dialect's own names.
+    """
 
     whole: str
     streamed: str
+    model_field: str = ""
     body: dict[str, str] = {}
+    without: tuple[str, ...] = ()
+    words: dict[str, str] = {}
 
     def path(self, model: str, *, stream: bool) -> str:
         """Return the path below the base URL."""
         return (self.streamed if stream else self.whole).replace("{model}", quote(model, safe="@:"))
+
+    def fields(self, body: dict[str, Any], model: str) -> dict[str, Any]:
+        """Return the dialect's body as this provider takes it."""
+        named = {self.model_field: model} if self.model_field else {}
+        left_out = {"model", *self.without}
+        kept = {name: value for name, value in body.items() if name not in left_out}
+        renamed = {
+            self.words.get(name, name) if isinstance(value, str) else name: value for name, value in kept.items()
+        }
+        return {**named, **self.body, **renamed}
 
 
 class ProviderTraits(msgspec.Struct, frozen=True, kw_only=True):

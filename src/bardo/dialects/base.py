@@ -233,7 +233,8 @@ class Dialect:
         path = self.request_path(request)
         if row.paths is not None:
             path = row.paths.path(request.model, stream=request.stream)
-            body = {**row.paths.body, **{name: value for name, value in body.items() if name != "model"}}
+            paid_by = {name: row.scope[name] for name in row.scope_fields if name in row.scope}
+            body = {**row.paths.fields(body, request.model), **paid_by}
         return WireRequest(path=path, body=write_json(body), degraded=losses.all)
 
     def field_losses(self, request: Request, row: ProviderRow | None = None) -> Losses:

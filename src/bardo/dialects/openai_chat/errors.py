@@ -85,16 +85,21 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     except ValueError:
         value = None
     value = value[0] if isinstance(value, list) and value else value
-    detail = (value.get("error") or value) if isinstance(value, dict) else value
+    detail = (value.get("error") or _first(value.get("errors")) or value) if isinstance(value, dict) else value
     if isinstance(detail, str) and isinstance(value, dict):
         # xAI says in `code` what happened, and in `error` what about.
         detail = {"message": detail, **{name: held for name, held in value.items() if name != "error"}}
     return _refused(detail, status=status, provider=provider, retry_after=headers.get("retry-after"), body=body)
 
 
+def _first(errors: Any) -> Any:
+    """Return the first of several errors, as watsonx lists them (2026-11)."""
+    return errors[0] if isinstance(errors, list) and errors else None
+
+
 def error_in_reply(body: dict[str, Any], provider: str) -> UpstreamRefused | None:
     """Return the error that stands inside a reply of status 200, if one does."""
-    detail = body.get("error")
+    detail = body.get("error") or _first(body.get("errors"))
     if not detail:
         return None
     return _refused(detail, status=_status_of(detail), provider=provider, retry_after=None, body=b"")

@@ -9,20 +9,13 @@ from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact, fields, text
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.marks import HEXADECIMAL, token
 from bardo.simulators.provider import Provider
+from bardo.simulators.providers.watsonx_chat import WatsonxChat, error_body
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, streamed, whole
 
 _FINISH = {"stop": "eos_token", "tool_calls": "eos_token", "length": "max_tokens", "content_filter": "eos_token"}
 _UNFINISHED = "not_finished"
-_PAGE = "https://cloud.ibm.com/apidocs/watsonx-ai#text-generation"
-_CODES = {
-    401: "authentication_token_not_valid",
-    403: "authorization_rejected",
-    404: "model_not_supported",
-    429: "rate_limit_reached_requests",
-}
 _NOTICE = (
     "This model is a Non-IBM Product governed by a third-party license that may impose use restrictions and other "
     "obligations. By using this model you agree to its terms as identified in the following URL."
@@ -40,6 +33,7 @@ class Watsonx(Provider):
     dialect = "watsonx_text"
     catalog_name = "watsonx"
     base_path = "/ml/v1"
+    other_dialects = (WatsonxChat,)
     models = ("deepseek-ai/deepseek-r1-distill-llama-70b", "ibm/granite-3-3-8b-instruct")
     has_tools = False
 
@@ -60,7 +54,7 @@ class Watsonx(Provider):
         return streamed(frames, content_type="text/event-stream")
 
     def encode_refusal(self, refusal: Refusal) -> Reply:
-        return whole(compact(_error(refusal)), status=refusal.status)
+        return whole(compact(error_body(refusal)), status=refusal.status)
 
     def missing_key(self) -> Refusal:
         return Refusal("missing_key", "Failed to authenticate the request due to missing token")
@@ -72,7 +66,7 @@ class Watsonx(Provider):
         return Refusal("unknown_model", f"Model '{model}' is not supported", parameter="model_id")
 
     def error_events(self) -> Sequence[bytes]:
-        error = _error(Refusal("trouble", "An unexpected error occurred", status=500))
+        error = error_body(Refusal("trouble", "An unexpected error occurred", status=500))
         return [b"event: error\ndata: " + compact(error) + b"\n\n"]
 
     def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
@@ -114,17 +108,6 @@ def _chunk(exchange: Exchange, said: str, generated: int, read: int, stop: str, 
 
 def _frame(number: int, chunk: Fields) -> bytes:
     return f"id: {number}\nevent: message\ndata: ".encode() + compact(chunk) + b"\n\n"
-
-
-def _error(refusal: Refusal) -> Fields:
-    code = _CODES.get(refusal.status) or ("json_validation_error" if refusal.status < 500 else "downstream_error")
-    if refusal.reason == "unknown_path":
-        code = "not_found"
-    return {
-        "errors": [{"code": code, "message": refusal.message, "more_info": _PAGE}],
-        "trace": token(f"watsonx/{refusal.message}", 32, HEXADECIMAL),
-        "status_code": refusal.status,
-    }
 
 
 def _row(model: str) -> Fields:
