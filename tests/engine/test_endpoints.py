@@ -149,3 +149,31 @@ def test_losses_are_ranked_by_what_they_do() -> None:
 )
 def test_a_missing_endpoint_is_told_from_a_missing_model(message: str, missing: bool) -> None:
     assert names_missing_endpoint(message) == missing
+
+
+@pytest.mark.parametrize(
+    ("client", "model", "path"),
+    [
+        (RESPONSES, "openai/gpt-5", "/api/v1/responses"),
+        (CHAT, "openai/gpt-5", "/api/v1/chat/completions"),
+        (RESPONSES, "google/gemini-3-flash-preview", "/api/v1/chat/completions"),
+    ],
+)
+def test_openrouter_is_asked_by_responses_for_the_models_of_openai(client: str, model: str, path: str) -> None:
+    assert explained(client, model, "openrouter").path == path
+
+
+def test_a_level_brought_to_the_nearest_loses_less_than_one_left_out() -> None:
+    found = explained(
+        MESSAGES, "kimi-k3", "moonshot", thinking={"type": "adaptive"}, output_config={"effort": "medium"}
+    )
+    assert found.path == "/v1/chat/completions"
+    assert found.body["reasoning_effort"] == "low"
+    assert found.route.endpoint == "anthropic_messages would lose reasoning"
+    lost, nearest = Degradation("reasoning", asked="medium"), Degradation("reasoning", asked="medium", sent="low")
+    assert loss_counts([nearest]) < loss_counts([lost])
+
+
+def test_a_typed_answer_of_moonshot_is_asked_for_where_a_schema_is_taken() -> None:
+    form = {"type": "json_schema", "schema": {"type": "object", "properties": {}, "additionalProperties": False}}
+    assert explained(MESSAGES, "kimi-k3", "moonshot", output_config={"format": form}).path == "/v1/chat/completions"

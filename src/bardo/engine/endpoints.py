@@ -6,12 +6,12 @@ Each endpoint is planned for as if it were the only one. The first that loses no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from bardo.catalog.endpoint_choice import LossCounts, loss_counts, names_missing_endpoint
+from bardo.catalog.endpoint_choice import RANKS, LossCounts, LossRank, loss_counts, names_missing_endpoint
 from bardo.engine.cached_choices import CachedChoice, CachedChoices, names_of
 from bardo.engine.planning import Attempt, Draft, EndpointChoice
 from bardo.engine.route import Target, endpoints_of
@@ -101,6 +101,14 @@ def _at_best(targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt]
     return _with_reason(best, [one for one in found if one is not best], refused)
 
 
+_LOST: Mapping[LossRank, str] = {
+    "answer": "what the answer depends on",
+    "reasoning": "thinking",
+    "cache": "cache markers",
+    "cosmetic": "metadata",
+}
+
+
 def is_missing_endpoint(problem: UpstreamRefused) -> bool:
     """Whether a refusal says that the server has no such endpoint, and not that it has no such model."""
     if problem.status in _NO_METHOD:
@@ -113,7 +121,7 @@ def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[s
     own = {one.what for one in attempt.degraded}
     reasons = [
         *(f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()),
-        *(_why_not(one, own) for one in others if one.losses != best.losses),
+        *(_why_not(one, best, own) for one in others if one.losses != best.losses),
     ]
     if not reasons:
         same = attempt.target.provider.row.dialect == draft.request.dialect
@@ -123,8 +131,13 @@ def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[s
     return PlannedAttempt(draft, msgspec.structs.replace(attempt, endpoint=choice))
 
 
-def _why_not(other: _Candidate, own: Collection[str]) -> str:
+def _why_not(other: _Candidate, best: _Candidate, own: Collection[str]) -> str:
     attempt = other.planned.attempt
+    dialect = attempt.target.provider.row.dialect
     lost = [*dict.fromkeys(one.what for one in attempt.degraded if one.what not in own)]
+    if not lost:
+        # The same fields are lost at both, and more of them there.
+        rank = next(rank for rank, there, here in zip(RANKS, other.losses, best.losses, strict=True) if there != here)
+        return f"{dialect} would lose more of {_LOST[rank]}"
     more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
-    return f"{attempt.target.provider.row.dialect} would lose {', '.join(lost[:_MOST_NAMED])}{more}"
+    return f"{dialect} would lose {', '.join(lost[:_MOST_NAMED])}{more}"

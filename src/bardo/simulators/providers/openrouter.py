@@ -11,6 +11,7 @@ from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.providers import openrouter_reasoning
 from bardo.simulators.providers.messages_hosts import OpenRouterMessages
+from bardo.simulators.providers.openai_responses import OpenAIResponses
 from bardo.simulators.providers.openrouter_reasoning import seal_detail
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, data_event, whole
@@ -32,13 +33,22 @@ _NATIVE_FINISH = {
 }
 
 
+class OpenRouterResponses(OpenAIResponses):
+    """Its Responses endpoint, for OpenAI's models."""
+
+    name = "openrouter"
+    catalog_name = "openrouter"
+    base_path = "/api/v1"
+    models = ("openai/gpt-5",)
+
+
 class OpenRouter(Chat):
     """openrouter.ai/api/v1."""
 
     name = "openrouter"
     catalog_name = "openrouter"
     keep_alive = COMMENT
-    other_dialects = (OpenRouterMessages,)
+    other_dialects = (OpenRouterMessages, OpenRouterResponses)
     embeds = "any"
     lists_without_key = True
     base_path = "/api/v1"
