@@ -39,7 +39,6 @@ class OpenRouterResponses(OpenAIResponses):
     name = "openrouter"
     catalog_name = "openrouter"
     base_path = "/api/v1"
-    models = ("openai/gpt-5",)
 
 
 class OpenRouter(Chat):
