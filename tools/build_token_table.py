@@ -1,8 +1,9 @@
-"""Build a table of vectors of word pieces from a model in ONNX: `python tools/build_token_table.py FOLDER DIMENSIONS TABLE`.
+"""Build a table of vectors of word pieces from a model in ONNX: `python tools/build_token_table.py FOLDER DIMENSIONS TABLE [NARROW]`.
 
 FOLDER has `model.onnx` and `tokenizer.json`, as `tools/build_onnx_model.py` writes them of the weights of all-MiniLM-L6-v2 (Apache-2.0).
 numpy and onnxruntime must be there too; bardo itself needs neither. It takes half a minute. Two tables ship with bardo: of 64 dimensions
-for learned routing, and of 384, which is all that the model has, for layers.
+for learned routing, and of 384, which is all that the model has, for layers; the second is
+stored by the first, which is NARROW then.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def token_vectors(folder: Path, count: int, np: Any) -> Any:
     return np.concatenate(found)
 
 
-def table_of(vectors: Any, pieces: list[str], dimensions: int, np: Any) -> TokenTable:
+def table_of(vectors: Any, pieces: list[str], dimensions: int, np: Any, narrow: TokenTable | None = None) -> TokenTable:
     """Return the table: principal components of the pieces that have a meaning, weighted, in eight bits."""
     kept = [
         n for n, piece in enumerate(pieces) if not (piece.startswith("[") and piece.endswith("]") and len(piece) > 1)
@@ -51,21 +52,22 @@ def table_of(vectors: Any, pieces: list[str], dimensions: int, np: Any) -> Token
     rows = (np.clip(np.rint(reduced * scale), -127, 127) + 128).astype(np.uint8).tobytes()
     words = "\n".join(pieces[n] for n in kept)
     fingerprint = hashlib.sha256(words.encode() + rows).hexdigest()[:12]
-    return TokenTable.of_rows(rows, fingerprint=fingerprint, dimensions=dimensions, pieces=words)
+    return TokenTable.of_rows(rows, fingerprint=fingerprint, dimensions=dimensions, pieces=words, narrow=narrow)
 
 
 def main() -> None:
     """Read the folder and write the table."""
-    if len(sys.argv) != 4:
+    if len(sys.argv) not in (4, 5):
         sys.exit(__doc__)
     folder, dimensions, target = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     numbers: dict[str, int] = msgspec.json.decode((folder / "tokenizer.json").read_bytes())["model"]["vocab"]
     pieces = sorted(numbers, key=numbers.__getitem__)
     np: Any = import_module("numpy")
-    table = table_of(token_vectors(folder, len(pieces), np), pieces, dimensions, np)
+    narrow = msgspec.msgpack.decode(Path(sys.argv[4]).read_bytes(), type=TokenTable) if sys.argv[4:] else None
+    table = table_of(token_vectors(folder, len(pieces), np), pieces, dimensions, np, narrow)
     target.write_bytes(msgspec.msgpack.encode(table))
     size = target.stat().st_size / 1e6
-    print(f"{target}: {len(table.rows()) // table.dimensions} pieces, {size:.2f} MB, {table.fingerprint}")
+    print(f"{target}: {len(table.rows(narrow)) // table.dimensions} pieces, {size:.2f} MB, {table.fingerprint}")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from support.empty_environment import VERSIONS, EmptyEnvironment, python_of, run
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a virtual environment looks different there")
 
-MOST_WHEEL_BYTES = 14_500_000
-MOST_INSTALLED_BYTES = 82_000_000
+MOST_WHEEL_BYTES = 13_000_000
+MOST_INSTALLED_BYTES = 80_000_000
 """Of bardo and what it needs, without pip and without byte code. Most is SQLAlchemy, jsonschema-rs, uvloop and bardo's own tables.
 
 Machine code differs by 3 MB between versions of Python.

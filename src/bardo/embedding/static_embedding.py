@@ -22,6 +22,8 @@ from bardo.embedding.word_pieces import word_pieces
 # A longer text is embedded by its beginning and its end, where prompts say what is asked.
 LONGEST_TEXT = 4_000
 _MIDDLE = 128
+_MOST_LESS = 3
+"""How much smaller a component may be than the scales of two tables let expect: both were rounded."""
 _MOST_KEPT = 4_096
 _AT_ONCE = 257
 """How many rows can be added with 16 bits for each component: 257 x 255 is 65,535."""
@@ -32,25 +34,36 @@ class TokenTable(msgspec.Struct, frozen=True, kw_only=True):
 
     A byte is a component plus 128; the table has one scale, which is lost when a sum is brought to length 1. Columns compress by a quarter:
     the bytes of one component are alike, those of a piece are not.
+
+    With a `ratio` the table is stored by another one of the same pieces, whose columns are its first ones on another scale: `ratio` / 65536
+    of that one. Those columns are stored as the differences to what they are expected to be, and the pieces are not stored again.
     """
 
     fingerprint: str
     dimensions: int
-    pieces: str
+    pieces: str = ""
     columns: bytes
+    ratio: int = 0
 
     @classmethod
-    def of_rows(cls, rows: bytes, *, fingerprint: str, dimensions: int, pieces: str) -> Self:
-        """Return the table of rows of `dimensions` bytes, one for each piece."""
+    def of_rows(
+        cls, rows: bytes, *, fingerprint: str, dimensions: int, pieces: str, narrow: TokenTable | None = None
+    ) -> Self:
+        """Return the table of rows of `dimensions` bytes, one for each piece; `narrow` is the table by which it is stored."""
         ordered = b"".join([rows[column::dimensions] for column in range(dimensions)])
-        # No byte repeats in a pattern, so that only their frequencies are used.
-        packer = zlib.compressobj(9, strategy=zlib.Z_HUFFMAN_ONLY)
-        columns = packer.compress(ordered) + packer.flush()
-        return cls(fingerprint=fingerprint, dimensions=dimensions, pieces=pieces, columns=columns)
+        if narrow is None:
+            return cls(fingerprint=fingerprint, dimensions=dimensions, pieces=pieces, columns=_packed(ordered))
+        if narrow.pieces != pieces:
+            raise ValueError("the other table has other pieces")
+        ratio = _ratio(ordered, zlib.decompress(narrow.columns))
+        columns = _packed(_differences(ordered, zlib.decompress(narrow.columns), ratio))
+        return cls(fingerprint=fingerprint, dimensions=dimensions, columns=columns, ratio=ratio)
 
-    def rows(self) -> bytes:
-        """Return one row of `dimensions` bytes for each piece."""
+    def rows(self, narrow: TokenTable | None = None) -> bytes:
+        """Return one row of `dimensions` bytes for each piece. `narrow` is the table by which this one is stored, where it is."""
         columns = zlib.decompress(self.columns)
+        if narrow is not None:
+            columns = _sums(columns, zlib.decompress(narrow.columns), self.ratio)
         count = len(columns) // self.dimensions
         rows = bytearray(len(columns))
         for column in range(self.dimensions):
@@ -58,17 +71,49 @@ class TokenTable(msgspec.Struct, frozen=True, kw_only=True):
         return bytes(rows)
 
 
+def _packed(columns: bytes) -> bytes:
+    # No byte repeats in a pattern, so that only their frequencies are used.
+    packer = zlib.compressobj(9, memLevel=9, strategy=zlib.Z_HUFFMAN_ONLY)
+    return packer.compress(columns) + packer.flush()
+
+
+def _ratio(columns: bytes, narrow: bytes) -> int:
+    """Return by how much larger a component is than that of a narrower table, in parts of 65,536 (least squares)."""
+    pairs = [(one - _MIDDLE, other - _MIDDLE) for one, other in zip(columns, narrow, strict=False)]
+    return (sum(one * other for one, other in pairs) << 16) // sum(other * other for _, other in pairs)
+
+
+def _differences(columns: bytes, narrow: bytes, ratio: int) -> bytes:
+    """Return columns, the first of them less what is expected by a narrower table. Raises ValueError where one is less than that."""
+    expected = narrow.translate(_expected(ratio))
+    first = bytes([one - other for one, other in zip(columns, expected, strict=False)])
+    return first + columns[len(narrow) :]
+
+
+def _sums(columns: bytes, narrow: bytes, ratio: int) -> bytes:
+    """Undo `_differences`. Numbers of a million bytes are added at once: no sum of two bytes is above 255."""
+    size = len(narrow)
+    expected = int.from_bytes(narrow.translate(_expected(ratio)), "little")
+    return (int.from_bytes(columns[:size], "little") + expected).to_bytes(size, "little") + columns[size:]
+
+
+def _expected(ratio: int) -> bytes:
+    """Return, for each byte of a narrower table, the least that the same component has on the other scale."""
+    components = (((byte - _MIDDLE) * ratio >> 16) - _MOST_LESS for byte in range(256))
+    return bytes([min(255, max(0, _MIDDLE + component)) for component in components])
+
+
 class StaticEmbedding:
     """Embeds texts with a table. Nothing that it returns ever changes, and so it is shared by all requests."""
 
     slow = False
 
-    def __init__(self, table: TokenTable) -> None:
+    def __init__(self, table: TokenTable, narrow: TokenTable | None = None) -> None:
         self.fingerprint = table.fingerprint
         self.dimensions = table.dimensions
-        self._rows = table.rows()
+        self._rows = table.rows(narrow)
         self._kept: dict[int, int] = {}
-        self._numbers: Mapping[str, int] = {piece: n for n, piece in enumerate(table.pieces.split("\n"))}
+        self._numbers: Mapping[str, int] = {piece: n for n, piece in enumerate((narrow or table).pieces.split("\n"))}
 
     @property
     def pieces(self) -> tuple[str, ...]:
@@ -85,9 +130,10 @@ class StaticEmbedding:
         return self._rows[piece * self.dimensions : (piece + 1) * self.dimensions]
 
     @classmethod
-    def decode(cls, content: bytes) -> Self:
-        """Return the embedding of a table's file. Raises msgspec.ValidationError for a file of another form."""
-        return cls(msgspec.msgpack.decode(content, type=TokenTable))
+    def decode(cls, content: bytes, narrow: bytes = b"") -> Self:
+        """Return the embedding of a table and of the table by which it is stored. Raises msgspec.ValidationError for another form."""
+        stored_by = msgspec.msgpack.decode(narrow, type=TokenTable) if narrow else None
+        return cls(msgspec.msgpack.decode(content, type=TokenTable), stored_by)
 
     def embed(self, text: str) -> tuple[float, ...]:
         """Return `dimensions` components of a vector of length 1; all are 0 where no piece is known."""
@@ -135,14 +181,14 @@ def shortened(text: str) -> str:
 @cache
 def shipped_embedding() -> StaticEmbedding:
     """Return the embedding by which learned routing knows requests: 64 dimensions, a table of 2 MB."""
-    return _shipped("token_table.msgpack")
+    return StaticEmbedding.decode(_file("token_table.msgpack"))
 
 
 @cache
 def wide_embedding() -> StaticEmbedding:
     """Return the embedding by which layers know texts: 384 dimensions, a table of 11 MB. It is loaded where a layer needs it."""
-    return _shipped("token_table_384.msgpack")
+    return StaticEmbedding.decode(_file("token_table_384.msgpack"), _file("token_table.msgpack"))
 
 
-def _shipped(name: str) -> StaticEmbedding:
-    return StaticEmbedding.decode(files("bardo.embedding").joinpath("data", name).read_bytes())
+def _file(name: str) -> bytes:
+    return files("bardo.embedding").joinpath("data", name).read_bytes()
