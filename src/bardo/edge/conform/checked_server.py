@@ -10,7 +10,8 @@ import msgspec
 from bardo.edge.http import Call, Deadlines, Transport
 from bardo.values.errors import ProviderError
 
-MOST_BYTES = 32 * 1024 * 1024
+MOST_BYTES = 4 * 1024 * 1024
+"""Of one reply. What is asked for is short, and a stream without an end is looked at as far as that."""
 _DEADLINES = Deadlines(connect=10.0, first_byte=300.0, idle=120.0, total=600.0)
 _SHOWN = 400
 
@@ -28,12 +29,13 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class ReceivedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply. `cut` says that the connection broke before its end; `frames` are its server-sent events."""
+    """One reply. `cut`: its end did not come, as the connection broke, or as it is `oversized`. `frames` are its server-sent events."""
 
     status: int
     content_type: str
     body: bytes
     cut: bool = False
+    oversized: bool = False
 
     @property
     def json(self) -> Any:
@@ -69,19 +71,19 @@ class CheckedServer:
         reply = await self._transport.send(
             Call(url=f"{self._base}/{path}", headers=sent, body=raw, provider="server"), _DEADLINES
         )
-        held, cut = bytearray(), False
+        held, cut, oversized = bytearray(), False, False
         try:
             async for piece in reply.chunks():
                 held += piece
                 if len(held) > MOST_BYTES:
-                    cut = True
+                    cut = oversized = True
                     break
         except ProviderError:
             cut = True
         finally:
             await reply.close()
         kind = reply.headers.get("content-type", "")
-        return ReceivedReply(status=reply.status, content_type=kind, body=bytes(held), cut=cut)
+        return ReceivedReply(status=reply.status, content_type=kind, body=bytes(held), cut=cut, oversized=oversized)
 
 
 def decoded(text: bytes | str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bardo.edge.conform.chat import Chat
-from bardo.edge.conform.checked_server import CheckedServer, ReceivedReply
+from bardo.edge.conform.checked_server import MOST_BYTES, CheckedServer, ReceivedReply
 from bardo.edge.conform.gemini import Gemini
 from bardo.edge.conform.laws import LAWS, Finding, Status
 from bardo.edge.conform.messages import Messages
@@ -251,6 +251,8 @@ def _stream_faults(reply: ReceivedReply) -> list[str]:
         if reply.content_type.startswith("text/event-stream")
         else [f"the content type is {reply.content_type or 'missing'}"]
     )
+    if reply.oversized:
+        return [*faults, f"the reply has more than {MOST_BYTES:,} bytes, and may have no end"]
     return [*faults, "the connection broke before the end"] if reply.cut else faults
 
 
