@@ -1,6 +1,7 @@
 """Programs and libraries that tests run and bardo does not need: each is installed once, into a folder that is kept between runs.
 
-`BARDO_TEST_CLIENTS` names a folder with a `node_modules` of one's own for the agents instead; `BARDO_TEST_INSTALL=no` installs nothing.
+`BARDO_TEST_CLIENTS` names a folder with a `node_modules` of one's own for the agents instead; `BARDO_TEST_INSTALL=no` installs nothing, and
+`BARDO_TEST_INSTALL=all` also what is too large for each change and is installed every night.
 Where npm, pip or their registries cannot be had, the tests are skipped. `python tests/clients/installed.py` installs all of them.
 """
 
@@ -30,6 +31,8 @@ class Packages:
 
     name: str
     packages: tuple[str, ...]
+    nightly: bool = False
+    """Whether they are installed only where all are wanted."""
 
     @property
     def folder(self) -> Path:
@@ -50,8 +53,11 @@ class Packages:
         done, failed = self.folder / ".installed", self.folder / ".failed"
         if done.exists():
             return ""
-        if os.environ.get("BARDO_TEST_INSTALL") == "no":
+        wanted = os.environ.get("BARDO_TEST_INSTALL")
+        if wanted == "no":
             return "BARDO_TEST_INSTALL says no"
+        if self.nightly and wanted != "all":
+            return f"{self.name} is installed where BARDO_TEST_INSTALL is all"
         if missing := self.missing():
             return missing
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -135,6 +141,8 @@ SDKS = NpmPackages(
         "@google/genai@3.1.0",
         "ai@7.0.173",
         "@ai-sdk/anthropic@4.0.105",
+        "@ai-sdk/google@4.0.121",
+        "@ai-sdk/openai@4.0.118",
         "@ai-sdk/openai-compatible@3.0.92",
     ),
 )
@@ -155,6 +163,18 @@ PYTHON_CLIENTS = PipPackages(
 )
 INSTRUCTOR = PipPackages("instructor", ("instructor==1.17.0", "openai==3.3.0"))
 """Libraries of Python that the documentation uses; instructor takes no newer version of OpenAI's SDK."""
+OTHER_FRAMEWORKS = PipPackages(
+    "frameworks",
+    ("llama-index-llms-openai==0.8.3", "llama-index-llms-openai-like==0.8.1", "smolagents==1.26.0"),
+    nightly=True,
+)
+LITELLM = PipPackages("litellm", ("dspy==3.4.1", "litellm==1.110.2"), nightly=True)
+GOOGLE_CLIENTS = PipPackages(
+    "google", ("langchain-google-genai==4.4.2", "pydantic-ai-slim[google]==2.68.0"), nightly=True
+)
+GOOGLE_ADK = PipPackages("adk", ("google-adk==2.13.0",), nightly=True)
+"""Frameworks with packages so many that they are installed every night, and not for each change."""
+ALL = (*AGENTS.values(), SDKS, PYTHON_CLIENTS, INSTRUCTOR, OTHER_FRAMEWORKS, LITELLM, GOOGLE_CLIENTS, GOOGLE_ADK)
 
 
 def program(name: str) -> str:
@@ -192,5 +212,6 @@ def _locked(file: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    for one in (*AGENTS.values(), SDKS, PYTHON_CLIENTS, INSTRUCTOR):
+    os.environ.setdefault("BARDO_TEST_INSTALL", "all")
+    for one in ALL:
         print(one.name, one.install() or f"is in {one.folder}")

@@ -56,7 +56,8 @@ def tool_results(provider: str, body: Any) -> Iterator[Any]:
         case "anthropic":
             yield from (block for block in _blocks(body) if block["type"] == "tool_result")
         case "gemini":
-            yield from (part["functionResponse"] for part in _parts(body) if "functionResponse" in part)
+            names = ("functionResponse", "function_response")
+            yield from (part[name] for part in _parts(body) for name in names if name in part)
         case "openai_responses":
             yield from (item for item in body["input"] if item.get("type") == "function_call_output")
         case _:

@@ -175,6 +175,18 @@ def test_a_document_in_the_result_of_a_tool_arrives(target: str) -> None:
     assert ("tool_result.document" in {one.what for one in wire.degraded}) is (target == "openai_chat")
 
 
+def test_no_empty_message_is_left_of_a_document_that_is_lost() -> None:
+    there = DocumentBlock(url="https://example.com/a.pdf")
+    messages = (
+        Message("user", (TextBlock("Hi."),)),
+        Message("assistant", (ToolCallBlock(id="c1", name="read", arguments="{}"),)),
+        Message("user", (ToolResultBlock(call_id="c1", name="read", content=(there,)),)),
+    )
+    wire = written("openai_chat", asked=Request(model="m", messages=messages, max_output_tokens=9))
+    assert "document" in {one.what for one in wire.degraded}
+    assert [one["role"] for one in msgspec.json.decode(wire.body)["messages"]] == ["user", "assistant", "tool"]
+
+
 def test_a_format_that_a_model_does_not_take_is_reported() -> None:
     table = DocumentBlock(media_type="application/vnd.ms-excel", data="AAAA", name="t.xls")
     wire = written("anthropic_messages", TextBlock("Hi."), table)

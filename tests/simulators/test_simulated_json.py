@@ -20,6 +20,7 @@ GUIDANCE = (
     f"Answer with one JSON value that conforms to this JSON Schema:\n\n```json\n{WRITTEN}\n```\n\nWrite only that JSON."
 )
 AGAIN = f"Answer again, with the whole JSON value and nothing else, conforming to this JSON Schema:\n{WRITTEN}"
+USED = f"Use this JSON schema:\n```json\n{WRITTEN}\n```"
 QUESTION = "How shall I spend 3 days in Rome?"
 
 
@@ -33,7 +34,7 @@ def said(preset: str, body: Body) -> str:
 @pytest.mark.parametrize(
     "preset", ["openai_chat", "anthropic", "gemini", "openai_responses", "bedrock", "cohere", "watsonx"]
 )
-@pytest.mark.parametrize("guidance", [GUIDANCE, AGAIN], ids=["guided", "again"])
+@pytest.mark.parametrize("guidance", [GUIDANCE, AGAIN, USED], ids=["guided", "again", "used"])
 def test_a_schema_in_the_prompt_is_followed(preset: str, guidance: str) -> None:
     body = body_for(preset, question=f"{QUESTION}\n\n{guidance}")
     assert json.dumps('{"city": "Rome", "days": 3}')[1:-1] in said(preset, body)
@@ -70,3 +71,9 @@ def test_json_mode_gets_an_object(preset: str, field: Body) -> None:
         if not (preset == "gemini" and name in ("generationConfig", "stream"))
     }
     assert json.dumps('{"answer": "Rome"}') in said(preset, {**body, **field})
+
+
+def test_anthropics_earlier_field_for_a_schema_is_followed() -> None:
+    shape = {"type": "json_schema", "schema": {**SCHEMA, "additionalProperties": False}}
+    body = {**body_for("anthropic", question=QUESTION), "output_format": shape, "stream": False}
+    assert json.dumps('{"city": "Rome", "days": 3}')[1:-1] in said("anthropic", body)

@@ -212,6 +212,10 @@ def test_json_mode_says_json_shows_an_example_and_is_told() -> None:
     }
 
 
+def test_an_example_without_a_form_is_left_out() -> None:
+    assert "example" not in plan({"type": "object"}, DEEPSEEK).guidance
+
+
 def test_guidance_alone_makes_a_system_prompt_where_there_is_none() -> None:
     asked = replace(REQUEST, messages=REQUEST.messages[1:])
     request = apply(plan(SCHEMA, NOWHERE), asked).request

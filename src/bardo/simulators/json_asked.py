@@ -13,7 +13,7 @@ from dataclasses import replace
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.fields import Fields, at
 
-_GUIDANCE = re.compile(r"\bJSON Schema:\s*(?:```json\s*)?(?=\{)")
+_GUIDANCE = re.compile(r"\bJSON [Ss]chema:\s*(?:```json\s*)?(?=\{)")
 _ANY_OBJECT: Fields = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
 _JSON_MODES = (
     ("response_format.type", "json_object"),

@@ -196,8 +196,10 @@ def guidance_for(schema: Any, *, example: bool = False) -> str:
     """Return an instruction that holds the schema, and an example where wanted. It says "JSON", which some providers demand."""
     said = json.dumps(schema, ensure_ascii=False, indent=2)
     guidance = f"Answer with one JSON value that conforms to this JSON Schema:\n\n```json\n{said}\n```\n"
-    if example:
-        guidance += f"\nAn example of its form, not of its content:\n\n```json\n{json.dumps(example_of(schema), ensure_ascii=False)}\n```\n"
+    shown = example_of(schema) if example else None
+    # An empty value shows no form, and a model may repeat it.
+    if shown:
+        guidance += f"\nAn example of its form, not of its content:\n\n```json\n{json.dumps(shown, ensure_ascii=False)}\n```\n"
     return guidance + "\nWrite only that JSON: no text before or after it, and no code fence."
 
 

@@ -89,3 +89,23 @@ def test_paths_of_googles_sdks_name_the_model(path: str, model: str) -> None:
 def test_other_paths_of_vertex_are_unknown(path: str) -> None:
     with pytest.raises(UnknownRoute):
         find_route("POST", path, b"")
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        ("/v1beta/deepseek/m1:generateContent", "deepseek/m1"),
+        ("/v1beta/openrouter/google/gemini-2.5-flash:streamGenerateContent", "openrouter/google/gemini-2.5-flash"),
+        ("/v1beta/models/deepseek/m1:countTokens", "deepseek/m1"),
+        ("/v1beta/publishers/google/models/gemini-2.5-flash:generateContent", "gemini-2.5-flash"),
+    ],
+)
+def test_a_name_with_a_slash_may_stand_without_models_before_it(path: str, model: str) -> None:
+    route = find_route("POST", path, b"")
+    assert (route.dialect, route.arrival.model) == ("gemini", model)
+
+
+@pytest.mark.parametrize("path", ["/v1beta/m1:generateContent", "/v1beta/deepseek/m1:tune"])
+def test_a_path_without_a_known_verb_or_place_is_of_no_model(path: str) -> None:
+    with pytest.raises(UnknownRoute):
+        find_route("POST", path, b"")

@@ -53,6 +53,9 @@ class MessageWriter:
         if results and not others:
             return answers
         content = self._prompt(message) if message.role == "system" else self._content(others)
+        if results and not content:
+            # What stood beside the results was lost, and servers refuse an empty message.
+            return answers
         said = {"role": message.role, "content": content, **fields_for(NAME, message.carried)}
         return answers if _says_nothing(message, said) else [*answers, said]
 

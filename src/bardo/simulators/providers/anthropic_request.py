@@ -92,7 +92,7 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
         tools=() if at(body, "tool_choice.type") == "none" else _tools(body),
         forced_tool=text(at(body, "tool_choice.name")) or None,
         tool_results=tuple(_result_text(block) for block in _blocks(messages[-1], "tool_result")),
-        schema=fields(at(body, "output_config.format.schema")) or None,
+        schema=fields(at(body, "output_config.format.schema") or at(body, "output_format.schema")) or None,
         streamed=body.get("stream") is True,
         characters=len(joined_text(body.get("system"))) + sum(len(json.dumps(m.get("content"))) for m in messages),
     )

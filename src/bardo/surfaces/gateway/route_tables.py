@@ -129,6 +129,8 @@ DIALECT_PATHS = (
     ("/model/", "bedrock_converse"),
 )
 GEMINI_PREFIXES = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
+# The AI SDK leaves out `models/` before a name that holds a slash itself (@ai-sdk/google 4.0, 2026).
+GEMINI_NAME_PATH = re.compile(r"/v1(?:beta|alpha)?/(?!publishers/|projects/)([^/]+/.+)")
 # Google's SDKs ask so where they are told to use Vertex AI. A provider before the model's name stands in the place of the publisher.
 VERTEX_PATH = re.compile(r"/v1(?:beta1|beta|alpha)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/([^/]+)/models/(.+)")
 VERTEX_PUBLISHER = "google"

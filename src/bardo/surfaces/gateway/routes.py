@@ -17,6 +17,7 @@ from bardo.surfaces.gateway.route_tables import (
     EPISODE_METHODS,
     EPISODE_PATH,
     FIXED_ROUTES,
+    GEMINI_NAME_PATH,
     GEMINI_PREFIXES,
     GEMINI_VERBS,
     INTERACTION_PREFIXES,
@@ -135,9 +136,10 @@ def _gemini_name(path: str) -> str:
     if prefix is not None:
         return path[len(prefix) :]
     found = VERTEX_PATH.fullmatch(path)
-    if found is None:
-        return ""
-    return found[2] if found[1] == VERTEX_PUBLISHER else f"{found[1]}/{found[2]}"
+    if found is not None:
+        return found[2] if found[1] == VERTEX_PUBLISHER else f"{found[1]}/{found[2]}"
+    named = GEMINI_NAME_PATH.fullmatch(path)
+    return named[1] if named is not None else ""
 
 
 def _bedrock(path: str) -> Route | None:
