@@ -61,8 +61,7 @@ class PendingState:
         if not self._blocks or not self._behind_text:
             self.write()
             return extension
-        before = extension.get("degraded")
-        return {**extension, "degraded": [*(before if isinstance(before, list) else ()), _LATE_STATE]}
+        return with_late_state(extension)
 
 
 class TextStates:
@@ -93,6 +92,12 @@ class TextStates:
             give(number, states, out)
             number += 1
         return number
+
+
+def with_late_state(extension: dict[str, Any]) -> dict[str, Any]:
+    """Return bardo's fields of a reply, which say that state after the last text was not written."""
+    before = extension.get("degraded")
+    return {**extension, "degraded": [*(before if isinstance(before, list) else ()), _LATE_STATE]}
 
 
 def give(number: int, states: tuple[Opaque, ...], out: list[Event]) -> None:

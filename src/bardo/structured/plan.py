@@ -199,7 +199,9 @@ def guidance_for(schema: Any, *, example: bool = False) -> str:
     shown = example_of(schema) if example else None
     # An empty value shows no form, and a model may repeat it.
     if shown:
-        guidance += f"\nAn example of its form, not of its content:\n\n```json\n{json.dumps(shown, ensure_ascii=False)}\n```\n"
+        guidance += (
+            f"\nAn example of its form, not of its content:\n\n```json\n{json.dumps(shown, ensure_ascii=False)}\n```\n"
+        )
     return guidance + "\nWrite only that JSON: no text before or after it, and no code fence."
 
 

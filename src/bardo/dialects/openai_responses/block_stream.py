@@ -23,6 +23,7 @@ from bardo.dialects.openai_responses.written_items import (
     joins,
     message_for,
 )
+from bardo.dialects.signed_blocks import NEXT
 from bardo.values.blocks import Opaque
 from bardo.values.collected import OpaqueStates
 from bardo.values.events import (
@@ -79,15 +80,31 @@ class BlockStream:
             (block, unit), self._pending = self._pending, None
             self._announce(block, unit, out)
 
-    def close(self, status: str, out: list[bytes]) -> None:
-        """The reply is over: close everything, in order."""
+    def close(self, status: str, out: list[bytes]) -> bool:
+        """The reply is over: close everything, in order.
+
+        State of a text that would follow its message is not written: clients look for the answer in the last item. Return whether there
+        was any.
+        """
+        self._drop_empty_text()
         self.settle(out)
         for item in self._stream.items:
             self._stream.close(item, status, out)
         for early in self._early.values():
             if early.states:
                 self._stream.ride("text", early.states)
+        ends_in_text = bool(self._stream.items) and isinstance(self._stream.items[-1], WrittenMessage)
+        left_out = ends_in_text and self._stream.drop_riders("text")
         self._stream.write_riders(out)
+        return left_out
+
+    def _drop_empty_text(self) -> None:
+        """Drop an empty text behind the last one of a message, and keep its state."""
+        unit = self._pending[1] if self._pending is not None else None
+        if isinstance(unit, WrittenPart) and unit.is_empty and isinstance(self._current, WrittenMessage):
+            self._pending = None
+            if unit.states:
+                self._stream.ride("text", list(unit.states))
 
     def take_content(self, event: ContentChunk) -> Sequence[bytes]:
         """Write answer text."""
@@ -275,6 +292,10 @@ class BlockStream:
             self._forget(current)
             return current
         self._turn(out)
+        if part.states:
+            states, part.states = part.states, OpaqueStates()
+            self._stream.ride(NEXT, list(states))
+            self._stream.write_riders(out)
         self._current = message = message_for(part)
         self._stream.open(message, out)
         return message

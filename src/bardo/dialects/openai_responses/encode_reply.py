@@ -14,6 +14,7 @@ from bardo.dialects.openai_responses.function_names import FunctionNames
 from bardo.dialects.openai_responses.item_stream import ItemIds, ItemStream
 from bardo.dialects.openai_responses.state import asks_summary
 from bardo.dialects.openai_responses.whole_items import WholeOutput
+from bardo.dialects.text_states import with_late_state
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.events import Event, Failed, ReplyStart
@@ -46,7 +47,8 @@ class ReplyWriter:
             return ()
         self._over = True
         out = self._begin()
-        self._blocks.close(self._envelope.item_status, out)
+        if self._blocks.close(self._envelope.item_status, out):
+            self._envelope.extension = with_late_state(self._envelope.extension)
         response = self._envelope.closing(self._stream.output())
         ending = response["status"] if response["status"] in ("incomplete", "failed") else "completed"
         self._stream.write(f"response.{ending}", {"response": response}, out)

@@ -16,6 +16,7 @@ from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.openai_responses.function_names import INPUT, SEARCH, TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.input_parts import blocks_of
 from bardo.dialects.openai_responses.state import FORMAT, NAME, SealContent, is_made, opened
+from bardo.dialects.signed_blocks import AFTER, NEXT
 from bardo.dialects.wire import encode_json
 from bardo.values.blocks import (
     Block,
@@ -133,7 +134,10 @@ class _InputReader:
         thinking = ReasoningBlock(format=form, opaque=sealed.states)
         # A call may come behind its state: clients put all reasoning first.
         kind, _, owner = sealed.target.partition(":")
-        self._say(Carrier(sealed.states, owner, thinking) if kind == "call" else thinking)
+        if sealed.target in (NEXT, AFTER):
+            self._say(Carrier(sealed.states, sealed.target, thinking))
+        else:
+            self._say(Carrier(sealed.states, owner, thinking) if kind == "call" else thinking)
 
     def _returned_to_call(self, sealed: SealContent) -> bool:
         """Return state back to a call whose result came before it: some clients write each result directly behind its call."""

@@ -103,6 +103,11 @@ class ItemStream:
             self.open(item, out)
             self.close(item, "completed", out)
 
+    def drop_riders(self, target: str) -> bool:
+        """Leave out the items that would hold state of `target`, and return whether there were any."""
+        waiting, self._riders = self._riders, [one for one in self._riders if one[0] != target]
+        return len(waiting) > len(self._riders)
+
     def output(self) -> list[dict[str, Any]]:
         """Return the items as the finished response lists them."""
         return [item.done_item(item.status or "incomplete") for item in self.items]

@@ -25,7 +25,8 @@ _BARDO_PREFIX = "_bardo_"
 
 
 class SealContent(msgspec.Struct, frozen=True):
-    """What a seal held. `target` is empty for the reasoning item's own state, else `text`, `reasoning` or `call:<call_id>`.
+    """What a seal held. `target` is empty for the reasoning item's own state, else `text`, `reasoning`, `call:<call_id>`, or an owner of
+    `signed_blocks` for a text that follows.
 
     `text` is the thinking that the state was made for, where it was sealed with it.
     """

@@ -54,6 +54,8 @@ class WholeOutput:
         last = len(known) - 1
         for number, block in enumerate(known):
             _ADD[type(block)](self, block, last_status if number == last else "completed")
+        if isinstance(self._open, WrittenMessage):
+            self._put_state_before(self._open)
         self._close(last_status)
         return self._items
 
@@ -130,6 +132,14 @@ class WholeOutput:
                 rider = WrittenCarrier(target, states)
                 self._name(rider)
                 self._items.append(rider.done_item("completed"))
+
+    def _put_state_before(self, message: WrittenMessage) -> None:
+        """Write the state of the last text before its message, which ends the reply: clients look for the answer in the last item."""
+        target, states = message.take_last_states()
+        if states:
+            rider = WrittenCarrier(target, states)
+            self._name(rider)
+            self._items.append(rider.done_item("completed"))
 
     def _new_id(self, prefix: str) -> str:
         """Return the id of the next item, which is complete at once."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from bardo.dialects.openai_responses.item_objects import MergedFields, reasoning_item
 from bardo.dialects.openai_responses.state import attach, is_native, seal_thinking
+from bardo.dialects.signed_blocks import AFTER, NEXT
 from bardo.values.blocks import Opaque
 from bardo.values.collected import OpaqueStates
 
@@ -42,6 +43,11 @@ class WrittenPart:
     def over(self) -> bool:
         """Whether state comes too late for it: its message is closed."""
         return self.item is not None and self.item.closed
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is an answer's text without a character or a field."""
+        return self.kind == "output_text" and not self.text and not self.fields
 
     def take(self, opaque: Opaque) -> None:
         """Keep opaque state."""
@@ -159,6 +165,20 @@ class WrittenMessage(WrittenItem):
     def riders(self) -> list[tuple[str, list[Opaque]]]:
         states = [opaque for part in self.parts for opaque in part.states]
         return [("text", states)] if states else []
+
+    def take_last_states(self) -> tuple[str, list[Opaque]]:
+        """Take out the state of the last text, and that text where it is empty; return it with what it belongs to behind its item.
+
+        Nothing is taken from a message with several texts: which of them was meant could not be told.
+        """
+        last = self.parts[-1]
+        empty = len(self.parts) > 1 and last.is_empty
+        if len(self.parts) - empty > 1 or not last.states:
+            return "", []
+        states, last.states = list(last.states), OpaqueStates()
+        if empty:
+            self.parts.pop()
+        return (AFTER if empty else NEXT), states
 
 
 class WrittenReasoning(WrittenItem):
