@@ -88,7 +88,7 @@ def is_right(told: dict[str, Any]) -> bool:
 def requests_with_results(running: House, name: str) -> Iterator[Any]:
     """Return the requests that brought a provider the result of a tool."""
     for incoming in running.arrived(name):
-        body = incoming.body
+        body: Any = incoming.body
         # OpenAI is also asked over Chat Completions, which gives no thinking back, for calls that lose nothing by it.
         if isinstance(body.get("input"), str) or (name == "openai_responses" and "input" not in body):
             continue

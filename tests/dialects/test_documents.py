@@ -175,6 +175,14 @@ def test_a_document_in_the_result_of_a_tool_arrives(target: str) -> None:
     assert ("tool_result.document" in {one.what for one in wire.degraded}) is (target == "openai_chat")
 
 
+def test_a_document_in_an_image_block_of_anthropic_is_a_document() -> None:
+    source = {"type": "base64", "media_type": "application/pdf", "data": DATA}
+    messages = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    body = {"model": "m", "max_tokens": 9, "messages": messages}
+    request = dialect("anthropic_messages").decode_request(msgspec.json.encode(body), Arrival())
+    assert request.messages[0].blocks == (DocumentBlock(media_type="application/pdf", data=DATA),)
+
+
 def test_no_empty_message_is_left_of_a_document_that_is_lost() -> None:
     there = DocumentBlock(url="https://example.com/a.pdf")
     messages = (

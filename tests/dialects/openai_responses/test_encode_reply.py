@@ -159,6 +159,7 @@ LATE: dict[str, list[Event]] = {
     "of a call that is over": [ToolCallStart(0, "call_1", "f"), ToolCallEnd(0), OpaqueState(0, CLAUDE)],
     "of thinking that is over": [ThinkStart(0), ThinkChunk(0, "x"), ContentChunk(1, "Hi"), OpaqueState(0, CLAUDE)],
 }
+BEHIND = (ToolCallStart(7, "call_7", "g"), ToolCallEnd(7))
 EARLY: dict[str, tuple[list[Event], type]] = {
     "a text": ([OpaqueState(0, CLAUDE), ContentChunk(0, "Hi")], TextBlock),
     "a call": ([OpaqueState(0, CLAUDE), ToolCallStart(0, "call_1", "f"), ToolCallEnd(0)], ToolCallBlock),
@@ -209,8 +210,8 @@ def test_an_answer_is_the_last_item_and_has_one_text(empty: bool, streamed: bool
 @pytest.mark.parametrize("name", EARLY)
 def test_state_that_comes_before_its_block_comes_back_with_it(name: str) -> None:
     events, kind = EARLY[name]
-    output = final(told(*events, STOP))["output"]
-    assert given_back(output) == [(kind, (CLAUDE,))]
+    output = final(told(*events, *BEHIND, STOP))["output"]
+    assert given_back(output) == [(kind, (CLAUDE,)), (ToolCallBlock, ())]
 
 
 def test_calls_may_alternate() -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.carriers import Carrier, settled
+from bardo.dialects.documents import is_document
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import arguments_of, without
 from bardo.values.blocks import (
@@ -127,13 +128,16 @@ def _read_search_result(block: dict[str, Any], at: str) -> DocumentBlock | Unkno
     )
 
 
-def _read_image(block: dict[str, Any], at: str) -> ImageBlock | UnknownBlock:
+def _read_image(block: dict[str, Any], at: str) -> ImageBlock | DocumentBlock | UnknownBlock:
+    """Return a picture; data of another type is a document, which some clients send so."""
     source = required(block, "source", dict, at)
     kind = required(source, "type", str, f"{at}source.")
     rest = carried(without(block, "type", "source"))
     if kind == "base64":
-        data = required(source, "data", str, f"{at}source.")
-        return ImageBlock(media_type=required(source, "media_type", str, f"{at}source."), data=data, carried=rest)
+        data, media_type = (required(source, name, str, f"{at}source.") for name in ("data", "media_type"))
+        if is_document(media_type):
+            return DocumentBlock(media_type=media_type, data=data, carried=rest)
+        return ImageBlock(media_type=media_type, data=data, carried=rest)
     if kind == "url":
         return ImageBlock(url=required(source, "url", str, f"{at}source."), carried=rest)
     return UnknownBlock(NAME, block)

@@ -23,7 +23,6 @@ from bardo.dialects.openai_responses.written_items import (
     joins,
     message_for,
 )
-from bardo.dialects.signed_blocks import NEXT
 from bardo.values.blocks import Opaque
 from bardo.values.collected import OpaqueStates
 from bardo.values.events import (
@@ -292,10 +291,6 @@ class BlockStream:
             self._forget(current)
             return current
         self._turn(out)
-        if part.states:
-            states, part.states = part.states, OpaqueStates()
-            self._stream.ride(NEXT, list(states))
-            self._stream.write_riders(out)
         self._current = message = message_for(part)
         self._stream.open(message, out)
         return message
