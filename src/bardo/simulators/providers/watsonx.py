@@ -10,7 +10,8 @@ from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact, fields, text
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers.watsonx_chat import WatsonxChat, error_body
+from bardo.simulators.providers.watsonx_chat import WatsonxChat
+from bardo.simulators.providers.watsonx_errors import WatsonxErrors
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, streamed, whole
 
@@ -23,7 +24,7 @@ _NOTICE = (
 _LICENCES = "https://dataplatform.cloud.ibm.com/docs/content/wsj/analyze-data/fm-models.html?context=wx"
 
 
-class Watsonx(Provider):
+class Watsonx(WatsonxErrors, Provider):
     """us-south.ml.cloud.ibm.com/ml/v1/text/generation and the like.
 
     A prompt shows no rounds, so only a script that is `in_order` comes to its second turn.
@@ -52,22 +53,6 @@ class Watsonx(Provider):
     def encode_stream(self, exchange: Exchange) -> Reply:
         frames = (_frame(number, chunk) for number, chunk in enumerate(_chunks(exchange), start=1))
         return streamed(frames, content_type="text/event-stream")
-
-    def encode_refusal(self, refusal: Refusal) -> Reply:
-        return whole(compact(error_body(refusal)), status=refusal.status)
-
-    def missing_key(self) -> Refusal:
-        return Refusal("missing_key", "Failed to authenticate the request due to missing token")
-
-    def wrong_key(self, key: str) -> Refusal:
-        return Refusal("wrong_key", "Failed to authenticate the request due to invalid token")
-
-    def unknown_model(self, model: str) -> Refusal:
-        return Refusal("unknown_model", f"Model '{model}' is not supported", parameter="model_id")
-
-    def error_events(self) -> Sequence[bytes]:
-        error = error_body(Refusal("trouble", "An unexpected error occurred", status=500))
-        return [b"event: error\ndata: " + compact(error) + b"\n\n"]
 
     def list_models(self, path: str, models: Sequence[str]) -> Reply | None:
         if path != "/foundation_model_specs":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -12,17 +12,10 @@ from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.marks import HEXADECIMAL, token
+from bardo.simulators.providers.watsonx_errors import WatsonxErrors
 from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, streamed, whole
+from bardo.simulators.reply import Reply, streamed
 
-_PAGE = "https://cloud.ibm.com/apidocs/watsonx-ai#text-generation"
-_CODES = {
-    401: "authentication_token_not_valid",
-    403: "authorization_rejected",
-    404: "model_not_supported",
-    429: "rate_limit_reached_requests",
-}
 # What a request may hold: ibm-watsonx-ai 1.8.1, TextChatParameters, and the page of the API (as of 2026-11).
 _FIELDS = frozenset(
     (
@@ -35,7 +28,7 @@ _FIELDS = frozenset(
 _OPTIONS = ("none", "auto", "required")
 
 
-class WatsonxChat(Chat):
+class WatsonxChat(WatsonxErrors, Chat):
     """us-south.ml.cloud.ibm.com/ml/v1/text/chat and text/chat_stream."""
 
     name = "watsonx"
@@ -71,22 +64,6 @@ class WatsonxChat(Chat):
         head = super().envelope(exchange, kind)
         return {**head, "model_id": exchange.model, "model_version": "1.0.0", "created_at": moment}
 
-    def encode_refusal(self, refusal: Refusal) -> Reply:
-        return whole(compact(error_body(refusal)), status=refusal.status)
-
-    def missing_key(self) -> Refusal:
-        return Refusal("missing_key", "Failed to authenticate the request due to missing token")
-
-    def wrong_key(self, key: str) -> Refusal:
-        return Refusal("wrong_key", "Failed to authenticate the request due to invalid token")
-
-    def unknown_model(self, model: str) -> Refusal:
-        return Refusal("unknown_model", f"Model '{model}' is not supported", parameter="model_id")
-
-    def error_events(self) -> Sequence[bytes]:
-        error = error_body(Refusal("trouble", "An unexpected error occurred", status=500))
-        return [b"event: error\ndata: " + compact(error) + b"\n\n"]
-
 
 def _check(body: Fields) -> None:
     """Refuse what the server does. Raises Refusal."""
@@ -110,15 +87,3 @@ def _check(body: Fields) -> None:
 
 def _invalid(name: str, words: str) -> Refusal:
     return Refusal("bad_value", f"Json document validation error: {name} {words}", parameter=name)
-
-
-def error_body(refusal: Refusal) -> Fields:
-    """Return a refusal as watsonx writes it."""
-    code = _CODES.get(refusal.status) or ("json_validation_error" if refusal.status < 500 else "downstream_error")
-    if refusal.reason == "unknown_path":
-        code = "not_found"
-    return {
-        "errors": [{"code": code, "message": refusal.message, "more_info": _PAGE}],
-        "trace": token(f"watsonx/{refusal.message}", 32, HEXADECIMAL),
-        "status_code": refusal.status,
-    }
