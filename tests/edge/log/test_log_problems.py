@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bardo.edge.log import LogMissing, LogProblem, LogReader, LogRow, LogUnusable, LogWriter
+from bardo.edge.log import LogMissing, LogProblem, LogReader, LogRow, LogUnusable, LogWriter, sqlite_store
 from bardo.values.errors import BardoError
 
 
@@ -36,6 +39,33 @@ def test_a_file_that_is_no_database_is_left_as_it_is(
     with pytest.raises(LogUnusable, match="not a database"):
         open_log(path)
     assert path.read_text() == "These are my notes. " * 100
+
+
+@pytest.mark.parametrize("kind", ["no database", "locked", "newer"])
+def test_a_log_that_cannot_be_opened_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    opened, connect, path = list[sqlite3.Connection](), sqlite3.connect, tmp_path / "log.db"
+    if kind == "no database":
+        path.write_text("These are my notes. " * 100)
+    else:
+        LogWriter(path).close()
+    with closing(connect(path, isolation_level=None)) as other:
+        if kind == "locked":
+            other.execute("BEGIN IMMEDIATE")
+        elif kind == "newer":
+            other.execute("UPDATE inference_log_version SET version_num = '9999'")
+
+        def noted(*args: Any, **options: Any) -> sqlite3.Connection:
+            opened.append(connect(*args, **options))
+            return opened[-1]
+
+        monkeypatch.setattr(sqlite_store, "BUSY_SECONDS", 0.05)
+        monkeypatch.setattr(sqlite3, "connect", noted)
+        with pytest.raises(LogProblem):
+            LogWriter(path)
+    assert opened
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
 
 
 def test_a_path_below_a_file_cannot_be_created(tmp_path: Path) -> None:

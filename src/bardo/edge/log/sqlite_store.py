@@ -49,8 +49,7 @@ class SqliteLogStore:
         make_file(self._path, LOG)
         try:
             self._connection = self._opened()
-            if not self._is_current():
-                self._migrate()
+            self._bring_to_current()
         except sqlite3.Error as error:
             raise unusable_file(self._path, _reason(error), LOG) from error
 
@@ -96,6 +95,16 @@ class SqliteLogStore:
             raise
         return connection
 
+    def _bring_to_current(self) -> None:
+        try:
+            is_current = self._is_current()
+        except BaseException:
+            self._connection.close()
+            raise
+        if not is_current:
+            self._connection.close()
+            self._migrate()
+
     def _is_current(self) -> bool:
         """Whether the log has the form that this version writes; a file without a log gets one."""
         connection = self._connection
@@ -118,7 +127,6 @@ class SqliteLogStore:
     def _migrate(self) -> None:
         from bardo.edge.log.database import address_of, bring_to_current, open_for_writing
 
-        self._connection.close()
         engine = open_for_writing(address_of(self._path))
         try:
             bring_to_current(engine)
