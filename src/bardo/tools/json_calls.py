@@ -185,7 +185,10 @@ def _plain(value: str) -> str:
 
 
 def _object(value: str) -> str:
-    """Return arguments that may be JSON inside a JSON string."""
+    """Return arguments that may be JSON inside a JSON string. Raises Malformed for a string that is none."""
     if value.startswith('"'):
-        return str(json.loads(value, strict=False))
+        try:
+            return str(json.loads(value, strict=False))
+        except ValueError as problem:
+            raise Malformed("arguments are no JSON string") from problem
     return "{}" if value == "null" else value
