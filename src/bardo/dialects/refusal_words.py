@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from bardo.values.context_overflow import Overflow
@@ -14,13 +15,21 @@ def own_refusal(error: BardoError, *dialects: str) -> UpstreamRefused | None:
     return error if own and isinstance(error, UpstreamRefused) else None
 
 
-def message_in(words: Callable[[Overflow], str], error: BardoError, *dialects: str) -> str:
-    """Return an error's message. Of a prompt that is too long another dialect's client reads its own API's words first."""
+def message_in(
+    words: Callable[[Overflow], str], error: BardoError, *dialects: str, known: re.Pattern[str] | None = None
+) -> str:
+    """Return an error's message. Of a prompt that is too long a client reads its own API's words first.
+
+    A provider that speaks one of these dialects keeps its message where it holds words that clients know (`known`; None for any words:
+    they look at a code).
+    """
     overflow = overflow_of(error)
-    if overflow is None or own_refusal(error, *dialects) is not None:
+    if overflow is None:
+        return str(error)
+    if own_refusal(error, *dialects) is not None and (known is None or known.search(str(error))):
         return str(error)
     whose = "the provider said: " if isinstance(error, UpstreamRefused) else ""
-    return f"{words(overflow)} ({whose}{error.message})"
+    return f"{words(overflow)} ({whose}{error})"
 
 
 def overflow_of(error: BardoError) -> Overflow | None:

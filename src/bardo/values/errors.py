@@ -272,7 +272,8 @@ class UpstreamRefused(ProviderError):
     """The provider answered with an error of its own.
 
     `status`, `upstream_code`, `upstream_type`, `upstream_id` (of the request) and `retry_after` (seconds) are the provider's; `detail` is
-    its error object, in `dialect`. `overflow` says how long a prompt that is too long was. A status beside 400 to 599 becomes 502.
+    its error object, in `dialect`, `hint` what the server behind a router said. `overflow` says how long a prompt that is too long was.
+    A status beside 400 to 599 becomes 502.
     """
 
     def __init__(
@@ -302,7 +303,7 @@ class UpstreamRefused(ProviderError):
         self.kind = kind_of_status(self.status)
         self.retryable = self.status in RETRYABLE_STATUSES
         about_it = self.kind in ("invalid_request", "too_large", "server")
-        self.overflow = find_overflow(message, upstream_code, upstream_type, detail) if about_it else None
+        self.overflow = find_overflow(str(self), upstream_code, upstream_type, detail) if about_it else None
         if self.overflow is not None:
             self.status, self.kind = 400, "invalid_request"
 

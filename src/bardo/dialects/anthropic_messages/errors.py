@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from bardo.dialects.anthropic_messages.constants import NAME
@@ -13,6 +14,8 @@ from bardo.values.error_kinds import Kind
 from bardo.values.errors import BardoError, InvalidRequest, Unsupported, UpstreamRefused
 
 _QUOTED = 500
+_KNOWN = re.compile(r"prompt is too long|exceed context limit", re.IGNORECASE)
+"""Words of a prompt that is too long by which Claude Code and others shorten it (2026-11)."""
 
 _TYPES: dict[Kind, str] = {
     "invalid_request": "invalid_request_error",
@@ -55,7 +58,7 @@ def error_object(error: BardoError) -> dict[str, Any]:
     own = own_refusal(error, NAME)
     said: dict[str, Any] = {
         "type": _type_of(error),
-        "message": message_in(in_anthropic_words, error, NAME),
+        "message": message_in(in_anthropic_words, error, NAME, known=_KNOWN),
         "code": error.code,
     }
     if isinstance(error, InvalidRequest | Unsupported) and error.param:

@@ -16,6 +16,8 @@ from bardo.values.errors import BardoError, InvalidRequest, OverBudget, RateLimi
 
 _TYPE = "type.googleapis.com/google.rpc."
 _QUOTED = 500
+OVERFLOW_WORDS = re.compile(r"input token count.{0,40}exceeds the maximum number of tokens", re.IGNORECASE)
+"""Words of a prompt that is too long by which clients know it."""
 
 _OWN = (NAME, "gemini_interactions")
 _STATUSES: dict[Kind, str] = {
@@ -39,7 +41,7 @@ def encode_error(error: BardoError) -> bytes:
     upstream = _own_object(error)
     body = {
         "code": 429 if isinstance(error, OverBudget) else error.status,
-        "message": message_in(in_gemini_words, error, *_OWN),
+        "message": message_in(in_gemini_words, error, *_OWN, known=OVERFLOW_WORDS),
         "status": upstream.get("status") or _status_of(error),
         "details": [*_details(error), *upstream.get("details", ())],
     }

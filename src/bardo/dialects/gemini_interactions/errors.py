@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.gemini.errors import OVERFLOW_WORDS, refused
 from bardo.dialects.gemini.errors import decode_error as decode_error
-from bardo.dialects.gemini.errors import refused
 from bardo.dialects.gemini_interactions.constants import NAME
 from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.dialects.wire import encode_json
@@ -57,7 +57,7 @@ def error_fields(error: BardoError) -> dict[str, Any]:
     param = error.param if isinstance(error, InvalidRequest) else None if own is None else own.param
     return {
         "code": code if code in _STATUSES else _code_of(error),
-        "message": message_in(in_gemini_words, error, *_OWN),
+        "message": message_in(in_gemini_words, error, *_OWN, known=OVERFLOW_WORDS),
         "bardo": {"code": error.code, **({"param": param} if param else {})},
     }
 

@@ -128,8 +128,24 @@ def _refused(detail: Any, *, status: int, provider: str, retry_after: str | None
         param=as_text(param) or None,
         retry_after=retry_after,
         detail=detail,
+        hint=_cause(fields.get("metadata")),
         dialect=NAME,
     )
+
+
+def _cause(metadata: Any) -> str:
+    """Return what the server behind a router said: OpenRouter's message is "Provider returned error", and `raw` says why (2026-11)."""
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    if not isinstance(raw, str):
+        return ""
+    data = raw.encode("utf-8", "replace")
+    try:
+        value = decode_leniently(data)
+    except ValueError:
+        value = None
+    held = value.get("error", value) if isinstance(value, dict) else None
+    said = held.get("message") if isinstance(held, dict) else held
+    return said if isinstance(said, str) and said else excerpt(data)
 
 
 def _status_of(detail: Any) -> int:
