@@ -67,6 +67,9 @@ def test_the_score_decides_what_is_found() -> None:
         ('never = ["X"]', "no kind of personal data"),
         ('patterns.STAFF = { match = "(", label = "STAFF" }', "no regular expression"),
         ('patterns.STAFF = { match = "(a)(b)", label = "STAFF" }', "2 groups"),
+        ('patterns.STAFF = { match = "a)|(?:b", label = "STAFF" }', "unbalanced parenthesis at position 1"),
+        ('patterns.STAFF = { match = "[[a]", label = "STAFF" }', "Possible nested set at position 1"),
+        ('patterns.STAFF = { match = "(?s)a.b", label = "STAFF" }', "flags for the whole expression"),
         ('patterns.URL = { match = "a", label = "STAFF" }', "a kind that bardo knows"),
         ('patterns.STAFF = { match = "a", label = "staff1" }', "label"),
         ('mode = "hide"', "mode"),
@@ -77,6 +80,16 @@ def test_a_mistake_in_the_settings_is_said_at_the_start(keys: str, said: str) ->
     with pytest.raises(ConfigError) as problem:
         parse_settings(PLACE + keys)
     assert said in str(problem.value)
+
+
+def test_a_pattern_that_python_warns_of_is_answered_each_time_and_nothing_is_printed(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    keys = 'patterns.STAFF = { match = "[+--x~~]", label = "STAFF" }'
+    for _ in range(3):
+        with pytest.raises(ConfigError, match="STAFF is ambiguous: Possible set"):
+            parse_settings(PLACE + keys)
+    assert not recwarn.list
 
 
 class Counted:

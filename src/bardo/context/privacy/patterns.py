@@ -8,7 +8,9 @@ which. Patterns of an operator may begin anywhere, and are looked for one by one
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from string import ascii_letters
 
 from bardo.catalog.pii_rows import PiiEntity, PiiPattern
@@ -33,7 +35,7 @@ class PatternTable:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         for entity, pattern in rows:
-            _compiled(entity, pattern)
+            _check(entity, pattern)
         digits = [row for row in rows if row[1].begins != "letter"]
         letters = [row for row in rows if row[1].begins != "digit"]
         others = [row for row in rows if not row[1].begins]
@@ -54,9 +56,7 @@ class AnywherePatterns:
     """Patterns of an operator, each looked for in the whole text. Raises ConfigError for one that is no regular expression."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        for entity, pattern in rows:
-            _compiled(entity, pattern)
-        self._rows = [(re.compile(f"(?<![{WORD}])(?:{row[1].match})(?![{WORD}])", re.IGNORECASE), row) for row in rows]
+        self._rows = [(_between_words(*row), row) for row in rows]
 
     def matches(self, text: str) -> Iterator[tuple[int, int, PiiEntity, PiiPattern]]:
         """Yield where a pattern fits, and which: where it begins and ends."""
@@ -142,15 +142,36 @@ def _groups(rows: Sequence[Row]) -> list[_Group]:
     return [_Group(rows[place : place + _TOGETHER]) for place in range(0, len(rows), _TOGETHER)]
 
 
-def _compiled(entity: PiiEntity, pattern: PiiPattern) -> None:
+def _between_words(entity: PiiEntity, pattern: PiiPattern) -> re.Pattern[str]:
+    """Return the expression that finds a pattern where no word goes on beside it."""
+    # Only by itself does a pattern show that it is whole: between parentheses `a)|(?:b` would be valid, and mean another thing.
+    _check(entity, pattern)
     try:
-        expression = re.compile(pattern.match, _FLAGS)
+        return re.compile(f"(?<![{WORD}])(?:{pattern.match})(?![{WORD}])", re.IGNORECASE)
     except re.error as problem:
         raise ConfigError(
-            f"pattern {pattern.match!r} of {entity.name} is no regular expression: {problem}"
+            f"pattern {pattern.match!r} of {entity.name} sets flags for the whole expression",
+            hint="write (?s:…) instead of (?s)…",
         ) from problem
-    if expression.groups > 1:
-        raise ConfigError(
-            f"pattern {pattern.match!r} of {entity.name} has {expression.groups} groups",
-            hint="write (?:…) instead of (…)",
-        )
+
+
+def _check(entity: PiiEntity, pattern: PiiPattern) -> None:
+    """Raise ConfigError for a pattern that is no regular expression, has several groups, or may mean another thing in later Pythons."""
+    name = f"pattern {pattern.match!r} of {entity.name}"
+    try:
+        groups, notice = _groups_and_notice(pattern.match)
+    except re.error as problem:
+        raise ConfigError(f"{name} is no regular expression: {problem}") from problem
+    if notice:
+        raise ConfigError(f"{name} is ambiguous: {notice}", hint=r"write \ before -, &, ~, | and [ inside of [ ]")
+    if groups > 1:
+        raise ConfigError(f"{name} has {groups} groups", hint="write (?:…) instead of (…)")
+
+
+@lru_cache(maxsize=4096)
+def _groups_and_notice(expression: str) -> tuple[int, str]:
+    """Return how many groups an expression has, and what Python notices about it. Kept, because Python notices it only once."""
+    with warnings.catch_warnings(record=True) as noticed:
+        warnings.simplefilter("always")
+        groups = re.compile(expression, _FLAGS).groups
+    return groups, "; ".join(str(one.message) for one in noticed)
