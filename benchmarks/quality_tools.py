@@ -14,7 +14,17 @@ import msgspec
 
 from bardo.catalog.tool_choice_rows import tool_choice_rows
 from bardo.context.embed import Tier
-from bardo.context.tool_choice.ranking import ToolText, ToolUses, ToolVectors, scores, text_of, vectors_of, word_scores
+from bardo.context.tool_choice.ranking import (
+    ComparedTool,
+    ToolQuery,
+    ToolText,
+    ToolUses,
+    ToolVectors,
+    score_tools,
+    text_of,
+    vectors_of,
+    word_scores,
+)
 from bardo.edge.onnx_embedding import OnnxEmbedding
 from bardo.edge.tool_memory import with_use
 from bardo.embedding.keyword_embedding import keyword_embedding
@@ -122,10 +132,16 @@ class _Measured:
         if self._embed is None:
             order = _best(word_scores(self._texts, query))
             return {_COLD: bool(right & {*order}), _FIRST: order[0] in right}
-        vector = self._embed(query)
-        cold = _best(scores(self._texts, query, vector, self._vectors, tier=self._tier))
-        used = _best(scores(self._texts, query, vector, self._vectors, uses=uses, tier=self._tier))
+        asked = ToolQuery(query, self._embed(query), self._tier)
+        cold = _best(score_tools(asked, self._compared({})))
+        used = _best(score_tools(asked, self._compared(uses)))
         return {_COLD: bool(right & {*cold}), _USED: bool(right & {*used}), _FIRST: cold[0] in right}
+
+    def _compared(self, uses: dict[int, ToolUses]) -> list[ComparedTool]:
+        return [
+            ComparedTool(text, vectors, uses.get(place))
+            for place, (text, vectors) in enumerate(zip(self._texts, self._vectors, strict=True))
+        ]
 
     def _uses(self, rows: Rows) -> dict[int, ToolUses]:
         found: dict[int, ToolUses] = {}

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from bardo.catalog.tool_choice_rows import tool_choice_rows
-from bardo.context.tool_choice.ranking import ToolText, ToolUses, ToolVectors, scores, text_of, vectors_of, word_scores
+from bardo.context.tool_choice.ranking import (
+    ComparedTool,
+    ToolQuery,
+    ToolUses,
+    score_tools,
+    text_of,
+    vectors_of,
+    word_scores,
+)
 from bardo.context.tool_choice.words import letter_runs, named_in, sentences, split_identifier, stems
 from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.embedding.static_embedding import wide_embedding
@@ -54,35 +64,39 @@ def test_misspelt_words_are_found_by_their_letters() -> None:
     assert max(zip(word_scores(TEXTS, "an astrology reading"), TEXTS, strict=True))[1].name == "strology"
 
 
-def vectors(texts: list[ToolText]) -> list[ToolVectors | None]:
-    embed = wide_embedding().embed
-    return [vectors_of(text, [embed(part) for part in text.all], [], "f") for text in texts]
+def compared(embed: Callable[[str], Sequence[float]], uses: dict[int, ToolUses] | None = None) -> list[ComparedTool]:
+    return [
+        ComparedTool(text, vectors_of(text, [embed(part) for part in text.all], [], "f"), (uses or {}).get(place))
+        for place, text in enumerate(TEXTS)
+    ]
 
 
 def test_vectors_find_what_words_do_not_and_uses_what_vectors_do_not() -> None:
     query = "Shall I take an umbrella?"
-    vector = wide_embedding().embed(query)
+    embed = wide_embedding().embed
+    asked = ToolQuery(query, embed(query), "static")
     assert word_scores(TEXTS, query) == [0.0] * 3
-    cold = scores(TEXTS, query, vector, vectors(TEXTS), tier="static")
+    cold = score_tools(asked, compared(embed))
     assert cold.index(max(cold)) == 0
-    used = scores(TEXTS, query, vector, vectors(TEXTS), uses={1: ToolUses(vector, 20)}, tier="static")
+    used = score_tools(asked, compared(embed, {1: ToolUses(asked.vector, 20)}))
     assert used.index(max(used)) == 1
 
 
 def test_one_use_of_another_tool_does_not_outweigh_what_a_tool_says_of_itself() -> None:
     embed = keyword_embedding(tool_choice_rows().stop_words).embed
-    known = [vectors_of(text, [embed(part) for part in text.all], [], "f") for text in TEXTS]
-    use = {1: ToolUses(embed("send the bill to our customer"), 1)}
-    made = scores(TEXTS, "Will it rain?", embed("Will it rain?"), known, uses=use, tier="static")
+    known = compared(embed, {1: ToolUses(embed("send the bill to our customer"), 1)})
+    made = score_tools(ToolQuery("Will it rain?", embed("Will it rain?"), "static"), known)
     assert made.index(max(made)) == 0
-    again = scores(TEXTS, "bill a customer", embed("bill a customer"), known, uses=use, tier="static")
+    again = score_tools(ToolQuery("bill a customer", embed("bill a customer"), "static"), known)
     assert again.index(max(again)) == 1
 
 
 def test_a_tool_without_vectors_is_compared_by_its_words() -> None:
     query = "invoices and payments"
-    known = vectors(TEXTS)
-    made = scores(TEXTS, query, wide_embedding().embed(query), [known[0], None, known[2]])
+    embed = wide_embedding().embed
+    known = compared(embed)
+    known[1] = ComparedTool(TEXTS[1])
+    made = score_tools(ToolQuery(query, embed(query), "onnx"), known)
     assert len(made) == 3
     assert made[1] == word_scores(TEXTS, query)[1]
 

@@ -9,7 +9,15 @@ from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import Effect, EffectFailed, Pause
 from bardo.context.tool_choice import ranking
 from bardo.context.tool_choice.effects import BuildWordIndex, FindToolUses, FindToolVectors, StoreToolVectors
-from bardo.context.tool_choice.ranking import COMPARED_AT_ONCE, ToolUses, scores, text_of, vectors_of
+from bardo.context.tool_choice.ranking import (
+    COMPARED_AT_ONCE,
+    ComparedTool,
+    ToolQuery,
+    ToolUses,
+    score_tools,
+    text_of,
+    vectors_of,
+)
 from bardo.context.tool_choice.relevance import Ranking, ranked
 from bardo.context.tool_choice.word_index import word_index
 from bardo.edge.tool_memory import build_word_index
@@ -80,10 +88,11 @@ def test_the_index_of_words_is_built_beside_the_event_loop() -> None:
 
 def test_the_centre_of_a_tools_uses_is_computed_once_for_all_texts() -> None:
     texts = [text_of(tool) for tool in MANY[:3]]
-    vectors = [vectors_of(text, embedded(text.all), (), "f") for text in texts]
-    uses = {1: ToolUses((0.5, 0.5), 4)}
-    first = scores(texts, "a", (1.0, 0.0), vectors, uses=uses, tier="static")
+    tools = [ComparedTool(text, vectors_of(text, embedded(text.all), (), "f")) for text in texts]
+    tools[1] = tools[1]._replace(uses=ToolUses((0.5, 0.5), 4))
+    query = ToolQuery("a", (1.0, 0.0), "static")
+    first = score_tools(query, tools)
     computed = ranking._centre_square.cache_info().misses
-    assert scores(texts, "a", (1.0, 0.0), vectors, uses=uses, tier="static") == first
-    scores(texts, "b", (0.0, 1.0), vectors, uses=uses, tier="static")
+    assert score_tools(query, tools) == first
+    score_tools(ToolQuery("b", (0.0, 1.0), "static"), tools)
     assert ranking._centre_square.cache_info().misses == computed

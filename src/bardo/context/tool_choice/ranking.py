@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
@@ -62,6 +62,22 @@ class ToolUses(msgspec.Struct, frozen=True, eq=False):
     count: int
 
 
+class ToolQuery(NamedTuple):
+    """What tools are compared with: a text, its vector, and what made the vectors."""
+
+    text: str
+    vector: Vector
+    tier: Tier
+
+
+class ComparedTool(NamedTuple):
+    """One tool as it is compared: its texts, their vectors, and what it was used for; None where that is not known."""
+
+    text: ToolText
+    vectors: ToolVectors | None = None
+    uses: ToolUses | None = None
+
+
 def text_of(tool: Tool) -> ToolText:
     """Return the texts by which a tool is compared."""
     return ToolText(split_identifier(tool.name), description_of(tool), tuple(sentences(tool.description)))
@@ -80,47 +96,30 @@ def word_scores(texts: Sequence[ToolText], query: str, tier: Tier = "onnx") -> l
     return [weights.words * one + weights.letters * other for one, other in zip(by_words, by_letters, strict=True)]
 
 
-def scores(
-    texts: Sequence[ToolText],
-    query: str,
-    vector: Vector,
-    vectors: Sequence[ToolVectors | None],
-    *,
-    uses: Mapping[int, ToolUses] | None = None,
-    tier: Tier = "onnx",
-) -> list[float]:
-    """Return how well each tool fits a text, as `scoring` does, at once."""
-    steps = scoring(texts, query, vector, vectors, uses=uses, tier=tier)
+def score_tools(query: ToolQuery, tools: Sequence[ComparedTool]) -> list[float]:
+    """Return how well each tool fits a text, in the order of the tools. The work is that of `scoring_steps`, without pauses."""
+    steps = scoring_steps(query, tools)
     while True:
         try:
             next(steps)
         except StopIteration as done:
-            result: list[float] = done.value
-            return result
+            scores: list[float] = done.value
+            return scores
 
 
-def scoring(
-    texts: Sequence[ToolText],
-    query: str,
-    vector: Vector,
-    vectors: Sequence[ToolVectors | None],
-    *,
-    uses: Mapping[int, ToolUses] | None = None,
-    tier: Tier = "onnx",
-) -> Generator[None, None, list[float]]:
-    """Return how well each tool fits a text by its words, its vectors and its earlier uses; yield after some tools, for a pause.
+def scoring_steps(query: ToolQuery, tools: Sequence[ComparedTool]) -> Generator[None, None, list[float]]:
+    """Return how well each tool fits a text by its words, its vectors and its earlier uses; yield now and then, where a pause may be made.
 
-    `vector` is that of the text, and `tier` says what made all vectors. `uses` are by the tool's place.
     A tool without vectors is compared by its words alone.
     """
-    weights = tool_choice_rows().weights[tier]
-    total = word_scores(texts, query, tier)
-    known = {place: one for place, one in enumerate(vectors) if one is not None}
-    if not known or not any(vector):
+    weights = tool_choice_rows().weights[query.tier]
+    total = word_scores([tool.text for tool in tools], query.text, query.tier)
+    known = {place: tool.vectors for place, tool in enumerate(tools) if tool.vectors is not None}
+    if not known or not any(query.vector):
         return total
     near: list[_Nearness] = []
     for place, one in known.items():
-        near.append(_nearness(vector, one, uses.get(place) if uses else None))
+        near.append(_nearness(query.vector, one, tools[place].uses))
         if len(near) % COMPARED_AT_ONCE == 0:
             yield
     by_vectors = _standard(
@@ -130,7 +129,7 @@ def scoring(
         widened = yield from _widened([one.whole for one in near], [*known.values()])
         _add(by_vectors, _standard(widened), weights.neighbours)
     _add(by_vectors, _standard([one.general for one in known.values()]), weights.general)
-    if uses:
+    if any(tool.uses is not None for tool in tools):
         _add(by_vectors, _standard([one.uses for one in near]), weights.uses)
     for place, score in zip(known, by_vectors, strict=True):
         total[place] += score

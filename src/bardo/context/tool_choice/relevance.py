@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -15,11 +16,13 @@ from bardo.context.layer import EffectFailed, Pause
 from bardo.context.tool_choice.effects import BuildWordIndex, FindToolUses, FindToolVectors, FoundUses, StoreToolVectors
 from bardo.context.tool_choice.ranking import (
     COMPARED_AT_ONCE,
+    ComparedTool,
+    ToolQuery,
     ToolText,
     ToolVectors,
     Vector,
     indexed_words,
-    scoring,
+    scoring_steps,
     text_of,
     vectors_of,
     word_scores,
@@ -70,10 +73,11 @@ def _by_vectors(
     found: FoundUses = {}
     if uses:
         found = yield FindToolUses(tenant, tuple(tool.name for tool in tools), asked.fingerprint)
-    by_place = {place: found[tool.name] for place, tool in enumerate(tools) if tool.name in found}
     [vector] = asked.vectors
-    listed = [*known, *[None] * (len(texts) - len(known))]
-    comparing = scoring(texts, query, vector, listed, uses=by_place, tier=asked.tier)
+    compared = [
+        ComparedTool(text, vectors, found.get(tool.name)) for tool, text, vectors in zip_longest(tools, texts, known)
+    ]
+    comparing = scoring_steps(ToolQuery(query, vector, asked.tier), compared)
     while True:
         try:
             next(comparing)
@@ -82,7 +86,11 @@ def _by_vectors(
             break
         yield Pause()
     return msgspec.structs.replace(
-        ranking, tier=asked.tier, vector=vector, fingerprint=asked.fingerprint, used=len(by_place)
+        ranking,
+        tier=asked.tier,
+        vector=vector,
+        fingerprint=asked.fingerprint,
+        used=sum(one.uses is not None for one in compared),
     )
 
 
