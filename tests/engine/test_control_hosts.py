@@ -49,8 +49,8 @@ CASES: list[Case] = [
         "fireworks",
         "accounts/fireworks/models/deepseek-v3p2",
         ("none", level("none")),
-        ("high", level("high")),
-        (BUDGET, {"thinking": {"type": "enabled", "budget_tokens": 5000}}),
+        ("high", {"thinking": {"type": "enabled"}}),
+        (BUDGET, {"thinking": {"type": "enabled"}}),
     ),
     *rows(
         "ark",

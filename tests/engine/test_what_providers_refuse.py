@@ -199,11 +199,23 @@ def test_groq_leaves_no_thinking_in_the_text_of_a_call_with_tools() -> None:
     assert body_of(put("groq", "qwen/qwen3-32b", reasoning_format="raw"))["reasoning_format"] == "raw"
 
 
-def test_fireworks_keeps_a_budget_for_models_that_are_told_by_levels() -> None:
-    model = "accounts/fireworks/models/glm-4p6"
-    budget = body_of(put("fireworks", model, reasoning={"max_tokens": 2000}))
-    assert budget["thinking"] == {"type": "enabled", "budget_tokens": 2000}
-    assert body_of(put("fireworks", model, reasoning_effort="low"))["reasoning_effort"] == "low"
+@pytest.mark.parametrize(
+    ("model", "sent"),
+    [
+        ("qwen3-8b", {"thinking": {"type": "enabled", "budget_tokens": 2000}}),
+        ("minimax-m2", {"reasoning_effort": "low"}),
+        ("minimax-m2p5", {"reasoning_effort": "low"}),
+        ("gpt-oss-120b", {"reasoning_effort": "low"}),
+        ("glm-4p6", {"thinking": {"type": "enabled"}}),
+        ("deepseek-v3p1", {"thinking": {"type": "enabled"}}),
+        ("deepseek-v3p2", {"thinking": {"type": "enabled"}}),
+    ],
+)
+def test_fireworks_gets_a_budget_only_for_models_that_it_keeps_one_of(model: str, sent: dict[str, Any]) -> None:
+    attempt = put("fireworks", f"accounts/fireworks/models/{model}", reasoning={"max_tokens": 2000})
+    body = body_of(attempt)
+    assert {field: body[field] for field in ("thinking", "reasoning_effort") if field in body} == sent
+    assert bool(lost(attempt)) == ("budget_tokens" not in str(sent))
 
 
 @pytest.mark.parametrize("preset", ["ollama", "ollama-openai"])

@@ -31,7 +31,6 @@ class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fields, by their paths, of which only one may be sent. `soft`: the model decides whether to think. `apart`: effort and thinking are
     separate fields, and the effort does not turn thinking on. `system_on` and `system_off` are written into the system prompt, for models
     that obey it.
-    `any_budget`: the server itself keeps a budget, whatever control the model has.
     """
 
     name: str
@@ -53,7 +52,6 @@ class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     refused: tuple[Effort, ...] = ()
     least_budget: int = 0
     most_budget: int | None = None
-    any_budget: bool = False
     limit: Literal["", "required", "with_thinking"] = ""
     soft: bool = False
     apart: bool = False

@@ -68,7 +68,7 @@ def _level_alone(query: ControlQuery, asked: Effort) -> ControlPlan:
 def by_budget(query: ControlQuery) -> ControlPlan:
     """Return how a budget is asked for: in tokens, by the nearest level, or by turning it on."""
     known = query.known
-    if known.keeps_budget:
+    if known.takes_budget:
         return in_tokens(query, query.policy.budget or 0)
     if known.takes_level or (known.form.effort is not None and known.form.levels and not known.switches):
         return _level(query, query.budgets.level(query.policy.budget or 0))

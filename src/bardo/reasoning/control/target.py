@@ -92,11 +92,6 @@ class ResolvedFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         only = self.controllable and self.form.effort is None and self.form.on is None
         return self.form.budget is not None and ("budget" in self.control or only)
 
-    @property
-    def keeps_budget(self) -> bool:
-        """Whether a budget that a caller asks for can be sent: the model takes one, or the server keeps it."""
-        return self.takes_budget or (self.form.any_budget and self.controllable)
-
     @cached_property
     def takes_level(self) -> bool:
         """Whether a level is both known to the model and writable here."""
