@@ -54,7 +54,7 @@ def test_a_target_that_is_too_small_is_passed_over_and_said_so() -> None:
 def test_the_largest_window_is_named_where_none_is_large_enough() -> None:
     with pytest.raises(ContextOverflow, match="800") as refused:
         decide(target("a", window=500), target("b", window=800), target("c", window=300))
-    assert refused.value.overflow == (1000, 800)
+    assert refused.value.overflow == (1000, 800, 0)
 
 
 def test_the_longest_answer_counts_while_another_target_has_room_and_refuses_nothing() -> None:
