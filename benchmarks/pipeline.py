@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import Any
 
 import msgspec
 
@@ -47,6 +51,7 @@ provider = "lab"
 match = ["m"]
 context = 100000
 """
+_WARM = 20
 _SAID = "Explain to me how the garbage collector of Python finds cycles, and when a long running server should do without it. "
 _BODY = {
     "model": "m",
@@ -61,8 +66,10 @@ def run(bench: Bench) -> tuple[list[Table], list[Aim]]:
     for name, layers in _ROWS.items():
         figures = Figure.of(asyncio.run(_times(layers, count, bench.pace.rounds)))
         rows.append(Row(measure=name, unit="µs", figures={"bardo": figures} if figures else {}))
+    taken = {name: asyncio.run(instructions(layers)) for name, layers in _ROWS.items()}
     notes = (
         "Time of the processor for each call, from the choice of the layers to the end of the call without a reply.",
+        f"Instructions of Python: {'; '.join(f'{name} {steps:,}' for name, steps in taken.items())}.",
     )
     table = Table(subject="pipeline", title="Layers around a call", columns=("bardo",), rows=tuple(rows), notes=notes)
     figure = table.figure(TOGETHER, "bardo")
@@ -71,6 +78,41 @@ def run(bench: Bench) -> tuple[list[Table], list[Aim]]:
 
 async def _times(layers: Sequence[str], count: int, repeats: int) -> list[float]:
     """Return the mean microseconds of `count` calls, `repeats` times."""
+    found = []
+    async with _calls(layers) as call:
+        for _ in range(repeats + 1):
+            began = time.process_time_ns()
+            for _ in range(count):
+                await call()
+            found.append((time.process_time_ns() - began) / count / 1000)
+    return found[1:]
+
+
+async def instructions(layers: Sequence[str]) -> int:
+    """Return how many instructions of Python one call takes after others: no load of the machine changes it."""
+    taken = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal taken
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        taken += event == "opcode"
+        return trace
+
+    async with _calls(layers) as call:
+        for _ in range(_WARM):
+            await call()
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            await call()
+        finally:
+            sys.settrace(before)
+    return taken
+
+
+@asynccontextmanager
+async def _calls(layers: Sequence[str]) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Give what makes one call with these layers."""
     settings = parse_settings(_TOML.format(layers=msgspec.json.encode(layers).decode()))
     transport, keyring = HttpTransport(), Keyring({})
     directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
@@ -79,16 +121,9 @@ async def _times(layers: Sequence[str], count: int, repeats: int) -> list[float]
     request = dialect("openai_chat").decode_request(msgspec.json.encode({**_BODY, **options}), Arrival(model=""))
     with TemporaryDirectory() as folder:
         pipeline = Pipeline.of(settings, runner, Path(folder), {})
-        call = await _call(pipeline, directory, request)
-        found = []
-        for _ in range(repeats + 1):
-            began = time.process_time_ns()
-            for _ in range(count):
-                await call()
-            found.append((time.process_time_ns() - began) / count / 1000)
+        yield await _call(pipeline, directory, request)
         await pipeline.close()
     await transport.close()
-    return found[1:]
 
 
 async def _call(pipeline: Pipeline, directory: ProviderDirectory, request: Request) -> Callable[[], Awaitable[None]]:

@@ -6,7 +6,7 @@ prompt fits and the longest answer does not, the target is asked if no other is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bardo.catalog.matching import matches_any
@@ -45,7 +45,11 @@ class Prefilter:
         yield from ()
         tokens = facts.count_tokens(request, None)
         caps = [cap for cap in self._caps if _concerns(cap, request, facts)] if self._caps else ()
-        refused = {place: refusal for place, refusal in self._refusals(request, facts, caps) if refusal is not None}
+        refused: dict[int, _Refusal] = {}
+        for place, target in enumerate(facts.targets):
+            refusal = self._refusal(request, target, facts, caps)
+            if refusal is not None:
+                refused[place] = refusal
         saw = {"tokens": tokens, "targets": len(facts.targets)}
         if not refused:
             return Passed(request=request, receipt=Receipt(layer=NAME, saw=saw))
@@ -68,12 +72,6 @@ class Prefilter:
             ),
             order=order,
         )
-
-    def _refusals(
-        self, request: Request, facts: LayerFacts, caps: Sequence[CapRow]
-    ) -> Iterator[tuple[int, _Refusal | None]]:
-        for place, target in enumerate(facts.targets):
-            yield place, self._refusal(request, target, facts, caps)
 
     def _refusal(
         self, request: Request, target: TargetFacts, facts: LayerFacts, caps: Sequence[CapRow]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -15,7 +16,7 @@ from bardo.context.affinity.cache_survival import HALF_LIFE_SECONDS
 from bardo.context.affinity.layer import ExpectSession, FindServerStates, ForgetSession, RecordSession, Servers
 from bardo.context.affinity.prompt_prefix import NO_PREFIX, PrefixReader, PromptPrefix
 from bardo.context.affinity.server_order import LoadBounds, ServerState
-from bardo.context.affinity.warm_prefixes import NOTHING_EXPECTED, ExpectedTokens, Place, WarmPrefix, WarmPrefixes
+from bardo.context.affinity.warm_prefixes import ExpectedTokens, Place, WarmPrefix, WarmPrefixes
 from bardo.context.layer import TargetFacts
 from bardo.edge.cache_health import CacheHealth, CacheUse
 from bardo.edge.health import HealthKeeper
@@ -65,10 +66,12 @@ class _LatestCall(NamedTuple):
     session: str
     request: Request | None
     prefix: PromptPrefix
-    expected: dict[Place, ExpectedTokens]
+    targets: tuple[TargetFacts, ...]
+    expected: list[ExpectedTokens]
 
 
-_NO_CALL = _LatestCall("", None, NO_PREFIX, {})
+_TOKENS = attrgetter("tokens")
+_NO_CALL = _LatestCall("", None, NO_PREFIX, (), [])
 
 
 class Affinity:
@@ -133,22 +136,23 @@ class Affinity:
         """Return targets with how many tokens of a session's prompt each probably has cached."""
         prefix = self._prefixes.read(request)
         found = self._expected(session, request, prefix, targets)
-        self._latest = _LatestCall(session, request, prefix, dict(zip(map(_target_name, targets), found, strict=True)))
-        return tuple(
-            [
-                msgspec.structs.replace(target, warm_tokens=one.tokens) if one.tokens else target
-                for target, one in zip(targets, found, strict=True)
-            ]
-        )
+        if any(map(_TOKENS, found)):
+            targets = tuple(
+                [
+                    msgspec.structs.replace(target, warm_tokens=one.tokens) if one.tokens else target
+                    for target, one in zip(targets, found, strict=True)
+                ]
+            )
+        self._latest = _LatestCall(session, request, prefix, targets, found)
+        return targets
 
-    async def look(self, effect: FindServerStates) -> Servers:
+    def look(self, effect: FindServerStates) -> Servers:
         """Return what is known of the targets of a call."""
         latest, targets, self._latest = self._latest, effect.targets, _NO_CALL
-        if latest.request is effect.request and latest.session == effect.session:
-            prefix = latest.prefix
-            found = [latest.expected.get(_target_name(one), NOTHING_EXPECTED) for one in targets]
+        if latest.request is effect.request and latest.targets is targets and latest.session == effect.session:
+            prefix, found = latest.prefix, latest.expected
         else:
-            # Another call came between, or a layer changed the request.
+            # Another call came between, or a layer changed the request or its targets.
             prefix = self._prefixes.read(effect.request)
             found = self._expected(effect.session, effect.request, prefix, targets)
         now = self._clock()
@@ -178,7 +182,7 @@ class Affinity:
             ready=not target.down,
         )
 
-    async def expect(self, effect: ExpectSession) -> None:
+    def expect(self, effect: ExpectSession) -> None:
         """Note where a session is about to be sent."""
         place = _target_name(effect.target)
         self.warm.expect(
@@ -208,7 +212,7 @@ class Affinity:
         )
         await self._share(effect.session)
 
-    async def forget(self, effect: ForgetSession) -> None:
+    def forget(self, effect: ForgetSession) -> None:
         """Forget where a session was about to be sent."""
         self.warm.forget_session(effect.session)
 
@@ -315,10 +319,10 @@ def open_affinity(
         turns_ahead=settings.turns_ahead,
         shared=shared,
     )
-    effects.register(FindServerStates, made.look)
-    effects.register(ExpectSession, made.expect, writes=True)
+    effects.register_at_once(FindServerStates, made.look)
+    effects.register_at_once(ExpectSession, made.expect, writes=True)
     effects.register_of_call(RecordSession, made.note)
-    effects.register(ForgetSession, made.forget, writes=True)
+    effects.register_at_once(ForgetSession, made.forget, writes=True)
     runner.health.note_lost = made.lost
     runner.keyring.rotation.warm_seconds = made.warm_seconds
     runner.affinity = made

@@ -16,6 +16,8 @@ from bardo.values.errors import BardoError
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 
+_heads = msgspec.msgpack.Encoder(enc_hook=repr)
+
 
 class KeyContext(Protocol):
     """What the keys of a call are chosen by."""
@@ -75,6 +77,9 @@ def conversation_head(request: Request | EmbedRequest, tenant: str) -> bytes:
     """
     if not isinstance(request, Request):
         return b""
-    first = next((place for place, one in enumerate(request.messages) if one.role == "user"), len(request.messages))
-    head = msgspec.msgpack.encode((tenant, request.messages[: first + 1]), enc_hook=repr)
-    return blake2b(head, digest_size=16).digest()
+    count = 0
+    for message in request.messages:
+        count += 1
+        if message.role == "user":
+            break
+    return blake2b(_heads.encode((tenant, request.messages[:count])), digest_size=16).digest()

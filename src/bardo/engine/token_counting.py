@@ -85,9 +85,10 @@ def estimate_request(request: Request, count_text: Callable[[str], int] = estima
     for message in request.messages:
         count += 4
         for block in message.blocks:
+            if type(block) is TextBlock:
+                count += count_text(block.text)
+                continue
             match block:
-                case TextBlock(text=text):
-                    count += count_text(text)
                 case ToolCallBlock(name=name, arguments=arguments):
                     count += count_text(name + arguments)
                 case ToolResultBlock():
@@ -98,4 +99,6 @@ def estimate_request(request: Request, count_text: Callable[[str], int] = estima
                     count += _IMAGE_TOKENS
                 case DocumentBlock(text=text):
                     count += count_text(text) or _DOCUMENT_TOKENS
-    return count + sum(count_text(f"{tool.name}{tool.description}{tool.schema}") for tool in request.tools)
+    for tool in request.tools:
+        count += count_text(f"{tool.name}{tool.description}{tool.schema}")
+    return count

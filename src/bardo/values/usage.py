@@ -74,9 +74,10 @@ def estimate_tokens(text: str) -> int:
 
     Always at least 1 for text that is not empty. The result is flagged `tokens_approx` wherever it is shown.
     """
-    if not text:
-        return 0
-    plain = len(text) if text.isascii() else sum(map(str.isascii, text))
+    if text.isascii():
+        # Rounded as below: to the nearest, and of two to the even one.
+        return round(len(text) / 4) or (1 if text else 0)
+    plain = sum(map(str.isascii, text))
     return max(1, round(plain / 4 + (len(text) - plain) / 1.5))
 
 

@@ -96,6 +96,33 @@ def test_a_leader_that_is_gone_without_a_word_is_not_waited_for(how: str) -> Non
     run(check)
 
 
+def test_a_leader_that_was_gone_before_anybody_waited_is_followed_by_the_next() -> None:
+    async def check(flights: Flights, _: Watch) -> None:
+        leader = asyncio.ensure_future(flights.join(KEY))
+        await leader
+        assert await flights.join(KEY, 0.001) is False, "a call whose task has ended well may have its reply elsewhere"
+
+        async def fail() -> None:
+            assert flights.lead(("t", b"other"))
+            raise RuntimeError("a mistake")
+
+        await asyncio.wait([asyncio.ensure_future(fail())])
+        assert await flights.join(("t", b"other")) is True
+
+    run(check)
+
+
+def test_calls_that_ended_without_a_word_are_forgotten() -> None:
+    async def check(flights: Flights, watch: Watch) -> None:
+        for number in range(10_000):
+            watch.now = float(number)
+            assert flights.lead(("t", number.to_bytes(4, "big")))
+        assert len(flights) <= 1_100
+        assert not flights.lead(("t", (9_999).to_bytes(4, "big"))), "a call that is under way leads yet"
+
+    run(check)
+
+
 def test_nobody_waits_for_longer_than_allowed() -> None:
     async def check(_: Flights, watch: Watch) -> None:
         flights = Flights(0.01, watch)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from bardo.context.affinity.prompt_prefix import PromptPrefix
-from bardo.context.affinity.server_order import LoadBounds, ServerOrder, ServerState, order_targets, saved_nanos
+from bardo.context.affinity.server_order import LoadBounds, ServerState, order_targets, saved_nanos
 from bardo.context.layer import Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt, TargetFacts
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -119,7 +119,7 @@ class Affinity:
             yield ExpectSession(facts.session, targets[first], servers.prefix, messages, tokens)
         return Passed(
             request=request,
-            receipt=_receipt(targets, servers.states, ordered._replace(places=places)),
+            receipt=_receipt(targets, servers.states, first, ordered.why),
             order=None if places == tuple(range(len(targets))) else places,
             reply=AffinityPart(facts.session, messages, targets, servers),
         )
@@ -139,18 +139,18 @@ def first_of_each(targets: Sequence[TargetFacts], places: Sequence[int], most: i
     return tuple(kept)
 
 
-def _receipt(targets: Sequence[TargetFacts], states: Sequence[ServerState], ordered: ServerOrder) -> Receipt:
-    place = ordered.places[0]
+def _receipt(targets: Sequence[TargetFacts], states: Sequence[ServerState], place: int, why: str) -> Receipt:
+    """Return the receipt of a call whose target at a place comes first, and why it does."""
     first, state = targets[place], states[place]
     chosen = f"{first.provider} at {first.address}" if first.address else first.provider
     saw: dict[str, object] = {"chosen": chosen, "model": first.model, "warm_tokens": state.warm_tokens}
-    if ordered.why:
-        saw["why"] = ordered.why
+    if why:
+        saw["why"] = why
     if first.address:
         saw["servers"] = sum(one.provider == first.provider and one.model == first.model for one in targets)
-    value = saved_nanos(first, state.warm_tokens)
+    value = saved_nanos(first, state.warm_tokens) if state.warm_tokens else 0
     if value:
         saw["worth_usd"] = round(value / 1_000_000_000, 9)
     decided = first.address or place
-    reason = _REASONS[ordered.why].format(tokens=f"{state.warm_tokens:,}") if ordered.why and decided else ""
+    reason = _REASONS[why].format(tokens=f"{state.warm_tokens:,}") if why and decided else ""
     return Receipt(layer=NAME, did=f"put {chosen} first, which {reason}" if reason else "", saw=saw)

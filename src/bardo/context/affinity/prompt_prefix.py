@@ -7,9 +7,10 @@ hold in this process only. The blocks of one text are computed once: another req
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import takewhile
 from typing import NamedTuple
 
-from bardo.values.request import Request, Tool
+from bardo.values.request import Message, Request, Tool
 from bardo.values.usage import estimate_tokens
 
 BLOCK_CHARACTERS = 2048
@@ -46,7 +47,7 @@ class PrefixReader:
         text = system_text(request)
         if not text and not request.tools:
             return NO_PREFIX
-        tools: _Tools = tuple([(tool.name, len(tool.description)) for tool in request.tools])
+        tools: _Tools = tuple([(tool.name, len(tool.description)) for tool in request.tools]) if request.tools else ()
         key = (tools, len(text), text[:_SAMPLE], text[-_SAMPLE:])
         kept = self._kept.get(key)
         if kept is not None and kept[0] == text:
@@ -66,12 +67,14 @@ class PrefixReader:
 
 def system_text(request: Request) -> str:
     """Return the system prompt: the messages before the first of another role."""
-    found: list[str] = []
-    for message in request.messages:
-        if message.role != "system":
-            break
-        found.append(message.text)
-    return found[0] if len(found) == 1 else "\n".join(found)
+    messages = request.messages
+    if len(messages) > 1 and messages[0].role == "system" and messages[1].role != "system":
+        return messages[0].text
+    return "\n".join([message.text for message in takewhile(_is_of_system, messages)])
+
+
+def _is_of_system(message: Message) -> bool:
+    return message.role == "system"
 
 
 def prefix_of(named: _Tools, text: str, tools: tuple[Tool, ...]) -> PromptPrefix:

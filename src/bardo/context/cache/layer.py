@@ -78,6 +78,9 @@ class CacheResult(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.outcome}; reason={self.reason}" if self.reason else self.outcome
 
 
+_MISS, _MISS_RECEIPT = CacheResult(outcome="miss"), Receipt(layer=NAME, saw={"cache": "miss"})
+
+
 class FindReply(Effect, frozen=True):
     """Look for a kept reply: a KeptReply, or whether the call leads. One that was kept before `since`, in Unix time, is too old.
 
@@ -132,7 +135,8 @@ class CacheLayer:
     def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
         """Answer a call with a kept reply, or have its own reply kept."""
         asked, rules = request.options.cache or _PLAIN, self._rules
-        refusal = refusal_of(request, _allowed(rules.allow, asked.allow), rules.most_temperature)
+        allowed = _allowed(rules.allow, asked.allow) if rules.allow or asked.allow else ()
+        refusal = refusal_of(request, allowed, rules.most_temperature)
         seconds = rules.seconds(request, facts)
         if refusal is not None or seconds <= 0:
             return _passed_refused(request, refusal or "no_store")
@@ -161,8 +165,8 @@ class CacheLayer:
                     return _answer_outcome(reply, facts.now, lookup)
                 yield ForgetSimilar(lookup.scope, lookup.serve.identity)
         place = Place(facts.tenant, identity, request.model, asked.tags, facts.now + seconds, rules.most_bytes)
-        found = CacheResult(outcome="miss", reason="" if asked.mode == "use" else asked.mode)
-        receipt = Receipt(layer=NAME, saw={"cache": "miss", **({} if lookup is None else lookup.saw)})
+        found = _MISS if asked.mode == "use" else CacheResult(outcome="miss", reason=asked.mode)
+        receipt = _MISS_RECEIPT if lookup is None else Receipt(layer=NAME, saw={"cache": "miss", **lookup.saw})
         return Passed(
             request=request, receipt=receipt, found=found, reply=ReplyStoringPart(place, leads=leads, lookup=lookup)
         )

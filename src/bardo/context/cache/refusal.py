@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
 from bardo.catalog.cache_rows import cache_rows
@@ -82,15 +81,20 @@ def _reasons(request: Request, most_temperature: float) -> Iterator[Refusal]:
         yield "tools"
     if _SERVER_STATE.intersection(request.extra) or (request.kept_as is not None and _goes_on(request.kept_as)):
         yield "opaque_state"
-    yield from _of_messages(request.messages)
-    texts = [(message.role, message.text) for message in request.messages]
-    if any(role == "user" and time_words().has(text) for role, text in texts):
-        yield "time_words"
-    results = (
-        block.text for message in request.messages for block in message.blocks if isinstance(block, ToolResultBlock)
-    )
-    if any(personal_data().has(text) for text in chain((text for _, text in texts), results)):
-        yield "pii"
+    results: Sequence[tuple[str, str]] = ()
+    texts = _plain_texts(request.messages)
+    if texts is None:
+        yield from _of_messages(request.messages)
+        texts, results = _texts_and_results(request.messages)
+    has_time_words, has_personal_data = time_words().has, personal_data().has
+    for role, text in texts:
+        if role == "user" and has_time_words(text):
+            yield "time_words"
+            break
+    for _, text in (*texts, *results):
+        if has_personal_data(text):
+            yield "pii"
+            break
 
 
 def _temperature(request: Request) -> float:
@@ -111,6 +115,29 @@ def _is_live(request: Request) -> bool:
 
 def _goes_on(reply: KeptAs) -> bool:
     return bool(reply.previous or reply.conversation)
+
+
+def _plain_texts(messages: Iterable[Message]) -> list[tuple[str, str]] | None:
+    """Return who says what, where each turn is one text that no assistant wrote; None for any other request."""
+    found: list[tuple[str, str]] = []
+    for message in messages:
+        blocks, role = message.blocks, message.role
+        if len(blocks) != 1 or role == "assistant":
+            return None
+        [block] = blocks
+        if type(block) is not TextBlock or block.opaque:
+            return None
+        found.append((role, block.text))
+    return found
+
+
+def _texts_and_results(messages: Sequence[Message]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return who says what, and what tools returned."""
+    texts: list[tuple[str, str]] = [(message.role, message.text) for message in messages]
+    results = [
+        ("tool", block.text) for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)
+    ]
+    return texts, results
 
 
 def _of_messages(messages: Iterable[Message]) -> Iterator[Refusal]:

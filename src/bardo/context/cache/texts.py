@@ -23,6 +23,8 @@ _RANGES = (
 _MARKS = {
     code: " " for first, end in _RANGES for code in range(first, end) if not (chr(code).isalnum() or code == ord("_"))
 }
+_ASCII_WORDS = bytes(ord(_MARKS.get(code, chr(code).lower())) for code in range(128)) + bytes(range(128, 256))
+"""For each byte of ASCII a small letter, or the space that stands for what is between words."""
 _NO_DIGITS = bytes(code for code in range(256) if chr(code) not in "0123456789")
 """Every byte that is no digit, in UTF-8 too."""
 
@@ -40,10 +42,18 @@ class TimeWords:
             self._phrases[phrase[0], phrase[1]].append(phrase)
         self._first_words = frozenset(first for first, _ in self._phrases)
         self._any_words = self._words | self._first_words
+        self._any_in_ascii = frozenset(word.encode("ascii") for word in self._any_words if word.isascii())
 
     def has(self, text: str) -> bool:
         """Whether a text has one of the words, phrases or parts."""
-        words = text.casefold().translate(_MARKS).split()
+        if text.isascii():
+            # Twice as fast as the same with text.
+            parts = text.encode("ascii").translate(_ASCII_WORDS).split()
+            if self._any_in_ascii.isdisjoint(parts):
+                return False
+            words = [part.decode("ascii") for part in parts]
+        else:
+            words = text.casefold().translate(_MARKS).split()
         if not self._any_words.isdisjoint(words) and (not self._words.isdisjoint(words) or self._has_phrase(words)):
             return True
         return self._parts is not None and not text.isascii() and self._parts.search(text) is not None

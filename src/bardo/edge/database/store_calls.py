@@ -60,6 +60,11 @@ class StoreCalls(Generic[Store]):
         self._opened_from = watch()
         self._rest_seconds = 0.0
 
+    @property
+    def at_hand(self) -> Store | None:
+        """The store where it is in memory, so that its calls need not be waited for; None where it is elsewhere."""
+        return self._store if self.in_memory else None
+
     async def ask(self, call: Callable[[Store], T], seconds: float) -> T | None:
         """Return what a call of the store gives; None where the store does not answer within so many seconds, or rests."""
         if self.in_memory and self._store is not None:

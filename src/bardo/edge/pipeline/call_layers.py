@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
@@ -15,6 +16,7 @@ from bardo.context.layer import (
     KeptReply,
     LaterPart,
     Layer,
+    LayerFacts,
     MaskingPart,
     Passed,
     Receipt,
@@ -98,6 +100,8 @@ class CallLayers:
         "answered",
         "counter",
         "dry",
+        "facts",
+        "facts_model",
         "found",
         "lost",
         "masked",
@@ -128,6 +132,9 @@ class CallLayers:
         self.dry = dry
         self.receipts: list[Receipt] = []
         self.found: Mapping[str, Any] = {}
+        self.facts: LayerFacts | None = None
+        """What the layers before the route knew of the call, when it asked for `facts_model`; None where there was no such layer."""
+        self.facts_model = ""
         self.sent: Request | None = None
         """The request with all that layers changed."""
         self.answer: KeptReply | None = None
@@ -154,7 +161,8 @@ class CallLayers:
         self._parts.append((layer, part))
         if _is_masking(type(part)):
             self._masking.append(cast("MaskingPart", part))
-        self.most_bytes = max(self.most_bytes, part.most_bytes)
+        if part.most_bytes > self.most_bytes:
+            self.most_bytes = part.most_bytes
 
     def kept(self, degraded: tuple[Degradation, ...]) -> bytes:
         """Return what the layers need where the reply comes much later, and what they lost.
@@ -238,9 +246,12 @@ class CallLayers:
             await self._perform(layer, part.failed)
 
     async def _perform(self, layer: str, effects: Callable[[], Iterable[Effect]]) -> None:
+        begin = self._effects.begin
         try:
             for effect in effects():
-                await self._effects.perform(effect, dry=self.dry, call=self)
+                result = begin(effect, dry=self.dry, call=self)
+                if type(result) is CoroutineType:
+                    await result
         except EffectFailed as problem:
             _warn(layer, problem.__cause__ or problem)
         except Exception as problem:  # noqa: BLE001 - the call is over: a layer's mistake must not change it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from bardo.context.layer import Effect, EffectFailed, Pause
@@ -21,9 +22,10 @@ class EndedCall(Protocol):
 
 
 class _EffectHandler(NamedTuple):
-    perform: Callable[..., Awaitable[Any]]
+    perform: Callable[..., Any]
     writes: bool
     of_call: bool = False
+    at_once: bool = False
 
 
 class Effects:
@@ -36,6 +38,10 @@ class Effects:
         """Register `perform` for effects of a class. `writes`: it changes something, and is left out where nothing is sent."""
         self._performers[kind] = _EffectHandler(perform, writes)
 
+    def register_at_once(self, kind: type[E], perform: Callable[[E], Any], *, writes: bool = False) -> None:
+        """Register `perform`, which returns its result, or a coroutine of it where it has to wait: a task is not entered for nothing."""
+        self._performers[kind] = _EffectHandler(perform, writes, at_once=True)
+
     def performs(self, kind: type[Effect]) -> bool:
         """Whether somebody performs effects of a class."""
         return kind in self._performers
@@ -46,17 +52,37 @@ class Effects:
 
     async def perform(self, effect: Effect, *, dry: bool = False, call: EndedCall | None = None) -> Any:
         """Return the result of an effect of a `call`; None where it is left out. Raises EffectFailed."""
+        result = self.begin(effect, dry=dry, call=call)
+        return await result if type(result) is CoroutineType else result
+
+    def begin(self, effect: Effect, *, dry: bool = False, call: EndedCall | None = None) -> Any:
+        """Return the result of an effect as `perform` does, or a coroutine of it where it has to be waited for. Raises EffectFailed."""
         found = self._performers.get(type(effect))
         if found is None:
             raise EffectFailed(f"nobody performs {type(effect).__name__}")
-        if dry and found.writes:
+        perform, writes, of_call, at_once = found
+        if dry and writes:
             return None
         try:
-            return await (found.perform(effect, call) if found.of_call else found.perform(effect))
+            result = perform(effect, call) if of_call else perform(effect)
         except EffectFailed:
             raise
         except Exception as problem:
-            raise EffectFailed(f"{type(effect).__name__} failed: {type(problem).__name__}") from problem
+            raise _failure(effect, problem) from problem
+        return result if at_once and type(result) is not CoroutineType else _awaited(effect, result)
+
+
+async def _awaited(effect: Effect, result: Awaitable[Any]) -> Any:
+    try:
+        return await result
+    except EffectFailed:
+        raise
+    except Exception as problem:
+        raise _failure(effect, problem) from problem
+
+
+def _failure(effect: Effect, problem: Exception) -> EffectFailed:
+    return EffectFailed(f"{type(effect).__name__} failed: {type(problem).__name__}")
 
 
 async def _pause(_: Pause) -> None:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter_ns
+from types import CoroutineType
 from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
 from bardo.context.layer import (
     Answered,
+    Effect,
     EffectFailed,
     KeptReply,
     Layer,
     LayerFacts,
+    LayerSteps,
     MaskingPart,
     Passed,
     Receipt,
     ReplyPart,
-    TargetFacts,
 )
 from bardo.edge.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection, PendingLayers, skipped
 from bardo.edge.pipeline.choice import LayerChoice
@@ -128,14 +130,20 @@ class Pipeline:
         affinity = self._parts.runner.affinity
         if affinity is not None and call.plan.has("affinity"):
             await affinity.recall(call.session)
-        facts = self._facts(call, request, ())
+        if call.plan.before:
+            request = await self._run_before(call, request, answer)
+        call.sent = request
+        return request
+
+    async def _run_before(self, call: CallLayers, request: Request, answer: AnswerWith) -> Request:
+        facts = call.facts = self._facts(call, request)
+        call.facts_model = request.model
         for layer in call.plan.before:
-            request, _ = await self._run(call, layer, request, facts, (), answer)
+            request, _ = await self._run(call, layer, request, facts, answer)
             if call.answer is not None:
                 break
             if facts.found is not call.found:
                 facts = msgspec.structs.replace(facts, found=call.found)
-        call.sent = request
         return request
 
     async def after_route(
@@ -147,13 +155,17 @@ class Pipeline:
         """
         if not call.plan.after:
             return request, targets
-        told = self._targets.facts(targets, self._clock())
+        now = self._clock()
+        told = self._targets.facts(targets, now)
         affinity = self._parts.runner.affinity
         if affinity is not None and call.plan.reads_session:
             told = affinity.with_warm_tokens(call.session, request, told)
-        facts = self._facts(call, request, told)
+        known = call.facts if call.facts_model == request.model else None
+        if known is None:
+            known = self._facts(call, request)
+        facts = msgspec.structs.replace(known, now=now, targets=told, found=call.found)
         for layer in call.plan.after:
-            request, order = await self._run(call, layer, request, facts, told, None)
+            request, order = await self._run(call, layer, request, facts, None)
             if order is not None:
                 targets = tuple([targets[place] for place in order])
                 told = tuple([told[place] for place in order])
@@ -169,16 +181,21 @@ class Pipeline:
         layer: Layer,
         request: Request,
         facts: LayerFacts,
-        targets: tuple[TargetFacts, ...],
         answer: AnswerWith | None,
     ) -> tuple[Request, tuple[int, ...] | None]:
         """Run one layer, and return the request and, where the layer says it, who is asked, in order."""
         began = perf_counter_ns()
         try:
-            outcome = await self._outcome(layer, request, facts)
+            steps = layer.steps(request, facts)
+            try:
+                outcome: Passed | Answered = await self._outcome(steps, next(steps), dry=facts.dry)
+            except StopIteration as done:
+                outcome = done.value
             order, after = None, request
             if isinstance(outcome, Passed):
-                order, after = _checked(outcome.order, len(targets)), outcome.request
+                order, after = outcome.order, outcome.request
+                if order is not None:
+                    _check_order(order, len(facts.targets))
                 call.take(layer.name, outcome)
             if outcome.degraded:
                 after = msgspec.structs.replace(after, degraded=(*after.degraded, *outcome.degraded))
@@ -224,14 +241,15 @@ class Pipeline:
         if outcome.found is not None:
             call.found = {**call.found, layer.name: outcome.found}
 
-    async def _outcome(self, layer: Layer, request: Request, facts: LayerFacts) -> Passed | Answered:
-        """Return what a layer decides, once its effects are performed."""
-        steps = layer.steps(request, facts)
+    async def _outcome(self, steps: LayerSteps, effect: Effect, *, dry: bool) -> Passed | Answered:
+        """Return what a layer decides, once its effects are performed, of which `effect` is the first."""
+        begin = self.effects.begin
         try:
-            effect = next(steps)
             while True:
                 try:
-                    result = await self.effects.perform(effect, dry=facts.dry)
+                    result = begin(effect, dry=dry)
+                    if type(result) is CoroutineType:
+                        result = await result
                 except EffectFailed as failed:
                     effect = steps.throw(failed)
                 else:
@@ -240,7 +258,8 @@ class Pipeline:
             outcome: Passed | Answered = done.value
             return outcome
 
-    def _facts(self, call: CallLayers, request: Request, targets: tuple[TargetFacts, ...]) -> LayerFacts:
+    def _facts(self, call: CallLayers, request: Request) -> LayerFacts:
+        """Return what layers may know of a call before it is known who is asked."""
         stands_for = self._parts.runner.directory.found(request.model)
         return LayerFacts(
             tenant=call.tenant,
@@ -249,7 +268,6 @@ class Pipeline:
             profile=call.plan.profile,
             count_tokens=call.counter.count,
             models=(stands_for.model, *stands_for.fallbacks),
-            targets=targets,
             workload=call.workload,
             found=call.found,
             layers=call.plan.names,
@@ -262,11 +280,10 @@ class Pipeline:
             await self._parts.closing.pop()()
 
 
-def _checked(order: tuple[int, ...] | None, count: int) -> tuple[int, ...] | None:
-    """Return the places of the targets that are asked. Raises ValueError for places that do not exist, and for none."""
-    if order is None or (order and len(set(order)) == len(order) and all(0 <= place < count for place in order)):
-        return order
-    raise ValueError("a layer gave places of targets that do not exist")
+def _check_order(order: tuple[int, ...], count: int) -> None:
+    """Raise ValueError for places of targets that do not exist, and for none."""
+    if not order or len(set(order)) < len(order) or not all(0 <= place < count for place in order):
+        raise ValueError("a layer gave places of targets that do not exist")
 
 
 def _since(began: int) -> int:

@@ -20,10 +20,13 @@ class PromptCounter:
 
     def count(self, request: Request, target: TargetFacts | None) -> int:
         """Return about how many tokens the prompt of a request has for a target, or for none in particular."""
-        if target is not None and (exact := self._estimates.exact(request, target.model)) is not None:
-            return exact
-        measured = self._measured(request)
-        return measured if target is None else self._estimates.corrected(measured, target.provider, target.model)
+        estimates = self._estimates
+        if target is not None and estimates.exact_counters is not None:
+            exact = estimates.exact(request, target.model)
+            if exact is not None:
+                return exact
+        measured = self._count if request is self._request else self._measured(request)
+        return measured if target is None else estimates.corrected(measured, target.provider, target.model)
 
     @property
     def asked(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
 
 from bardo.context.cache.entries import CacheEntry, ReplyStore, Selection, decode_kept, encode_kept
 from bardo.context.cache.layer import FindReply, ReleaseWaitingCalls, StoreReply
@@ -42,14 +43,29 @@ class ReplyCache:
         self._clock = clock
         self._keeping: set[asyncio.Task[None]] = set()
 
-    async def find(self, effect: FindReply) -> KeptReply | bool:
-        """Return a kept reply; else whether the call leads equal ones that come while it is under way."""
-        tenant, identity = effect.tenant, effect.identity
-        value = await self.calls.ask(lambda store: store.find(tenant, identity, now=self._clock()), self._seconds)
+    def find(self, effect: FindReply) -> KeptReply | bool | Coroutine[Any, Any, KeptReply | bool]:
+        """Return a kept reply, else whether the call leads equal ones while it is under way; a coroutine where that takes time."""
+        store = self.calls.at_hand
+        if store is None:
+            return self._find_elsewhere(effect)
+        value = store.find(effect.tenant, effect.identity, now=self._clock())
+        return self._kept_or_lead(effect, value)
+
+    async def _find_elsewhere(self, effect: FindReply) -> KeptReply | bool:
+        find = partial(_find, effect.tenant, effect.identity, self._clock)
+        found = self._kept_or_lead(effect, await self.calls.ask(find, self._seconds))
+        return await found if isinstance(found, Coroutine) else found
+
+    def _kept_or_lead(
+        self, effect: FindReply, value: bytes | None
+    ) -> KeptReply | bool | Coroutine[Any, Any, KeptReply | bool]:
         kept = None if value is None else decode_kept(value)
         if kept is not None and kept.kept_at >= effect.since:
             return kept
-        return await self._flights.join((tenant, identity), effect.within) if effect.lead else False
+        key = effect.tenant, effect.identity
+        if not effect.lead or self._flights.lead(key):
+            return effect.lead
+        return self._flights.join(key, effect.within)
 
     async def keep(self, effect: StoreReply) -> None:
         """Give a reply to those who wait for it, and keep it: not before the caller goes on where that may take long."""
@@ -62,7 +78,7 @@ class ReplyCache:
         self._keeping.add(task)
         task.add_done_callback(self._keeping.discard)
 
-    async def leave(self, effect: ReleaseWaitingCalls) -> None:
+    def leave(self, effect: ReleaseWaitingCalls) -> None:
         """Release the calls that wait for a reply which is not kept."""
         self._flights.land((effect.tenant, effect.identity), None)
 
@@ -82,6 +98,10 @@ class ReplyCache:
 
     async def _put(self, put: Callable[[ReplyStore], bool]) -> None:
         await self.calls.ask(put, _SECONDS_TO_KEEP)
+
+
+def _find(tenant: str, identity: bytes, clock: Callable[[], float], store: ReplyStore) -> bytes | None:
+    return store.find(tenant, identity, now=clock())
 
 
 def _put(effect: StoreReply, now: float, store: ReplyStore) -> bool:

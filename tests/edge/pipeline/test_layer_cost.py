@@ -1,0 +1,18 @@
+"""What the layers of the profile `fast` cost a call, counted in instructions of Python: no load of the machine changes it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from benchmarks.pipeline import instructions
+
+
+@pytest.mark.parametrize(
+    ("layers", "most"),
+    [((), 60), (("prefilter",), 1_400), (("cache",), 2_000), (("prefilter", "cache", "affinity"), 4_600)],
+    ids=["none", "prefilter", "cache", "all"],
+)
+def test_layers_take_few_instructions(layers: tuple[str, ...], most: int) -> None:
+    taken = asyncio.run(instructions(layers))
+    assert 0 < taken <= most
