@@ -13,7 +13,7 @@ from support.gateway import house
 MARK = "found-by-the-command"
 
 
-@pytest.mark.parametrize("provider", ["deepseek", "gemini", "mistral"])
+@pytest.mark.parametrize("provider", ["deepseek", "gemini", "mistral", "anthropic", "openai_responses"])
 def test_codex_edits_a_file(provider: str, tmp_path: Path) -> None:
     patch = f"*** Begin Patch\n*** Add File: made.txt\n+{MARK}\n*** End Patch"
     call = ToolCall("apply_patch", {"input": patch})

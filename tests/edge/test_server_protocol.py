@@ -96,6 +96,8 @@ def is_refused(client: RawClient, status: int, code: str) -> bool:
     assert answer.status == status, answer
     assert answer.headers["connection"] == "close"
     assert answer.json["error"]["code"] == code
+    assert answer.headers["request-id"] == answer.headers["x-request-id"]
+    assert answer.headers["request-id"].startswith("req_")
     return client.is_closed()
 
 

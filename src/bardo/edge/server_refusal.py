@@ -11,6 +11,7 @@ from uvicorn.server import ServerState
 
 from bardo.edge.server_limits import ServerLimits
 from bardo.edge.server_reply import RequestCycle
+from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError
 
 # After an error the client may go on sending this long and this much; then the connection is closed.
@@ -96,7 +97,9 @@ class RefusingProtocol(HttpToolsProtocol):
         path = self.url.partition(b"?")[0].decode("latin-1")
         reply = self._limits.encode_error(path, list(headers), problem)
         length = str(len(reply.body)).encode()
-        own = [(b"content-length", length), (b"connection", b"close")]
+        request_id = f"req_{CHANCE.getrandbits(96):024x}".encode()
+        ids = [(b"x-request-id", request_id), (b"request-id", request_id)]
+        own = [*ids, (b"content-length", length), (b"connection", b"close")]
         lines = [
             name + b": " + value + b"\r\n" for name, value in (*self.server_state.default_headers, *reply.headers, *own)
         ]

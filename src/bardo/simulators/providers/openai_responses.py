@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bardo.simulators import chat_request
 from bardo.simulators.conversation import Conversation
@@ -15,6 +15,7 @@ from bardo.simulators.providers.responses_events import item_events
 from bardo.simulators.providers.responses_request import RememberedReply
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, named_event, streamed, whole
+from bardo.simulators.turns import ToolCall
 
 _NO_TOOL_USAGE: Fields = {
     "image_gen": {
@@ -159,18 +160,18 @@ def _items(exchange: Exchange) -> list[Fields]:
                 "role": "assistant",
             }
         )
-    for index, call in exchange.calls():
-        items.append(
-            {
-                "id": _item_id(exchange, "fc", index),
-                "type": "function_call",
-                "status": "completed",
-                "arguments": call.arguments_text,
-                "call_id": _call_id(exchange, index),
-                "name": call.name,
-            }
-        )
+    items.extend(_call(exchange, index, call) for index, call in exchange.calls())
     return items
+
+
+def _call(exchange: Exchange, index: int, call: ToolCall) -> Fields:
+    """Return the item of one call; a custom tool is given the text of its only argument."""
+    if call.name in responses_request.custom_tools(exchange.body):
+        said = next(iter(call.arguments.values()), "") if isinstance(call.arguments, Mapping) else call.arguments
+        kind: Fields = {"id": _item_id(exchange, "ctc", index), "type": "custom_tool_call", "input": str(said)}
+    else:
+        kind = {"id": _item_id(exchange, "fc", index), "type": "function_call", "arguments": call.arguments_text}
+    return {**kind, "status": "completed", "call_id": _call_id(exchange, index), "name": call.name}
 
 
 def _reasoning(exchange: Exchange) -> Fields:

@@ -18,7 +18,9 @@ def item_events(exchange: Exchange, index: int, item: Fields) -> Iterator[Fields
         case "message":
             yield from _text_events(exchange, index, item)
         case "function_call":
-            yield from _arguments_events(exchange, index, item)
+            yield from _call_events(exchange, index, item, "arguments", "function_call_arguments")
+        case "custom_tool_call":
+            yield from _call_events(exchange, index, item, "input", "custom_tool_call_input")
     yield {"type": "response.output_item.done", "item": item, "output_index": index}
 
 
@@ -30,8 +32,8 @@ def _added_item(item: Fields) -> Fields:
             return {**item, "encrypted_content": early, "summary": []}
         case "message":
             return {**item, "status": "in_progress", "content": []}
-        case _:
-            return {**item, "status": "in_progress", "arguments": ""}
+        case kind:
+            return {**item, "status": "in_progress", "input" if kind == "custom_tool_call" else "arguments": ""}
 
 
 def _summary_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fields]:
@@ -56,12 +58,12 @@ def _text_events(exchange: Exchange, index: int, item: Fields) -> Iterator[Field
     yield {"type": "response.content_part.done", **where, "part": part}
 
 
-def _arguments_events(exchange: Exchange, index: int, item: Fields) -> Iterator[Fields]:
+def _call_events(exchange: Exchange, index: int, item: Fields, field: str, event: str) -> Iterator[Fields]:
     where: Fields = {"item_id": item["id"], "output_index": index}
-    for piece in exchange.pieces(str(item["arguments"])):
+    for piece in exchange.pieces(str(item[field])):
         delta: Fields = {"delta": piece, "obfuscation": _obfuscation(exchange, piece)}
-        yield {"type": "response.function_call_arguments.delta", **where, **delta}
-    yield {"type": "response.function_call_arguments.done", **where, "arguments": item["arguments"]}
+        yield {"type": f"response.{event}.delta", **where, **delta}
+    yield {"type": f"response.{event}.done", **where, field: item[field]}
 
 
 def _obfuscation(exchange: Exchange, piece: str) -> str:

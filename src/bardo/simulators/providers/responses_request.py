@@ -13,6 +13,7 @@ from bardo.simulators.incoming import Incoming
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, whole
 
+_CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _ROLES = ("assistant", "system", "developer", "user")
 _LONGEST_CALL_ID = 64
@@ -126,7 +127,7 @@ def _check_roles(items: Sequence[Fields]) -> None:
 
 
 def _check_outputs(items: Sequence[Fields], before: RememberedReply) -> None:
-    called = set(before.calls) | {text(item.get("call_id")) for item in items if item.get("type") == "function_call"}
+    called = set(before.calls) | {text(item.get("call_id")) for item in items if item.get("type") in _CALLS}
     given = {text(item.get("call_id")) for item in items if item.get("type") in _OUTPUTS}
     for call in sorted(given - called):
         raise Refusal(
@@ -140,7 +141,7 @@ def _check_outputs(items: Sequence[Fields], before: RememberedReply) -> None:
 
 
 def _is_model_item(item: Fields) -> bool:
-    return item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning")
+    return item.get("role") == "assistant" or item.get("type") in (*_CALLS, "reasoning")
 
 
 def _rounds(items: Sequence[Fields]) -> int:
@@ -166,8 +167,13 @@ def _tools(body: Fields) -> tuple[Tool, ...]:
     return tuple(
         Tool(text(tool.get("name")), text(tool.get("description")), fields(tool.get("parameters")))
         for tool in rows(body.get("tools"))
-        if tool.get("type") == "function"
+        if tool.get("type") in ("function", "custom")
     )
+
+
+def custom_tools(body: Fields) -> frozenset[str]:
+    """Return the names of the tools that take plain text."""
+    return frozenset(text(tool.get("name")) for tool in rows(body.get("tools")) if tool.get("type") == "custom")
 
 
 _SIGNER = "openai"
