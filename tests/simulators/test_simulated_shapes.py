@@ -197,17 +197,19 @@ def _named_by_caller(path: str) -> bool:
 def test_a_custom_tool_of_responses_is_called_with_plain_text_and_its_history_is_read() -> None:
     call = ToolCall("apply_patch", {"input": "*** Begin"})
     tool = {"type": "custom", "name": "apply_patch"}
-    with Simulator(
-        "openai_responses", script=Script((Turn(tool_calls=(call,)), Turn(text="Done.")))
-    ).running() as server:
-        with OpenAI(base_url=server.base_url, api_key="k", max_retries=0) as client:
-            ask: Any = client.responses.create
-            first = ask(model="gpt-5", input="Patch it.", tools=[tool])
-            [made] = [item for item in first.output if item.type == "custom_tool_call"]
-            assert (made.name, made.input) == ("apply_patch", "*** Begin")
-            output = {"type": "custom_tool_call_output", "call_id": made.call_id, "output": "ok"}
-            history = [{"role": "user", "content": "Patch it."}, *first.output, output]
-            assert ask(model="gpt-5", input=history, tools=[tool]).output_text == "Done."
-            events = list(ask(model="gpt-5", input="Patch it.", tools=[tool], stream=True))
+    with (
+        Simulator(
+            "openai_responses", script=Script((Turn(tool_calls=(call,)), Turn(text="Done.")))
+        ).running() as server,
+        OpenAI(base_url=server.base_url, api_key="k", max_retries=0) as client,
+    ):
+        ask: Any = client.responses.create
+        first = ask(model="gpt-5", input="Patch it.", tools=[tool])
+        [made] = [item for item in first.output if item.type == "custom_tool_call"]
+        assert (made.name, made.input) == ("apply_patch", "*** Begin")
+        output = {"type": "custom_tool_call_output", "call_id": made.call_id, "output": "ok"}
+        history = [{"role": "user", "content": "Patch it."}, *first.output, output]
+        assert ask(model="gpt-5", input=history, tools=[tool]).output_text == "Done."
+        events = list(ask(model="gpt-5", input="Patch it.", tools=[tool], stream=True))
     pieces = [event.delta for event in events if event.type == "response.custom_tool_call_input.delta"]
     assert "".join(pieces) == "*** Begin"
