@@ -32,6 +32,7 @@ from bardo.values.request import (
     ToolChoice,
 )
 from bardo.values.wire import Arrival
+from dialects.gemini.support import ROW
 
 HELLO = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
 CLAUDE = Opaque("signature", "claude-bytes", "anthropic-claude-v1")
@@ -177,6 +178,18 @@ def test_results_without_ids_answer_the_calls_of_their_turn_in_order() -> None:
     answers = [block.call_id for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)]
     assert calls == ["call_0", "call_1", "call_2", "call_3"]
     assert answers == ["call_1", "call_3", "call_f"]
+
+
+def test_a_result_with_an_id_of_the_clients_own_answers_the_call_that_came_without_one() -> None:
+    def result(own_id: str) -> dict[str, Any]:
+        return {"functionResponse": {"id": own_id, "name": "f", "response": {"output": "x"}}}
+
+    calls = [{"functionCall": {"name": "f", "args": {}}}, {"functionCall": {"name": "f", "args": {}, "id": "own"}}]
+    contents = [turn(*calls), turn(result("f-17"), result("own"), result("f-18"), role="user")]
+    request = decode({"contents": contents})
+    answers = [block.call_id for block in request.messages[1].blocks if isinstance(block, ToolResultBlock)]
+    assert answers == ["call_0", "own", "f-18"]
+    assert msgspec.json.decode(DIALECT.encode_request(request, ROW).body)["contents"] == contents
 
 
 def test_an_answered_call_is_not_answered_again_by_name() -> None:

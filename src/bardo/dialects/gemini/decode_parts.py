@@ -140,8 +140,10 @@ class PartsReader:
         own_id = optional(result, "id", str, at)
         text, is_error = _result_text(optional(result, "response", dict, at) or {})
         media = [_medium(part, f"{at}parts[{i}]") for i, part in enumerate(optional(result, "parts", list, at) or ())]
+        call_id = self._book.answered(name, own_id)
+        inside |= {"id": own_id} if own_id and own_id != call_id else {}
         return ToolResultBlock(
-            call_id=self._book.answered(name, own_id),
+            call_id=call_id,
             name=name,
             content=(TextBlock(text), *media),
             is_error=is_error,
@@ -200,7 +202,9 @@ class CallBook:
 
     def __init__(self) -> None:
         self._by_name: dict[str, deque[str]] = {}
+        self._without_id: dict[str, deque[str]] = {}
         self._answered: set[str] = set()
+        self._own_ids: set[str] = set()
         self._count = 0
 
     def called(self, name: str, own_id: str | None) -> str:
@@ -209,18 +213,32 @@ class CallBook:
         self._count += 1
         self._answered.discard(call_id)
         self._by_name.setdefault(name, deque()).append(call_id)
+        if own_id:
+            self._own_ids.add(own_id)
+        else:
+            self._without_id.setdefault(name, deque()).append(call_id)
         return call_id
 
     def answered(self, name: str, own_id: str | None) -> str:
-        """Return the id of the call that a result answers: its own, or else that of the turn's next open call of that name."""
-        waiting = self._by_name.get(name, deque())
-        while own_id is None and waiting:
-            call_id = waiting.popleft()
-            if call_id not in self._answered:
-                own_id = call_id
+        """Return the id of the call that a result answers: its own, or else that of the turn's next open call of that name.
+
+        Gemini CLI makes up an id for a call that came without one, and sends it with the result only (0.61): no call has it.
+        """
+        if own_id not in self._own_ids:
+            waiting = (self._without_id if own_id else self._by_name).get(name, deque())
+            own_id = self._next_open(waiting) or own_id
         self._answered.add(own_id or "")
         return own_id or f"call_{name}"
+
+    def _next_open(self, waiting: deque[str]) -> str:
+        """Take the first call that nobody answered; empty where there is none."""
+        while waiting:
+            call_id = waiting.popleft()
+            if call_id not in self._answered:
+                return call_id
+        return ""
 
     def new_turn(self) -> None:
         """The model speaks again: what was not answered by now stays so."""
         self._by_name.clear()
+        self._without_id.clear()
