@@ -1,12 +1,12 @@
-"""Subject `fidelity`: how many requests reach each provider as the collected facts say, of thinking, turns of tools and typed answers.
+"""Subject `fidelity`: how many requests reach each provider as the collected facts say, of thinking, turns of tools and typed answers,
+and how many recorded replies reach each client whole.
 
-Nothing is sent and nothing is timed. Without the facts beside the project there is nothing to compare with. That replies keep their text,
-thinking, calls, usage and end in every dialect is a law of `tests/conformance`, over all recordings and with the official libraries.
+Nothing is sent and nothing is timed. Without the facts and the recordings beside the project there is nothing to compare with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -15,13 +15,15 @@ from bardo.edge.settings import Settings
 from bardo.surfaces.library.explaining import explain_by, read_request
 from bardo.surfaces.library.planned_routes import RoutePlanner
 from bardo.values.errors import BardoError
-from benchmarks import fidelity_control, fidelity_replay, fidelity_structured
+from benchmarks import fidelity_control, fidelity_replay, fidelity_replies, fidelity_structured
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table, Target
 from benchmarks.wire_facts import providers
 
 AIMS = {"control": 98.0, "replay": 98.0, "structured": 97.0}
 """The least share in percent, by what is asked."""
+REPLIES = 99.7
+"""The least share of replies in percent."""
 _MOST_SHOWN = 40
 
 
@@ -51,10 +53,25 @@ class Sweep:
 
 def sweep(name: str, *, every: int = 1) -> Sweep:
     """Put every case of a kind to bardo, or every few of them, and check what it would send."""
-    planner = RoutePlanner(Settings())
+    return _swept(_checked(name, RoutePlanner(Settings()), every))
+
+
+def sweep_replies(*, every: int = 1) -> tuple[Sweep, Sweep]:
+    """Write every recorded reply for every client, or every few of them, and check what the client gets.
+
+    Return what clients get whole, and what they get whole or are told of.
+    """
+    cases = list(islice(fidelity_replies.cases(), 0, None, every))
+    found = [(case, fidelity_replies.missing(case)) for case in cases]
+    whole = _swept((case, ", ".join(what for what, _, _ in wrong)) for case, wrong in found)
+    untold = ((case, "; ".join(f"{what}: {how}" for what, how, told in wrong if not told)) for case, wrong in found)
+    return whole, _swept(untold)
+
+
+def _swept(checked: Iterable[tuple[object, str]]) -> Sweep:
     failed: dict[str, str] = {}
     count = 0
-    for case, problem in _checked(name, planner, every):
+    for case, problem in checked:
         count += 1
         if problem:
             failed[str(case)] = problem
@@ -78,19 +95,44 @@ def _checked(name: str, planner: RoutePlanner, every: int) -> Iterator[tuple[Cas
 
 
 def run(bench: Bench) -> tuple[list[Table], list[Target]]:
-    """Put all cases to bardo; what failed stands below the table."""
-    if not providers():
-        bench.note("wire_matrix.json is not on this machine, so fidelity was not measured")
-        return [], []
-    found = {name: sweep(name, every=7 if bench.pace.quick else 1) for name in AIMS}
+    """Put all cases to bardo; what failed stands below each table."""
+    every = 7 if bench.pace.quick else 1
+    tables: list[Table] = []
+    targets: list[Target] = []
+    if providers():
+        found = {name: sweep(name, every=every) for name in AIMS}
+        tables.append(_table("Requests as the facts say", found))
+        targets += [_target(f"{name} as the facts say", aim, found[name]) for name, aim in AIMS.items()]
+    else:
+        bench.note("wire_matrix.json is not on this machine, so requests were not compared with it")
+    if fidelity_replies.recordings():
+        whole, told = sweep_replies(every=every)
+        rows = {
+            "replies that a client gets whole": whole,
+            "whole, or with a degradation that names what is missing": told,
+        }
+        tables.append(_table("Replies as they were recorded", rows, list(rows)[1:]))
+        targets.append(_target("replies whole or reported", REPLIES, told))
+    else:
+        bench.note("no recordings are on this machine, so replies were not compared with them")
+    return tables, targets
+
+
+def _table(title: str, found: Mapping[str, Sweep], shown: Collection[str] = ()) -> Table:
+    """Return a table, with the failed cases of the rows that are `shown`, of all by default, below it."""
     rows = tuple(Row(measure=f"{name}, of {one.count}", unit="%", figures=_figure(one)) for name, one in found.items())
-    wrong = [f"{name}: {case}: {problem}" for name, one in found.items() for case, problem in one.failed.items()]
-    notes = (*wrong[:_MOST_SHOWN], *([f"{len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []))
-    table = Table(subject="fidelity", title="Requests as the facts say", columns=("bardo",), rows=rows, notes=notes)
-    return [table], [
-        Target(says=f"{name} as the facts say", limit=aim, unit="%", found=found[name].percent, better="higher")
-        for name, aim in AIMS.items()
+    wrong = [
+        f"{name}: {case}: {problem}"
+        for name, one in found.items()
+        for case, problem in one.failed.items()
+        if name in (shown or found)
     ]
+    notes = (*wrong[:_MOST_SHOWN], *([f"{len(wrong) - _MOST_SHOWN} more"] if len(wrong) > _MOST_SHOWN else []))
+    return Table(subject="fidelity", title=title, columns=("bardo",), rows=rows, notes=notes)
+
+
+def _target(says: str, aim: float, one: Sweep) -> Target:
+    return Target(says=says, limit=aim, unit="%", found=one.percent, better="higher")
 
 
 def _figure(one: Sweep) -> dict[str, Figure]:

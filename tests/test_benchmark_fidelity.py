@@ -6,12 +6,14 @@ The expectations are read from the facts, and the bodies by the names of the pro
 from __future__ import annotations
 
 import pytest
-from benchmarks import fidelity_control, fidelity_replay, fidelity_structured
-from benchmarks.fidelity import AIMS, Sweep, sweep
+from benchmarks import fidelity_control, fidelity_replay, fidelity_replies, fidelity_structured
+from benchmarks.fidelity import AIMS, REPLIES, Sweep, sweep, sweep_replies
 from benchmarks.fidelity_control import ControlCase, Emitted, emitted
 from benchmarks.fidelity_replay import ReplayCase
+from benchmarks.fidelity_replies import differences
 from benchmarks.fidelity_requests import SCHEMA, SIGNATURE, THOUGHT
 from benchmarks.fidelity_structured import StructuredCase
+from benchmarks.raw_dialects import read_reply
 from benchmarks.wire_facts import ModelFact, providers
 
 # Primes, so that every client and every kind of wish is in the sample.
@@ -27,6 +29,34 @@ def test_requests_reach_providers_as_the_facts_say(name: str) -> None:
     found = sweep(name, every=SAMPLE[name])
     assert found.count > 40
     assert found.percent >= AIMS[name], found.failed
+
+
+def test_recorded_replies_reach_clients_whole_or_are_reported() -> None:
+    if not fidelity_replies.recordings():
+        pytest.skip("the recordings are not on this machine")
+    whole, told = sweep_replies(every=37)
+    assert whole.count > 200
+    assert whole.percent > 90
+    assert told.percent >= REPLIES, told.failed
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({}, []),
+        ({"content": "No."}, ["the text"]),
+        ({"reasoning_content": None}, ["the thinking"]),
+        ({"tool_calls": []}, ["the calls", "the end"]),
+    ],
+)
+def test_what_a_reply_lacks_is_found(changed: dict[str, object], named: list[str]) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+    message = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm.", "tool_calls": [call]}
+    said, got = (
+        read_reply([{"choices": [{"index": 0, "message": one, "finish_reason": "stop"}]}], "openai_chat")
+        for one in (message, message | changed)
+    )
+    assert [what for what, _ in differences(said, got)] == named
 
 
 def test_a_body_is_read_by_the_names_of_its_fields() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from benchmarks.raw_usage import Raw, raw_counts
 
-from conformance.raw_usage import Raw, raw_counts
 from conformance.replies import ALL, reply_of, row_of
 from recordings import Recording, each_recording
 

@@ -23,6 +23,12 @@ def seal(states: Sequence[Opaque]) -> str:
 
 
 _SEALED = base64.b64encode(_PREFIX[:6]).decode()
+_SEALED_BYTES = _SEALED.encode()
+
+
+def holds_seal(body: bytes) -> bool:
+    """Whether a client's body holds sealed state, or a text that begins like it, so that it must not go to a provider as it came."""
+    return _SEALED_BYTES in body
 
 
 def unseal(text: str) -> tuple[Opaque, ...] | None:

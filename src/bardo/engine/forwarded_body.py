@@ -15,6 +15,7 @@ import msgspec
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
+from bardo.dialects.sealing import holds_seal
 from bardo.dialects.wire import encode_json
 from bardo.engine.shape_plan import ShapePlan
 from bardo.values.request import Request
@@ -29,12 +30,17 @@ _END = re.compile(rb"\s*\}\s*")
 
 
 def as_it_came(planned: ShapePlan, request: Request, row: ProviderRow, *, asks_usage: bool) -> WireRequest | None:
-    """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change."""
+    """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change.
+
+    State that bardo sealed for the client is opened before it is sent.
+    """
     body, thinking = request.body, planned.thinking
     if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
         return None
     language = dialect(row.dialect)
     if not planned.controlled.keeps_messages(request):
+        return None
+    if holds_seal(request.body_bytes):
         return None
     if row.paths is not None or language.mends(request, row) or (request.tools and language.tool_losses(request).all):
         return None

@@ -385,3 +385,10 @@ def test_words_of_another_dialects_thinking_are_reported() -> None:
     asked = ReasoningPolicy(mode="auto", carried=Carried("anthropic_messages", {"block_binding": "strict"}))
     body, degraded = encode(request(reasoning=asked))
     assert (names(degraded), "generationConfig" in body) == (["block_binding"], False)
+
+
+def test_of_several_signatures_of_one_text_the_last_is_sent_and_the_others_are_reported() -> None:
+    states = tuple(Opaque("signature", data, "google-gemini-v1") for data in ("YQ==", "Yg=="))
+    body, degraded = encode(request(Message("assistant", (TextBlock("Hello.", states),))))
+    assert body["contents"][0]["parts"] == [{"text": "Hello.", "thoughtSignature": "Yg=="}]
+    assert [one.asked for one in degraded if one.what == "text.opaque"] == ["2 signatures"]

@@ -99,13 +99,17 @@ class ContentWriter:
                 return self._unknown(block)
 
     def _own_state(self, states: Sequence[Opaque], what: str) -> tuple[Opaque, ...]:
-        """Keep Gemini's signature; report anybody else's."""
+        """Keep Gemini's last signature; report the others: a part has one, and a client may have joined several texts to one."""
         for state in states:
             if state.format != FORMAT:
                 why = "only the provider that made it can read it"
                 self._losses.lose_each(f"{what}.opaque", state.format or state.kind, why)
+        own = [state for state in states if state.format == FORMAT]
+        if len(own) > 1:
+            why = "a part of Gemini's has one signature"
+            self._losses.lose(f"{what}.opaque", f"{len(own)} signatures", why, sent="the last of them")
         # Another wire may have held the signature under a name of its own.
-        return tuple(Opaque("signature", state.data, FORMAT) for state in states if state.format == FORMAT)[-1:]
+        return tuple(Opaque("signature", state.data, FORMAT) for state in own[-1:])
 
     def _thoughts(self, block: ReasoningBlock) -> list[Part]:
         formats = {state.format for state in block.opaque} or {block.format}

@@ -9,11 +9,18 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-from recordings import Recording
+
+class Recording(Protocol):
+    """One recorded reply: its bytes, and what frames them (`json`, `sse`, `ndjson`, `eventstream`)."""
+
+    @property
+    def framing(self) -> str: ...
+    @property
+    def body(self) -> bytes: ...
 
 
 @dataclass(frozen=True)
@@ -95,14 +102,19 @@ _HOLDERS = ("usage", "usageMetadata", "results")
 
 def raw_counts(recording: Recording, dialect: str) -> Raw:
     """Return what the recording says in the language it is in."""
+    return counts_in(list(payloads(recording)), dialect)
+
+
+def counts_in(documents: Sequence[Any], dialect: str) -> Raw:
+    """Return what the JSON documents of a reply say."""
     told: dict[str, Any] = {}
-    for payload in payloads(recording):
+    for payload in documents:
         for usage in [payload] if dialect == "ollama" else _usages(payload):
             # Later reports add to earlier ones, and no count falls back to 0: watsonx names the input once.
             told |= {name: value for name, value in usage.items() if value is not None and (value or name not in told)}
     names = NAMES.get(dialect)
     counted = _counted(told, names if names is not None and _sum(told, names.input) is not None else _names_of(told))
-    google = next(_googles(list(payloads(recording))), None) if dialect == "openai_chat" else None
+    google = next(_googles(list(documents)), None) if dialect == "openai_chat" else None
     return counted if google is None else replace(counted, output=_sum(google, NAMES["gemini"].output))
 
 
