@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from benchmarks import fidelity_control, fidelity_replay, fidelity_replies, fidelity_structured
-from benchmarks.fidelity import AIMS, REPLIES, Sweep, sweep, sweep_replies
+from benchmarks.fidelity import AIMS, Sweep, sweep, sweep_replies
 from benchmarks.fidelity_control import ControlCase, Emitted, emitted
 from benchmarks.fidelity_replay import ReplayCase
 from benchmarks.fidelity_replies import differences
@@ -18,6 +18,8 @@ from benchmarks.wire_facts import ModelFact, providers
 
 # Primes, so that every client and every kind of wish is in the sample.
 SAMPLE = {"control": 53, "replay": 7, "structured": 3}
+NOT_SPOKEN = "cohere/command-r-stream-10de433a.ndjson"
+"""A stream of Cohere's first interface."""
 ADAPTIVE = ModelFact("p", "m", {"control": ["effort"], "efforts": ["low", "high"], "omit": "on", "off": None})
 BUDGET = ModelFact("p", "m", {"control": ["budget"], "budget": {"min": 1024, "max": 24576}, "off": {"x": 1}})
 
@@ -37,7 +39,7 @@ def test_recorded_replies_reach_clients_whole_or_are_reported() -> None:
     whole, told = sweep_replies(every=37)
     assert whole.count > 200
     assert whole.percent > 90
-    assert told.percent >= REPLIES, told.failed
+    assert all(case.startswith(NOT_SPOKEN) for case in told.failed), told.failed
 
 
 @pytest.mark.parametrize(
