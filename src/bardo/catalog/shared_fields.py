@@ -54,11 +54,15 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class GrantedField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Values of a field of `dialects`, or items of its list, that ask for what every reply has: nothing is lost without them."""
+    """Values of a field of `dialects`, or items of its list, without which nothing is lost. `any` means each value.
+
+    They ask for what every reply has, or are said in other words.
+    """
 
     dialects: tuple[str, ...]
     name: str
-    values: tuple[Any, ...]
+    values: tuple[Any, ...] = ()
+    any: bool = False
 
 
 class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,6 +103,8 @@ def not_granted(dialect: str, name: str, value: Any) -> Any:
     row = _granted().get((dialect or default_dialect(), name))
     if row is None:
         return value
+    if row.any:
+        return None
     if isinstance(value, list):
         return [one for one in value if one not in row.values] or None
     return None if any(type(value) is type(one) and value == one for one in row.values) else value

@@ -29,6 +29,11 @@ from bardo.values.request import Message, Request, Sampling, Tool
 _NO_SAMPLING = Sampling()
 
 
+def _is_null(value: Any) -> bool:
+    """Whether a field says nothing: Gemini's calls without an id are carried as such."""
+    return value is None or (isinstance(value, dict) and bool(value) and all(map(_is_null, value.values())))
+
+
 class Losses:
     """Collects the degradations of one request for a dialect. Those of one name and key are one."""
 
@@ -94,12 +99,12 @@ class Losses:
         self.lose(f"tool {tool.name}", tool.name, "a tool only its own provider runs")
 
     def lose_fields(self, carried: Carried | None) -> None:
-        """Report fields of another dialect; one that is null says nothing."""
+        """Report fields of another dialect; one that is null, or holds nulls only, says nothing."""
         if carried is not None and carried.dialect != self.dialect:
             for name, value in carried.fields.items():
                 if value is not None and name in self._markers:
                     self._offered[name] = self._offered.get(name, 0) + 1
-                elif (lost := not_granted(carried.dialect, name, value)) is not None:
+                elif not _is_null(value) and (lost := not_granted(carried.dialect, name, value)) is not None:
                     self.lose(name, lost, f"a field of {carried.dialect}")
 
     def lose_unplaced_markers(self) -> None:

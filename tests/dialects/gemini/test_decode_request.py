@@ -189,7 +189,9 @@ def test_a_result_with_an_id_of_the_clients_own_answers_the_call_that_came_witho
     request = decode({"contents": contents})
     answers = [block.call_id for block in request.messages[1].blocks if isinstance(block, ToolResultBlock)]
     assert answers == ["call_0", "own", "f-18"]
-    assert msgspec.json.decode(DIALECT.encode_request(request, ROW).body)["contents"] == contents
+    sent = msgspec.json.decode(DIALECT.encode_request(request, ROW).body)["contents"]
+    assert sent[0] == contents[0]
+    assert [part["functionResponse"].get("id") for part in sent[1]["parts"]] == [None, "own", "f-18"]
 
 
 def test_an_answered_call_is_not_answered_again_by_name() -> None:

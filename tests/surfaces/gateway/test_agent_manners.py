@@ -14,6 +14,7 @@ from google.genai.errors import ClientError
 from bardo.simulators import Script, Simulator, ToolCall, Turn
 from support.gateway import House, house, model_of
 from support.sdk import anthropic_client, gemini_client
+from support.talk import path_for, request
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.scripted import scripted
 from surfaces.gateway.test_context_overflow import REFUSALS, Refusing
@@ -152,3 +153,17 @@ def test_each_library_reads_its_own_words_of_a_prompt_that_is_too_long(provider:
                 list(ask(model=f"{provider}/m", contents="hi"))
         assert (refused.value.code, refused.value.status) == (400, "INVALID_ARGUMENT")
         assert str(refused.value.message).startswith("The input token count")
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "deepseek", "openai_responses"])
+def test_nothing_is_reported_of_googles_schemas_and_of_calls_without_ids(provider: str) -> None:
+    call, result = {"name": "f", "args": {}}, {"name": "f", "id": "f-17", "response": {"output": "x"}}
+    said = [("user", {"text": "Look."}), ("model", {"functionCall": call}), ("user", {"functionResponse": result})]
+    contents = [{"role": role, "parts": [part]} for role, part in said]
+    tools = [{"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT", "properties": {}}}]}]
+    with house([Simulator(provider)]) as running:
+        path = path_for("gemini", model_of(provider))
+        answer = request(running.address, "POST", path, {"contents": contents, "tools": tools})
+    assert answer.status == 200, answer.text
+    reported = answer.headers.get("x-bardo-degraded", "").split(", ")
+    assert not {"functionCall", "functionResponse", "parameters"} & set(reported)

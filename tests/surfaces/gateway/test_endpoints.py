@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bardo.simulators import Simulator
 from support.gateway import house
-from support.talk import ask
+from support.talk import ask, path_for, request
 from surfaces.gateway.cells import whole_and_streamed
 
 
@@ -33,3 +35,20 @@ def test_ciphertext_is_not_asked_for_of_a_model_that_does_not_think() -> None:
         assert "include" not in running.last("openai_responses")
         assert ask(running.address, "anthropic_messages", "openai_responses/gpt-5").status == 200
         assert running.last("openai_responses")["include"] == ["reasoning.encrypted_content"]
+
+
+def test_a_failing_tool_does_not_lead_a_conversation_to_another_endpoint() -> None:
+    # What a provider caches of a prompt is cached for one endpoint.
+    def turns(failed: bool) -> list[dict[str, Any]]:
+        answer = {"error": "no such file"} if failed else {"output": "text"}
+        call, result = {"name": "f", "args": {}, "id": "c1"}, {"name": "f", "id": "c1", "response": answer}
+        said = [("user", {"text": "Look."}), ("model", {"functionCall": call}), ("user", {"functionResponse": result})]
+        return [{"role": role, "parts": [part]} for role, part in said]
+
+    tools = [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": {"type": "object", "properties": {}}}]}]
+    with house([Simulator("openrouter")]) as running:
+        for contents in (turns(failed=False), turns(failed=True)):
+            path = path_for("gemini", "openrouter/anthropic/claude-sonnet-4.5")
+            answer = request(running.address, "POST", path, {"contents": contents, "tools": tools})
+            assert answer.status == 200
+        assert len({one.path for one in running.arrived("openrouter")}) == 1

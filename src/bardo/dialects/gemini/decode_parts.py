@@ -141,13 +141,12 @@ class PartsReader:
         text, is_error = _result_text(optional(result, "response", dict, at) or {})
         media = [_medium(part, f"{at}parts[{i}]") for i, part in enumerate(optional(result, "parts", list, at) or ())]
         call_id = self._book.answered(name, own_id)
-        inside |= {"id": own_id} if own_id and own_id != call_id else {}
         return ToolResultBlock(
             call_id=call_id,
             name=name,
             content=(TextBlock(text), *media),
             is_error=is_error,
-            carried=_nested(other_fields, "functionResponse", inside, own_id),
+            carried=_nested(other_fields, "functionResponse", inside, own_id if own_id == call_id else None),
         )
 
 
