@@ -89,6 +89,8 @@ def carry_sound(request: Request, dialect: str) -> Request:
 
 
 def _with_audio(message: Message, dialect: str, write: Callable[[str, str], dict[str, Any]]) -> Message:
+    if UnknownBlock not in message.kinds:
+        return message
     sounds = {place: sound for place, block in enumerate(message.blocks) if (sound := sound_of(block)) is not None}
     if not sounds:
         return message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -105,12 +106,11 @@ def as_text(block: DocumentBlock) -> str:
 def results_as_text(request: Request, losses: Losses) -> Request:
     """Return a request whose search results are text, for a dialect that has no block for them."""
     messages = tuple([_with_text(message, losses) for message in request.messages])
-    same = all(one is other for one, other in zip(messages, request.messages, strict=True))
-    return request if same else msgspec.structs.replace(request, messages=messages)
+    return request if all(map(is_, messages, request.messages)) else msgspec.structs.replace(request, messages=messages)
 
 
 def _with_text(message: Message, losses: Losses) -> Message:
-    if not any(map(_holds_result, message.blocks)):
+    if DocumentBlock not in message.parts or not any(map(_holds_result, message.blocks)):
         return message
     return msgspec.structs.replace(message, blocks=tuple([_block_as_text(block, losses) for block in message.blocks]))
 

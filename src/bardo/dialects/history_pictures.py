@@ -42,7 +42,7 @@ def _with_pictures(message: Message, form: PictureForm | None) -> Message:
         return message
     if form.field:
         return _with_listed(message, form, form.field.rpartition(".")[2])
-    if not any(_pictures_of(block, form) for block in message.blocks):
+    if UnknownBlock not in message.kinds or not any(_pictures_of(block, form) for block in message.blocks):
         return message
     blocks = [one for block in message.blocks for one in _pictures_of(block, form) or (block,)]
     return msgspec.structs.replace(message, blocks=tuple(blocks))
@@ -77,11 +77,10 @@ def _from_user(messages: Sequence[Message], losses: Losses) -> list[Message]:
             moved.append(_opened_by(message, waiting))
             waiting = []
             continue
-        own = [block for block in message.blocks if isinstance(block, ImageBlock)]
-        if not own:
+        if ImageBlock not in message.kinds:
             moved.append(message)
             continue
-        waiting += own
+        waiting += [block for block in message.blocks if isinstance(block, ImageBlock)]
         rest = tuple([block for block in message.blocks if not isinstance(block, ImageBlock)])
         losses.lose("image", "assistant", f"{losses.declaration.title} takes pictures only from the user", sent="user")
         if rest:

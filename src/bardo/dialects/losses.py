@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
 from bardo.catalog.shared_fields import not_granted
 from bardo.dialects.declaration import Check, Checks, Declaration
+from bardo.dialects.repeated_items import LEAST_ITEMS
 from bardo.dialects.repeated_tools import are_complete
 from bardo.values.blocks import (
     Block,
@@ -26,7 +27,11 @@ from bardo.values.blocks import (
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request, Sampling, Tool
 
+T = TypeVar("T")
+
 _NO_SAMPLING = Sampling()
+# What is found of a message once.
+_COMPLETE = "losses.complete"
 
 
 def _is_null(value: Any) -> bool:
@@ -44,6 +49,8 @@ class Losses:
         self.dialect = declaration.dialect
         self._by_key: dict[tuple[str, str], Degradation] = {}
         self._marked: dict[str, int] = {}
+        self.notes = 0
+        """How often something was lost or a marker seen, what was known before included."""
 
     def anew(self) -> Losses:
         """Return losses for the same dialect, none of which is known yet."""
@@ -66,6 +73,7 @@ class Losses:
 
     def lose(self, what: str, asked: Any, why: str, *, sent: Any = None, key: str = "") -> None:
         """Add a loss, unless one of its name and `key` is there."""
+        self.notes += 1
         self._by_key.setdefault((what, key), Degradation(what, asked=asked, sent=sent, why=why))
 
     def lose_each(self, what: str, asked: Any, why: str, *, sent: Any = None) -> None:
@@ -75,6 +83,7 @@ class Losses:
     def add_all(self, degraded: Iterable[Degradation]) -> None:
         """Add degradations that another function found."""
         for one in degraded:
+            self.notes += 1
             self._by_key.setdefault((one.what, one.why), one)
 
     def lose_states(self, states: Iterable[Opaque], *, sent: str | None = None) -> None:
@@ -103,6 +112,7 @@ class Losses:
         if carried is not None and carried.dialect != self.dialect:
             for name, value in carried.fields.items():
                 if value is not None and name in self._markers:
+                    self.notes += 1
                     self._offered[name] = self._offered.get(name, 0) + 1
                 elif not _is_null(value) and (lost := not_granted(carried.dialect, name, value)) is not None:
                     self.lose(name, lost, f"a field of {carried.dialect}")
@@ -129,6 +139,7 @@ class Losses:
         most = self._markers.get(name)
         if most is None or value is None:
             return False
+        self.notes += 1
         self._marked[name] = self._marked.get(name, 0) + 1
         if self._marked[name] > most:
             self.lose(name, value, f"{self.declaration.title} takes at most {most} of them")
@@ -137,6 +148,21 @@ class Losses:
     def own_extra(self, request: Request) -> dict[str, Any]:
         """Return the request's further fields where they are of this dialect; the driver reports those of others."""
         return request.extra if request.dialect in self.declaration.speaks else {}
+
+
+def without_loss(message: Message, name: str, form: object, losses: Losses, make: Callable[[Message], T]) -> T:
+    """Return what `make` gives for a message: what it gave before, where nothing was lost of the message then.
+
+    `name` says what is made, `form` what it goes by beside the message. What is made is shared, and must not be changed.
+    """
+    kept: tuple[object, T] | None = message.derived.get(name)
+    if kept is not None and kept[0] == form:
+        return kept[1]
+    before = losses.notes
+    made = make(message)
+    if losses.notes == before:
+        message.derived[name] = form, made
+    return made
 
 
 def report_field_lacks(request: Request, losses: Losses) -> None:
@@ -185,8 +211,13 @@ def report_message_lacks(request: Request, losses: Losses) -> None:
     declaration = losses.declaration
     own = request.dialect in declaration.speaks
     checks = declaration.own_checks if own else declaration.foreign_checks
+    if len(request.messages) < LEAST_ITEMS:
+        for message in request.messages:
+            _report_message(message, losses, checks)
+        return
+    form = (checks, losses.dialect, losses.markers)
     for message in request.messages:
-        _report_message(message, losses, checks)
+        without_loss(message, _COMPLETE, form, losses, lambda message: _report_message(message, losses, checks))
 
 
 def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> None:

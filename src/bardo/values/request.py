@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from bardo.values.blocks import Block, Carried, TextBlock
+from bardo.values.blocks import Block, Carried, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.effort import EFFORTS as EFFORTS
 from bardo.values.effort import Effort as Effort
 from bardo.values.intent import Intent
+from bardo.values.once import once
 from bardo.values.profile import InferenceProfile
 
 Operation = Literal["generate", "complete", "embed", "count_tokens"]
@@ -18,12 +19,37 @@ Operation = Literal["generate", "complete", "embed", "count_tokens"]
 Role = Literal["system", "user", "assistant"]
 
 
-class Message(msgspec.Struct, frozen=True):
-    """One turn. Tool results are blocks of a `user` message; an OpenAI `developer` message is `system` here."""
+class Message(msgspec.Struct, frozen=True, dict=True):
+    """One turn. Tool results are blocks of a `user` message; an OpenAI `developer` message is `system` here.
+
+    A conversation comes again with every turn, and its messages are the same objects then (`dialects.repeated_items`): what follows from
+    one is found once.
+    """
 
     role: Role
     blocks: tuple[Block, ...]
     carried: Carried | None = None
+
+    @once
+    def kinds(self) -> frozenset[type[Block]]:
+        """The classes of its blocks."""
+        return frozenset(map(type, self.blocks))
+
+    @once
+    def parts(self) -> frozenset[type[Block]]:
+        """The classes of its blocks, and of what stands in results of tools."""
+        inner = [type(part) for block in self.blocks if isinstance(block, ToolResultBlock) for part in block.content]
+        return self.kinds.union(inner)
+
+    @once
+    def calls(self) -> tuple[ToolCallBlock, ...]:
+        """Its tool calls."""
+        return tuple([block for block in self.blocks if isinstance(block, ToolCallBlock)])
+
+    @once
+    def derived(self) -> dict[str, Any]:
+        """What others have found of it, each under a name of its own: it follows from the message alone, or stands beside what it is of."""
+        return {}
 
     @property
     def text(self) -> str:

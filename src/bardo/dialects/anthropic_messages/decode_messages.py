@@ -28,6 +28,8 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, Role
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+# What is found of a message once.
+_NAMED = "anthropic.named"
 
 
 def read_system(value: Any) -> tuple[Message, ...]:
@@ -37,8 +39,9 @@ def read_system(value: Any) -> tuple[Message, ...]:
     return (Message("system", _content(value, "system")),)
 
 
-def read_message(message: dict[str, Any], at: str) -> Message:
-    """Return one message."""
+def read_message(value: Any, place: str) -> Message:
+    """Return one message. Raises InvalidRequest naming the field."""
+    message, at = take(value, dict, place), f"{place}."
     role = required(message, "role", str, at)
     if role not in _ROLES:
         raise InvalidRequest(f"{at}role is {role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
@@ -56,10 +59,19 @@ def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     }
     if not names:
         return tuple(messages)
-    return tuple(
-        msgspec.structs.replace(message, blocks=tuple(_with_tool_name(block, names) for block in message.blocks))
-        for message in messages
-    )
+    return tuple([_with_names(message, names) for message in messages])
+
+
+def _with_names(message: Message, names: dict[str, str]) -> Message:
+    """Return a message whose tool results say which tools were called: the same one where they were the same before."""
+    if ToolResultBlock not in message.kinds:
+        return message
+    called = [names.get(block.call_id, "") for block in message.blocks if isinstance(block, ToolResultBlock)]
+    found: tuple[list[str], Message] | None = message.derived.get(_NAMED)
+    if found is None or found[0] != called:
+        blocks = tuple([_with_tool_name(block, names) for block in message.blocks])
+        found = message.derived[_NAMED] = called, msgspec.structs.replace(message, blocks=blocks)
+    return found[1]
 
 
 def _with_tool_name(block: Block, names: dict[str, str]) -> Block:

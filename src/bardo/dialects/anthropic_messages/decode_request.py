@@ -14,8 +14,9 @@ from bardo.dialects.anthropic_messages.decode_controls import (
     read_tool_choice,
 )
 from bardo.dialects.anthropic_messages.decode_messages import read_message, read_system, with_tool_names
-from bardo.dialects.jsonfield import decode_object, optional, required, take
+from bardo.dialects.jsonfield import decode_object, optional, required
 from bardo.dialects.options import read_options
+from bardo.dialects.repeated_items import read_messages
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import decode_sampling
 from bardo.values.errors import InvalidRequest
@@ -101,10 +102,7 @@ def _options(fields: dict[str, Any]) -> BardoOptions:
 
 
 def _messages(fields: dict[str, Any]) -> tuple[Message, ...]:
-    said = required(fields, "messages", list)
-    messages = [
-        read_message(take(one, dict, f"messages[{place}]"), f"messages[{place}].") for place, one in enumerate(said)
-    ]
+    messages = read_messages(required(fields, "messages", list), "messages", NAME, read_message)
     return with_tool_names((*read_system(fields.get("system")), *messages))
 
 

@@ -12,6 +12,7 @@ from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import read_options
 from bardo.dialects.reasoning_fields import read_thinking, without_thinking
+from bardo.dialects.repeated_items import read_messages
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import OPENAI_SAMPLING, decode_sampling
 from bardo.values.blocks import Carried
@@ -41,7 +42,7 @@ def decode_request(body: bytes) -> Request:
     limited = "max_tokens" in fields or "max_completion_tokens" in fields
     request = Request(
         model=required(fields, "model", str),
-        messages=tuple([decode_message(message, f"messages[{place}]") for place, message in enumerate(messages)]),
+        messages=tuple(read_messages(messages, "messages", NAME, decode_message)),
         max_output_tokens=(_count(fields, "max_completion_tokens") or _count(fields, "max_tokens"))
         if limited
         else None,

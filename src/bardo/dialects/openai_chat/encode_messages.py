@@ -9,11 +9,12 @@ import msgspec
 
 from bardo.catalog.rows import Quirks, ReplayForm
 from bardo.dialects.documents import as_text, data_of, file_name
-from bardo.dialects.losses import Losses
+from bardo.dialects.losses import Losses, without_loss
 from bardo.dialects.openai_chat.constants import GEMINI, NAME
 from bardo.dialects.openai_chat.details import replay_details
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
 from bardo.dialects.openai_chat.thinking_blocks import FORMAT, replay_blocks
+from bardo.dialects.repeated_items import LEAST_ITEMS
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -31,6 +32,8 @@ from bardo.values.blocks import (
 from bardo.values.request import Message
 
 Parts = str | list[dict[str, Any]]
+# What is found of a message once.
+_WRITTEN = "openai_chat.written"
 
 
 class MessageWriter:
@@ -40,6 +43,16 @@ class MessageWriter:
         self._own = own
         self._quirks = quirks
         self._losses = losses
+
+    def write_all(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Return the wire messages of a conversation. Those of messages that came before are shared: they must not be changed."""
+        if len(messages) < LEAST_ITEMS:
+            return [written for message in messages for written in self.write(message)]
+        form = (self._quirks, self._own, self._losses.dialect, self._losses.markers)
+        written: list[dict[str, Any]] = []
+        for message in messages:
+            written += without_loss(message, _WRITTEN, form, self._losses, self.write)
+        return written
 
     def write(self, message: Message) -> list[dict[str, Any]]:
         """Return the wire messages of one message: tool results are messages of their own."""

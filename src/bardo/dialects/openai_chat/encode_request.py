@@ -50,14 +50,16 @@ DECLARATION = Declaration(
 )
 
 
+_DEVELOPER, _ESCAPED_LETTER = DEVELOPER.encode(), rb"\u00"
+
+
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
     """Return the body for one provider."""
     quirks = row.quirks
     if not quirks.developer_role and _names_developer(request):
         losses.lose("messages.role.developer", DEVELOPER, "this provider calls that role system", sent="system")
-    writer = MessageWriter(quirks, losses, own=request.dialect == NAME)
-    messages = [written for message in request.messages for written in writer.write(message)]
-    waive_signatures(request.model, messages, quirks, losses)
+    messages = MessageWriter(quirks, losses, own=request.dialect == NAME).write_all(request.messages)
+    messages = waive_signatures(request.model, messages, quirks, losses)
     body: dict[str, Any] = {"model": request.model, "messages": messages}
     tools = written_tools(request, losses, _tools)
     if tools:
@@ -107,7 +109,7 @@ def _gives_thinking_back(request: Request) -> bool:
 
 def _names_developer(request: Request) -> bool:
     """Whether a client of this dialect gave a message the role that bardo reads and writes as `system`."""
-    if request.dialect != NAME or not request.body:
+    if request.dialect != NAME or not request.body or not _may_name_developer(request.body_bytes):
         return False
     messages = request.body.get("messages")
     if isinstance(messages, list):
@@ -116,6 +118,11 @@ def _names_developer(request: Request) -> bool:
             if isinstance(message, dict) and message.get("role") == DEVELOPER:
                 return True
     return False
+
+
+def _may_name_developer(raw: bytes) -> bool:
+    """Whether the word stands in a client's bytes, letters written with escapes included; bytes that are not there say nothing."""
+    return not raw or _DEVELOPER in raw or _ESCAPED_LETTER in raw
 
 
 def _stream(request: Request, quirks: Quirks, value: Any) -> dict[str, Any]:

@@ -22,16 +22,23 @@ def has_unsigned_calls(model: str, messages: Any, quirks: Quirks) -> bool:
     return checked and isinstance(messages, list) and any(True for _ in _unsigned(messages))
 
 
-def waive_signatures(model: str, messages: Sequence[dict[str, Any]], quirks: Quirks, losses: Losses) -> None:
-    """Put the word into the messages that lack a signature, where the model asks for one, and report it."""
+def waive_signatures(
+    model: str, messages: list[dict[str, Any]], quirks: Quirks, losses: Losses
+) -> list[dict[str, Any]]:
+    """Return the messages with the word in those that lack a signature, where the model asks for one, and report it."""
     if not quirks.signed_calls or not matches_any(model.lower(), quirks.signed_calls):
-        return
-    for message in _unsigned(messages):
-        first = message["tool_calls"][0].get("id")
-        detail = {"type": "reasoning.encrypted", "data": NO_SIGNATURE, "format": GEMINI, "id": first, "index": 0}
-        message["reasoning_details"] = [*(message.get("reasoning_details") or ()), detail]
+        return messages
+    unsigned = [id(message) for message in _unsigned(messages)]
+    if unsigned:
         why = "this model asks for a signature and the conversation has none: Google's word for that was sent"
         losses.lose_each("thought_signature", None, why, sent=NO_SIGNATURE)
+    return [_waived(message) if id(message) in unsigned else message for message in messages]
+
+
+def _waived(message: dict[str, Any]) -> dict[str, Any]:
+    first = message["tool_calls"][0].get("id")
+    detail = {"type": "reasoning.encrypted", "data": NO_SIGNATURE, "format": GEMINI, "id": first, "index": 0}
+    return {**message, "reasoning_details": [*(message.get("reasoning_details") or ()), detail]}
 
 
 def _unsigned(messages: Sequence[Any]) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from operator import methodcaller
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,16 +28,19 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
+from bardo.values.once import once
 from bardo.values.request import Message, Request
 
 _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 # State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
 _TELLING_STATE = 24
+# What is found of a message once.
+_SAID, _AFTER, _KEYS, _STATE = "replay.said", "replay.after", "replay.keys", "replay.state"
 _utf_8 = methodcaller("encode", "utf-8", "surrogatepass")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class TurnKeys(msgspec.Struct, frozen=True):
+class TurnKeys(msgspec.Struct, frozen=True, dict=True):
     """The keys of one assistant message.
 
     `exact` holds the ids of its calls, `unnamed` does not and is empty where the client says ids, `calls` are those of calls with
@@ -49,15 +54,18 @@ class TurnKeys(msgspec.Struct, frozen=True):
     states: tuple[str, ...]
     others: tuple[str, ...]
 
-    @property
-    def all(self) -> Iterator[str]:
+    @once
+    def all(self) -> tuple[str, ...]:
         """Every key."""
-        yield self.exact
-        if self.unnamed:
-            yield self.unnamed
-        yield from self.calls
-        yield from self.states
-        yield from self.others
+        return (self.exact, *((self.unnamed,) if self.unnamed else ()), *self.calls, *self.states, *self.others)
+
+
+class _Said(NamedTuple):
+    """What a turn says: its text, the name and the arguments of each call in turn, and the ids of the calls."""
+
+    text: str
+    calls: list[str]
+    ids: list[str]
 
 
 def digest(*parts: str) -> str:
@@ -74,15 +82,14 @@ def state_key(state: Opaque) -> str:
 
 def reply_keys(request: Request, blocks: Sequence[Block]) -> list[str]:
     """Return the keys under which a reply to `request` is kept."""
-    before = ""
-    for message in request.messages:
-        before = _turn_digest(before, message) if message.role == "assistant" else _prompt_digest(before, message)
-    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
-    ids = [call.id for call in calls]
+    ids = [block.id for block in blocks if isinstance(block, ToolCallBlock)]
     text, turn_texts = _turn_text(blocks)
     if not _begins_with_a_prompt(request):
         return list(_call_keys(ids, turn_texts))
-    unnamed = ["u" + digest(before, text, *turn_texts)] if calls else []
+    before = ""
+    for message in request.messages:
+        before = _after(before, message)
+    unnamed = ["u" + digest(before, text, *turn_texts)] if ids else []
     return ["m" + digest(before, text, *turn_texts, *ids), *unnamed, *_call_keys(ids, turn_texts)]
 
 
@@ -104,10 +111,7 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
     for place, message in enumerate(request.messages):
         if message.role == "assistant":
             turns.append(_turn(place, before, message))
-            # What a turn says behind what was before is all that is before the next.
-            before = turns[-1].exact[1:]
-        else:
-            before = _prompt_digest(before, message)
+        before = _after(before, message)
     return tuple(turns)
 
 
@@ -126,8 +130,8 @@ def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) 
         )
     found: list[TurnKeys] = []
     for turn in reversed(turns):
-        turn_texts = _turn_digest("", client_request.messages[turn.place])
-        while places and _turn_digest("", sent.messages[places[-1]]) != turn_texts:
+        said = _said(client_request.messages[turn.place])
+        while places and _said(sent.messages[places[-1]]) != said:
             places.pop()
         if not places:
             break
@@ -142,7 +146,7 @@ def wanted(request: Request) -> list[str]:
 
 def keys_in(turns: Iterable[TurnKeys]) -> list[str]:
     """Return all keys of these turns, each once."""
-    return list(dict.fromkeys(key for turn in turns for key in turn.all))
+    return list(dict.fromkeys(chain.from_iterable([turn.all for turn in turns])))
 
 
 def states_of(block: Block) -> tuple[Opaque, ...]:
@@ -150,14 +154,29 @@ def states_of(block: Block) -> tuple[Opaque, ...]:
     return block.opaque if isinstance(block, _STATEFUL) else ()
 
 
+def has_state(message: Message) -> bool:
+    """Whether any block of a message has opaque state."""
+    found: bool | None = message.derived.get(_STATE)
+    if found is None:
+        found = message.derived[_STATE] = any(map(states_of, message.blocks))
+    return found
+
+
 def _turn(place: int, before: str, message: Message) -> TurnKeys:
-    ids = [stated_id(block) for block in message.blocks if isinstance(block, ToolCallBlock)]
-    text, turn_texts = _turn_text(message.blocks)
+    """Return the keys of a turn, those that were made before where it stood at the same place of the same conversation."""
+    found: tuple[str, TurnKeys] | None = message.derived.get(_KEYS)
+    if found is None or found[0] != before or found[1].place != place:
+        found = message.derived[_KEYS] = before, _new_turn(place, before, message)
+    return found[1]
+
+
+def _new_turn(place: int, before: str, message: Message) -> TurnKeys:
+    text, turn_texts, ids = _said(message)
     states = [state for block in message.blocks for state in states_of(block)]
     telling = [state for state in states if _is_telling(state)]
     return TurnKeys(
         place=place,
-        exact="m" + digest(before, text, *turn_texts, *ids),
+        exact="m" + _after(before, message),
         unnamed="u" + digest(before, text, *turn_texts) if ids and not any(ids) else "",
         calls=tuple(_call_keys(ids, turn_texts)),
         states=tuple(map(state_key, telling)),
@@ -173,12 +192,26 @@ def _begins_with_a_prompt(request: Request) -> bool:
     )
 
 
+def _after(before: str, message: Message) -> str:
+    """Return the digest of a conversation with one more message: what was found before, where it stood in the same one."""
+    found: tuple[str, str] | None = message.derived.get(_AFTER)
+    if found is None or found[0] != before:
+        made = _turn_digest(before, message) if message.role == "assistant" else _prompt_digest(before, message)
+        found = message.derived[_AFTER] = before, made
+    return found[1]
+
+
+def _said(message: Message) -> _Said:
+    """Return what a turn of a conversation says. Reasoning is left out: clients may drop it."""
+    found: _Said | None = message.derived.get(_SAID)
+    if found is None:
+        found = message.derived[_SAID] = _Said(*_turn_text(message.blocks), [stated_id(call) for call in message.calls])
+    return found
+
+
 def _turn_digest(before: str, message: Message) -> str:
-    """Return the digest of a conversation with one more turn of the model. Reasoning is left out: clients may drop it."""
-    text, turn_texts = _turn_text(message.blocks)
-    return digest(
-        before, text, *turn_texts, *(stated_id(block) for block in message.blocks if isinstance(block, ToolCallBlock))
-    )
+    text, turn_texts, ids = _said(message)
+    return digest(before, text, *turn_texts, *ids)
 
 
 def _prompt_digest(before: str, message: Message) -> str:

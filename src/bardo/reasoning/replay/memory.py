@@ -30,8 +30,11 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.events import Event, OpaqueState
-from bardo.values.request import Request
+from bardo.values.request import Message, Request
 from bardo.values.response import Response
+
+# What is found of a message once.
+_UNIQUE = "replay.unique"
 
 
 class ThinkingRecord(msgspec.Struct, frozen=True, tag="t", array_like=True):
@@ -176,8 +179,18 @@ def _is_ambiguous(blocks: Sequence[ReplyBlock], request: Request, *, omits_ids: 
         return False
     if calls and omits_ids:
         return True
-    said = [*calls, *(one for message in request.messages for one in message.blocks if isinstance(one, ToolCallBlock))]
-    return not any(is_globally_unique(stated_id(call), call.name) for call in said)
+    return not (any(map(_is_unique, calls)) or any(map(_has_unique_call, request.messages)))
+
+
+def _has_unique_call(message: Message) -> bool:
+    found: bool | None = message.derived.get(_UNIQUE)
+    if found is None:
+        found = message.derived[_UNIQUE] = any(map(_is_unique, message.calls))
+    return found
+
+
+def _is_unique(call: ToolCallBlock) -> bool:
+    return is_globally_unique(stated_id(call), call.name)
 
 
 def answers_tools(request: Request) -> bool:

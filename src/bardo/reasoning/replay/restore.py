@@ -6,13 +6,14 @@ Everything that differs from what the client sent in this regard is reported, ex
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import Any
 
 import msgspec
 
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.guard import OnChange, guard
-from bardo.reasoning.replay.keys import TurnKeys, has_history, state_key, states_of, turns_of
+from bardo.reasoning.replay.keys import TurnKeys, has_history, has_state, state_key, states_of, turns_of
 from bardo.reasoning.replay.memory import ReplyRecord
 from bardo.reasoning.replay.merge import agrees, assigned, merged
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
@@ -30,6 +31,8 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request
 
 _PLAIN = "reasoning_content"
+# What is found of a message once.
+_READABLE = "replay.readable"
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +66,7 @@ def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> R
         return RestoredRequest(request=request)
     work = _Work(request, reader, recalled)
     messages = work.messages()
-    altered = any(now is not before for now, before in zip(messages, request.messages, strict=True))
+    altered = not all(map(is_, messages, request.messages))
     changed = msgspec.structs.replace(request, messages=messages) if altered else request
     if work.rules.needs_thinking(reader) and lacks_thinking(changed):
         changed, altered = thoughtless(changed, work.switch), True
@@ -97,16 +100,20 @@ class _Work:
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, those that stay as they are unchanged."""
-        return tuple(self._message(place, message) for place, message in enumerate(self._request.messages))
+        return tuple([self._message(place, message) for place, message in enumerate(self._request.messages)])
 
     def _message(self, place: int, message: Message) -> Message:
         if message.role != "assistant":
             return message
         record = self._kept.get(place)
-        if record is None and place in self._loop and not self._has_thinking(message.blocks):
+        if record is None and place in self._loop and not self._has_thinking(message):
             why = "the client did not send it, and what is kept has no reply that is certainly this one"
             self.switch.tell("the reasoning behind a tool call", None, why)
-        if record is None and place not in self._tools and not self.switch.sorts(message.blocks):
+        if (
+            record is None
+            and (place not in self._tools or _thinks_readably(message))
+            and not self.switch.sorts(message)
+        ):
             return message
         blocks = self._restored(message.blocks, record) if record is not None else None
         if record is not None and not self.switch.refusal(record.states, record.origin):
@@ -114,7 +121,7 @@ class _Work:
         native = record.fields if record is not None and blocks is not None and self._is_native(record) else {}
         blocks = self.switch.sorted_out(message.blocks) if blocks is None else blocks
         blocks = self._required(blocks, record) if place in self._tools else blocks
-        same = len(blocks) == len(message.blocks) and all(map(_is, blocks, message.blocks))
+        same = len(blocks) == len(message.blocks) and all(map(is_, blocks, message.blocks))
         changed = message if same else msgspec.structs.replace(message, blocks=blocks)
         return _with_fields(changed, native, self._reader.row.dialect) if native else changed
 
@@ -125,7 +132,7 @@ class _Work:
         # A client of the dialect itself has a place for everything: what it left out, it left out on purpose.
         adds = self._is_native(record) and self._request.dialect != record.origin.dialect
         whole = merged(blocks, record, with_others=adds)
-        if len(whole) == len(blocks) and all(map(_is, whole, blocks)):
+        if len(whole) == len(blocks) and all(map(is_, whole, blocks)):
             return None
         if record.states:
             why = self.switch.refusal(record.states, record.origin)
@@ -149,7 +156,7 @@ class _Work:
 
     def _required(self, blocks: tuple[Block, ...], record: ReplyRecord | None) -> tuple[Block, ...]:
         """Return a turn with calls and some thinking before them, where the provider refuses it without."""
-        if any(isinstance(block, ReasoningBlock) and block.readable for block in blocks):
+        if _any_readable(blocks):
             return blocks
         text = record.readable if record is not None and self._fill.foreign == "text" else ""
         if not text:
@@ -161,9 +168,8 @@ class _Work:
             )
         return (ReasoningBlock(text=text or self._fill.fill, format=_PLAIN), *blocks)
 
-    def _has_thinking(self, blocks: tuple[Block, ...]) -> bool:
-        readable = not self._states_alone and any(isinstance(block, ReasoningBlock) for block in blocks)
-        return readable or any(map(states_of, blocks))
+    def _has_thinking(self, message: Message) -> bool:
+        return (not self._states_alone and ReasoningBlock in message.kinds) or has_state(message)
 
     def _origin_of(self, state: Opaque) -> Origin | None:
         if state.origin is not None:
@@ -182,10 +188,6 @@ def _with_fields(message: Message, fields: dict[str, Any], dialect: str) -> Mess
     return msgspec.structs.replace(message, carried=Carried(dialect, fields | fields_for(dialect, message.carried)))
 
 
-def _is(one: Block, other: Block) -> bool:
-    return one is other
-
-
 def _formats_text(record: ReplyRecord) -> str:
     formats = [state.format for state in record.states] or ["text"]
     return f"{formats[0]} of {record.origin.provider}/{record.origin.model}"
@@ -193,16 +195,22 @@ def _formats_text(record: ReplyRecord) -> str:
 
 def _tool_turns(request: Request) -> frozenset[int]:
     """Return the places of the messages that call tools, and of those that answer once the tools have."""
-    return frozenset(
+    places = [
         place
         for place, message in enumerate(request.messages)
-        if message.role == "assistant" and (_calls(message) or (place and _results(request.messages[place - 1])))
-    )
+        if message.role == "assistant"
+        and (ToolCallBlock in message.kinds or (place and ToolResultBlock in request.messages[place - 1].kinds))
+    ]
+    return frozenset(places)
 
 
-def _calls(message: Message) -> bool:
-    return any(isinstance(block, ToolCallBlock) for block in message.blocks)
+def _thinks_readably(message: Message) -> bool:
+    """Whether thinking that can be read stands in a turn."""
+    found: bool | None = message.derived.get(_READABLE)
+    if found is None:
+        found = message.derived[_READABLE] = _any_readable(message.blocks)
+    return found
 
 
-def _results(message: Message) -> bool:
-    return any(isinstance(block, ToolResultBlock) for block in message.blocks)
+def _any_readable(blocks: tuple[Block, ...]) -> bool:
+    return any(isinstance(block, ReasoningBlock) and block.readable for block in blocks)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules
-from bardo.reasoning.replay.keys import states_of
+from bardo.reasoning.replay.keys import has_state, states_of
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -23,7 +23,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.request import ReasoningPolicy, Request
+from bardo.values.request import Message, ReasoningPolicy, Request
 
 OriginOf = Callable[[Opaque], Origin | None]
 
@@ -57,9 +57,9 @@ class Switch:
             known = self._refusals[key] = "" if own else self.rules.refusal(form, origin, self.reader)
         return known
 
-    def sorts(self, blocks: Sequence[Block]) -> bool:
-        """Whether any of these blocks has state, or is thinking that may not be sent without."""
-        return any(map(states_of, blocks)) or any(map(self._is_unsigned, blocks))
+    def sorts(self, message: Message) -> bool:
+        """Whether any block of a message has state, or is thinking that may not be sent without."""
+        return has_state(message) or (self._signed and any(map(self._is_unsigned, message.blocks)))
 
     def sorted_out(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
         """Return the blocks of one message without the state that may not be sent."""
