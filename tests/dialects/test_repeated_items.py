@@ -17,7 +17,6 @@ from bardo.catalog.replay import builtin_replay
 from bardo.dialects import dialect, losses, repeated_items
 from bardo.dialects.jsonfield import decode_object
 from bardo.dialects.lenient import MAX_DEPTH
-from bardo.dialects.openai_chat import encode_messages
 from bardo.dialects.repeated_items import LONGEST_ITEM, REPEATED_ITEMS, KnownItems, RepeatedItems
 from bardo.reasoning.replay import restore, turns_of
 from bardo.reasoning.replay.keys import reply_keys
@@ -84,7 +83,7 @@ def _outcome(name: str, model: str, raw: bytes) -> Any:
 
 def _least(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(repeated_items, "LEAST_BYTES", size)
-    for module in (repeated_items, losses, encode_messages):
+    for module in (repeated_items, losses):
         monkeypatch.setattr(module, "LEAST_ITEMS", size)
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -150,7 +150,16 @@ class Losses:
         return request.extra if request.dialect in self.declaration.speaks else {}
 
 
-def without_loss(message: Message, name: str, form: object, losses: Losses, make: Callable[[Message], T]) -> T:
+def of_each(
+    messages: Sequence[Message], name: str, form: object, losses: Losses, make: Callable[[Message], T]
+) -> list[T]:
+    """Return what `make` gives for each message of a conversation, as `of_known` does where it has some length."""
+    if len(messages) < LEAST_ITEMS:
+        return [make(message) for message in messages]
+    return [of_known(message, name, form, losses, make) for message in messages]
+
+
+def of_known(message: Message, name: str, form: object, losses: Losses, make: Callable[[Message], T]) -> T:
     """Return what `make` gives for a message: what it gave before, where nothing was lost of the message then.
 
     `name` says what is made, `form` what it goes by beside the message. What is made is shared, and must not be changed.
@@ -211,13 +220,8 @@ def report_message_lacks(request: Request, losses: Losses) -> None:
     declaration = losses.declaration
     own = request.dialect in declaration.speaks
     checks = declaration.own_checks if own else declaration.foreign_checks
-    if len(request.messages) < LEAST_ITEMS:
-        for message in request.messages:
-            _report_message(message, losses, checks)
-        return
     form = (checks, losses.dialect, losses.markers)
-    for message in request.messages:
-        without_loss(message, _COMPLETE, form, losses, lambda message: _report_message(message, losses, checks))
+    of_each(request.messages, _COMPLETE, form, losses, lambda message: _report_message(message, losses, checks))
 
 
 def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> None:

@@ -33,12 +33,12 @@ _LIST_BEGINS = ord("[")
 
 
 class Item:
-    """One item of a history: its value, and the message that each dialect reads in it."""
+    """One item of a history: its value, about how many bytes are held for it, and the message that each dialect reads in it."""
 
-    __slots__ = ("read", "value")
+    __slots__ = ("read", "size", "value")
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, value: Any, size: int) -> None:
+        self.value, self.size = value, size
         self.read: dict[str, Message] = {}
 
 
@@ -113,7 +113,7 @@ class RepeatedItems:
             # The item stands two levels down.
             if too_deep(value, raw, MAX_DEPTH - 2):
                 return None
-            item = Item(value)
+            item = Item(value, len(raw) + _ITEM_BYTES)
         if len(raw) <= LONGEST_ITEM:
             self._keep(raw, item)
         return item
@@ -121,7 +121,7 @@ class RepeatedItems:
     def _keep(self, raw: bytes, item: Item) -> None:
         with self._lock:
             self._newer[raw] = item
-            self._bytes += len(raw) + _ITEM_BYTES
+            self._bytes += item.size
             if self._bytes > self._half:
                 self._older, self._newer, self._bytes = self._newer, {}, 0
 

@@ -10,7 +10,7 @@ from typing import Any
 from bardo.catalog.dialect_models import dialect_models
 from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.documents import PDF, data_of, text_of
-from bardo.dialects.losses import Losses
+from bardo.dialects.losses import Losses, of_each
 from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
@@ -30,6 +30,8 @@ from bardo.values.blocks import (
 from bardo.values.request import Message, Request
 
 Wire = dict[str, Any]
+# What is found of a message once.
+_WRITTEN = "anthropic_messages.written"
 _NO_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
@@ -42,8 +44,13 @@ def encode_messages(request: Request, losses: Losses) -> Wire:
     system = [wire for message in request.messages[:leading] for wire in _system(message, losses)]
     turns: list[Wire] = []
     keeps_system = request.dialect == NAME or dialect_models(NAME, request.model).system_turns
-    for message in request.messages[leading:]:
-        add_turn(turns, _turn(message, losses, keeps_system=keeps_system))
+    form = (keeps_system, losses.dialect, losses.markers)
+
+    def write(message: Message) -> Wire:
+        return _turn(message, losses, keeps_system=keeps_system)
+
+    for turn in of_each(request.messages[leading:], _WRITTEN, form, losses, write):
+        add_turn(turns, turn)
     fields: Wire = {"system": _shortest(system)} if system else {}
     return {**fields, "messages": [{**turn, "content": _shortest(_results_first(turn))} for turn in turns]}
 

@@ -52,6 +52,12 @@ class PartsReader:
                 self._end_text()
             self._part({"text": part} if isinstance(part, str) else take(part, dict, place), f"{place}.")
 
+    def copy(self, book: CallBook) -> PartsReader:
+        """Return a reader that has read the same, and goes on by itself with a book of its own."""
+        copied = PartsReader(book, answer=self._answer)
+        copied._blocks, copied._thoughts, copied._texts = [*self._blocks], [*self._thoughts], [*self._texts]
+        return copied
+
     def finish(self) -> tuple[Block, ...]:
         """Return the blocks."""
         self._end_text()
@@ -205,6 +211,13 @@ class CallBook:
         self._answered: set[str] = set()
         self._own_ids: set[str] = set()
         self._count = 0
+
+    def copy(self) -> CallBook:
+        """Return a book that says the same."""
+        copied = CallBook()
+        copied._by_name = {name: deque(waiting) for name, waiting in self._by_name.items()}
+        copied._answered, copied._count = {*self._answered}, self._count
+        return copied
 
     def called(self, name: str, own_id: str | None) -> str:
         """Note a call and return its id, made up where it has none."""

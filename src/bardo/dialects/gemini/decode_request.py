@@ -11,6 +11,7 @@ from bardo.dialects.gemini.decode_config import Config, decode_config
 from bardo.dialects.gemini.decode_parts import CallBook, PartsReader
 from bardo.dialects.gemini.decode_tools import decode_tool_choice, decode_tools
 from bardo.dialects.jsonfield import MAX_DEPTH, decode_object, optional, take
+from bardo.dialects.known_beginnings import KnownBeginnings
 from bardo.dialects.options import read_options
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
@@ -89,11 +90,13 @@ def decode_system(value: Any) -> tuple[Message, ...]:
 
 def decode_contents(value: Any) -> tuple[Message, ...]:
     """Read the conversation. Raises InvalidRequest, naming the field."""
-    listed = take(value, (list, dict), "contents")
-    conversation = _Conversation()
-    for index, content in enumerate([listed] if isinstance(listed, dict) else listed):
-        conversation.read(content, f"contents[{index}]")
-    return conversation.finish()
+    listed: Any = take(value, (list, dict), "contents")
+    contents = [listed] if isinstance(listed, dict) else listed
+    return _BEGINNINGS.read(contents, _Conversation, _read_content).finish()
+
+
+def _read_content(conversation: _Conversation, content: Any, place: int) -> None:
+    conversation.read(content, f"contents[{place}]")
 
 
 class _Conversation:
@@ -118,6 +121,14 @@ class _Conversation:
         if self._reader is not None:
             self._reader.read(fields.get("parts"), at)
 
+    def copy(self) -> _Conversation:
+        """Return a conversation that has read the same, and goes on by itself."""
+        copied = _Conversation()
+        copied._messages, copied._book = [*self._messages], self._book.copy()
+        copied._reader = None if self._reader is None else self._reader.copy(copied._book)
+        copied._role, copied._carried = self._role, self._carried
+        return copied
+
     def finish(self) -> tuple[Message, ...]:
         self._end()
         return tuple(self._messages)
@@ -136,3 +147,6 @@ class _Conversation:
     def _end(self) -> None:
         if self._reader is not None:
             self._messages.append(Message(self._role, self._reader.finish(), self._carried))
+
+
+_BEGINNINGS: KnownBeginnings[_Conversation] = KnownBeginnings()

@@ -10,7 +10,7 @@ import msgspec
 from bardo.dialects.documents import data_of, type_by_name
 from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
 from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, reasoning_parts, text_part
-from bardo.dialects.losses import Losses
+from bardo.dialects.losses import Losses, of_known
 from bardo.dialects.wire import NO_SIGNATURE, is_object
 from bardo.values.blocks import (
     Block,
@@ -29,6 +29,8 @@ from bardo.values.blocks import (
 from bardo.values.request import Message
 
 _REFERENCE = "$ref"
+# What is found of a message once.
+_WRITTEN = "gemini.written"
 
 
 class ContentWriter:
@@ -54,7 +56,11 @@ class ContentWriter:
     def _contents(self, messages: Iterable[Message]) -> list[Part]:
         contents: list[Part] = []
         for message in messages:
-            parts = self._parts(message)
+            self._names |= {call.id: call.name for call in message.calls}
+            names = [self._named(block) for block in message.blocks if isinstance(block, ToolResultBlock)]
+            form = (self._own, self._signed, names, self._losses.markers)
+            # Parts of a message that came before are shared: they are not changed.
+            parts = of_known(message, _WRITTEN, form, self._losses, self._parts)
             if not parts:
                 continue
             if message.role == "system":
@@ -62,7 +68,7 @@ class ContentWriter:
             content = {"role": self._role(message), "parts": parts, **fields_for(NAME, message.carried)}
             if not self._own and contents and _are_results(contents[-1]) and _are_results(content):
                 # The results of one turn's calls must stand in one content.
-                contents[-1]["parts"] += parts
+                contents[-1] = {**contents[-1], "parts": [*contents[-1]["parts"], *parts]}
             else:
                 contents.append(content)
         return contents
@@ -121,7 +127,6 @@ class ContentWriter:
         return reasoning_parts(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "reasoning")))
 
     def _call(self, block: ToolCallBlock) -> Part:
-        self._names[block.id] = block.name
         if is_malformed(block):
             why = "args must be an object, so the text stands under this key"
             self._losses.lose_each("tool_call.arguments", block.id, why, sent=RAW_ARGUMENTS)
@@ -162,8 +167,12 @@ class ContentWriter:
             return {key: text}
         return found if not block.is_error or "error" in found else {"error": found}
 
+    def _named(self, block: ToolResultBlock) -> str:
+        """Return the name of the tool whose result this is, empty where nobody says it."""
+        return self._names.get(block.call_id) or block.name
+
     def _name(self, block: ToolResultBlock) -> str:
-        name = self._names.get(block.call_id) or block.name
+        name = self._named(block)
         if not name:
             name = "unknown"
             why = "no call in the conversation has this id, and Gemini asks for the function's name"
@@ -192,10 +201,13 @@ class ContentWriter:
 
     def _mark_unsigned(self, contents: list[Part]) -> None:
         """Mark the first call of each step of the current turn where it has no signature: Gemini 3 answers 400 otherwise."""
-        for content in contents[_turn_start(contents) :]:
+        for place in range(_turn_start(contents), len(contents)):
+            content = contents[place]
             calls = [part for part in content["parts"] if "functionCall" in part] if content["role"] == "model" else []
             if calls and not calls[0].get("thoughtSignature"):
-                calls[0]["thoughtSignature"] = NO_SIGNATURE
+                marked = {**calls[0], "thoughtSignature": NO_SIGNATURE}
+                parts = [marked if part is calls[0] else part for part in content["parts"]]
+                contents[place] = {**content, "parts": parts}
                 why = "Gemini 3 asks for a signature and the conversation has none: Google's word for that was sent"
                 self._losses.lose_each("thoughtSignature", None, why, sent=NO_SIGNATURE)
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from bardo.catalog.rows import Quirks, ReplayForm
 from bardo.dialects.documents import as_text, data_of, file_name
-from bardo.dialects.losses import Losses, without_loss
+from bardo.dialects.losses import Losses, of_each
 from bardo.dialects.openai_chat.constants import GEMINI, NAME
 from bardo.dialects.openai_chat.details import replay_details
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
 from bardo.dialects.openai_chat.thinking_blocks import FORMAT, replay_blocks
-from bardo.dialects.repeated_items import LEAST_ITEMS
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -46,13 +46,8 @@ class MessageWriter:
 
     def write_all(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Return the wire messages of a conversation. Those of messages that came before are shared: they must not be changed."""
-        if len(messages) < LEAST_ITEMS:
-            return [written for message in messages for written in self.write(message)]
         form = (self._quirks, self._own, self._losses.dialect, self._losses.markers)
-        written: list[dict[str, Any]] = []
-        for message in messages:
-            written += without_loss(message, _WRITTEN, form, self._losses, self.write)
-        return written
+        return [*chain.from_iterable(of_each(messages, _WRITTEN, form, self._losses, self.write))]
 
     def write(self, message: Message) -> list[dict[str, Any]]:
         """Return the wire messages of one message: tool results are messages of their own."""

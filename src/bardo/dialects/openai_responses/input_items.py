@@ -13,6 +13,7 @@ import msgspec
 
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.known_beginnings import KnownBeginnings
 from bardo.dialects.openai_responses.function_names import INPUT, SEARCH, TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.input_parts import blocks_of
 from bardo.dialects.openai_responses.state import FORMAT, NAME, SealContent, is_made, opened
@@ -37,10 +38,11 @@ _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "sys
 
 def decode_input(items: list[Any], at: str) -> list[Message]:
     """Return the messages of a list of input items. Raises InvalidRequest, naming the item."""
-    reader = _InputReader()
-    for index, item in enumerate(items):
-        reader.take(take(item, dict, f"{at}[{index}]"), f"{at}[{index}].")
-    return reader.finish()
+
+    def read(reader: _InputReader, item: Any, place: int) -> None:
+        reader.take(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].")
+
+    return _BEGINNINGS.read(items, _InputReader, read).finish()
 
 
 class _InputReader:
@@ -60,6 +62,13 @@ class _InputReader:
             read(self, item, at)
         else:
             self._say(UnknownBlock(NAME, item))
+
+    def copy(self) -> _InputReader:
+        """Return a reader that has read the same, and goes on by itself."""
+        copied = _InputReader()
+        copied._messages, copied._turn = [*self._messages], [*self._turn]
+        copied._results, copied._names = [*self._results], {**self._names}
+        return copied
 
     def finish(self) -> list[Message]:
         """Return the messages."""
@@ -208,6 +217,7 @@ class _InputReader:
         )
 
 
+_BEGINNINGS: KnownBeginnings[_InputReader] = KnownBeginnings()
 _READERS: dict[str, Callable[[_InputReader, dict[str, Any], str], None]] = {
     "message": _InputReader.decode_message,
     "reasoning": _InputReader.decode_reasoning,

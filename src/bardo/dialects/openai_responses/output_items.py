@@ -10,7 +10,7 @@ from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.documents import as_text, data_of, file_name
-from bardo.dialects.losses import Losses
+from bardo.dialects.losses import Losses, of_known
 from bardo.dialects.openai_responses.free_input import only_text
 from bardo.dialects.openai_responses.function_names import TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.state import FORMAT, NAME, is_native
@@ -30,6 +30,9 @@ from bardo.values.blocks import (
     fields_for,
 )
 from bardo.values.request import Message, Request
+
+# What is found of a message once.
+_WRITTEN = "openai_responses.written"
 
 
 def encode_input(request: Request, row: ProviderRow, losses: Losses) -> tuple[str, list[dict[str, Any]]]:
@@ -55,13 +58,21 @@ class _Writer:
         self._own = request.dialect == NAME
         self._row = row
         self._losses = losses
+        self._form = (self._own, row.quirks, losses.dialect, losses.markers)
 
     def write(self, message: Message) -> None:
-        """Write one message as one or several items."""
+        """Write one message as one or several items. Those of a message that came before are shared: they must not be changed."""
+        before, self.items = self.items, []
+        written = of_known(message, _WRITTEN, self._form, self._losses, self._items_of)
+        self.items = before
+        self.items += written
+
+    def _items_of(self, message: Message) -> list[dict[str, Any]]:
         if message.role == "assistant":
             self._encode_turn(message)
         else:
             self._encode_prompt(message)
+        return self.items
 
     def _encode_prompt(self, message: Message) -> None:
         parts: list[dict[str, Any]] = []
@@ -124,7 +135,6 @@ class _Writer:
 
     def _encode_turn(self, message: Message) -> None:
         said: list[TextBlock | RefusalBlock] = []
-        begin = len(self.items)
         for block in message.blocks:
             if isinstance(block, TextBlock | RefusalBlock):
                 if said and _begins_message(block, said[0]):
@@ -136,7 +146,7 @@ class _Writer:
             said = []
             self._encode_other(block)
         self._answer(said)
-        self._drop_last_reasoning(begin)
+        self._drop_last_reasoning()
 
     def _encode_other(self, block: Block) -> None:
         match block:
@@ -216,9 +226,9 @@ class _Writer:
         # OpenAI refuses plain text beside its ciphertext; servers that have no ciphertext need the text.
         return "encrypted" not in native and (self._row.quirks.replay != "none" or (self._own and "id" in native))
 
-    def _drop_last_reasoning(self, begin: int) -> None:
+    def _drop_last_reasoning(self) -> None:
         """Leave out reasoning that led to nothing: OpenAI refuses it without the item that follows."""
-        while len(self.items) > begin and _is_openai_reasoning(self.items[-1]):
+        while self.items and _is_openai_reasoning(self.items[-1]):
             self.items.pop()
             self._lose_reasoning(FORMAT, "reasoning is refused without the item it led to")
 
