@@ -140,7 +140,13 @@ CASES = {
         "‹a›<|start|>assistant to=get.weather<|message|>{}<|eom|>",
     ),
     "muse, another recipient ends a block": Case("muse", " to=self<|message|>a to=user<|message|>b", "‹a›b"),
-    "muse, no recipient": Case("muse", "<|start|>assistant<|message|>b<|eot|>", "b"),
+    "muse, no recipient": Case("muse", "<|start|>assistant<|message|>b<|eot|>", "‹b›"),
+    "muse, no recipient, in the prompt's header": Case(
+        "muse", "<|message|>a<|eom|><|start|>assistant to=user<|message|>b<|eot|>", "‹a›b"
+    ),
+    "muse, to the developer": Case("muse", "to=developer<|message|>a<|eom|> to=user<|message|>b", "‹a›b"),
+    "glimmer, no recipient": Case("muse_glimmer", "<|start|>assistant<|message|>b<|eot|>", "b"),
+    "glimmer, no recipient, in the prompt's header": Case("muse_glimmer", "<|message|>b<|eot|>", "b"),
     "muse, a recipient without a name": Case("muse", " to=<|message|>b", " to=<|message|>b", (MALFORMED,)),
     "muse, mail is no header": Case("muse", "write to=bob and to=self now", "write to=bob and to=self now"),
     "muse, no structure": Case("muse", "hi", "hi"),

@@ -148,6 +148,14 @@ FAMILIES = {
         ' to=clock<|message|><atem:function_calls><atem:invoke name="clock"></atem:invoke></atem:function_calls><|eot|>',
         " ‹clock #1 {}›",
     ),
+    "muse, a doubled name": Case(
+        "muse", 'to=clock.clock<|message|><atem:invoke name="clock.clock"></atem:invoke><|eot|>', "‹clock #1 {}›"
+    ),
+    "muse, a name of another namespace": Case(
+        "muse",
+        'to=a.clock<|message|><atem:invoke name="a.clock"></atem:invoke><|eot|>',
+        "‹a.clock #1 †{}›",
+    ),
     "muse, an answer about calls": Case(
         "muse", 'So: <atem:invoke name="clock"></atem:invoke>', 'So: <atem:invoke name="clock"></atem:invoke>'
     ),

@@ -65,6 +65,7 @@ MACHINES: Mapping[Machine, Opener] = {
     "delimiters": _by_phases,
     "harmony": _by_phases,
     "muse": _by_phases,
+    "muse_glimmer": _by_phases,
     "inkling": _by_phases,
     "suffixed": _by_phases,
     "restored": RestoredOpener,

@@ -170,24 +170,34 @@ HARMONY = Grammar(
 
 # --- Muse: <|start|>assistant to=recipient<|message|> … <|eom|> ------------------------------------------------------
 
-MUSE_RECIPIENTS: Mapping[str, Kind] = {"self": "reasoning", "user": "answer", "commentary": "answer"}
+# What a model tells the developer is not for the user: it is shown as thinking, so that nothing is lost.
+MUSE_RECIPIENTS: Mapping[str, Kind] = {
+    "self": "reasoning",
+    "developer": "reasoning",
+    "user": "answer",
+    "commentary": "answer",
+}
 
 
-def _muse_kind(header: str) -> Kind | None:
+def _muse_kind(bare: Kind, header: str) -> Kind | None:
+    """Return the kind of a message of Muse; `bare` is that of one without a recipient."""
     recipient = RECIPIENT.search(header)
     if recipient is None:
-        return None if "to=" in header else "answer"
+        return None if "to=" in header else bare
     return MUSE_RECIPIENTS.get(recipient[1], "call")
 
 
 _NAME = MatchedText(r"[\w.:/-]{0,128}+")
-MUSE = Grammar(
-    headers=(("<|start|>assistant", OptionalParts((" to=", _NAME)), "<|message|>"), (" to=", _NAME, "<|message|>")),
-    leads=(("to=", _NAME, "<|message|>"),),
-    marks=("<|start|>",),
-    ends=("<|eom|>", "<|eot|>"),
-    kind=_muse_kind,
-)
+
+
+def _muse(bare: Kind) -> Grammar:
+    return Grammar(
+        headers=(("<|start|>assistant", OptionalParts((" to=", _NAME)), "<|message|>"), (" to=", _NAME, "<|message|>")),
+        leads=(("to=", _NAME, "<|message|>"), ("<|message|>",)),
+        marks=("<|start|>",),
+        ends=("<|eom|>", "<|eot|>"),
+        kind=partial(_muse_kind, bare),
+    )
 
 
 # --- Inkling: <|message_model|><|content_text|> … <|end_message|> ----------------------------------------------------
@@ -212,4 +222,9 @@ INKLING = Grammar(
     kind=_inkling_kind,
 )
 
-GRAMMARS: Mapping[str, Grammar] = {"harmony": HARMONY, "muse": MUSE, "inkling": INKLING}
+GRAMMARS: Mapping[str, Grammar] = {
+    "harmony": HARMONY,
+    "muse": _muse("reasoning"),
+    "muse_glimmer": _muse("answer"),
+    "inkling": INKLING,
+}

@@ -86,6 +86,8 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Whether arguments that are no JSON are passed on as they are, with a note."""
     element_mark: str = ""
     """What stands before each tag of an element."""
+    doubled_names: bool = False
+    """Whether `name.name` is how the model writes a tool that was declared as `name`."""
     name_is_key: bool = False
     """Whether a call in JSON has the name as its only key."""
     patterns: tuple[str, ...] = ()

@@ -105,6 +105,7 @@ class CallGrammar:
         self._call = call
         self._name_is_key = row.name_is_key
         self._raw_arguments = row.raw_arguments
+        self._doubled_names = row.doubled_names
         self._shapes = shapes_of(row)
         self._before = 0
         self._parameters = ParameterReader(scanner, call, row, hold=hold)
@@ -178,4 +179,11 @@ class CallGrammar:
         elif kind == "recipient":
             call.name = word.removeprefix("functions.")
         elif kind == "name":
-            call.name = word
+            call.name = self._declared_name(word)
+
+    def _declared_name(self, word: str) -> str:
+        """Return the name of the declared tool that a doubled name means, in formats that double names; else the word."""
+        before, dot, after = word.partition(".")
+        doubled = self._doubled_names and bool(dot) and before == after
+        declared = self._call.declared
+        return before if doubled and declared.knows(before) and not declared.knows(word) else word
