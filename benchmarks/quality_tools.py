@@ -26,7 +26,7 @@ from bardo.context.tool_choice.ranking import (
     word_scores,
 )
 from bardo.edge.onnx_embedding import OnnxEmbedding
-from bardo.edge.tool_memory import with_use
+from bardo.edge.tool_memory import first_use, with_use
 from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.values.errors import ConfigError
 from bardo.values.request import Tool
@@ -151,7 +151,7 @@ class _Measured:
                 place = self._places.get(name)
                 if place is not None:
                     before = found.get(place)
-                    found[place] = ToolUses(vector, 1) if before is None else with_use(before, vector)
+                    found[place] = first_use(vector) if before is None else with_use(before, vector)
         return found
 
 

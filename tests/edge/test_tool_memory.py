@@ -66,6 +66,22 @@ def test_uses_are_means_of_one_tenant_and_one_embedding() -> None:
     assert memory.uses("a", "one", fingerprint="other")["one"].count == 1
 
 
+def test_unlike_purposes_of_a_tool_are_kept_apart_and_are_few() -> None:
+    memory = Memory()
+    for vector in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.8, 0.0, 0.6), (0.0, 0.0, 0.0)):
+        memory.do(RecordToolUse("a", ("one",), vector, "f"))
+    purposes = memory.uses("a", "one")["one"].centroids
+    assert [one.count for one in purposes] == [2, 1, 1]
+    assert [list(one.vector) for one in purposes] == [[120, 0, 40], [0, 127, 0], [0, 0, 0]]
+    for place in range(40):
+        vector = tuple(float(place == other) for other in range(40))
+        memory.do(RecordToolUse("a", ("two",), vector, "f"))
+    assert sum(one.count for one in memory.uses("a", "two")["two"].centroids) == 27, (
+        "eight purposes, and one that the rest moved"
+    )
+    assert len(memory.uses("a", "two")["two"].centroids) == 8
+
+
 def test_uses_of_long_ago_fade() -> None:
     memory = Memory()
     for _ in range(300):

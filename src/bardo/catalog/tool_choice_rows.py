@@ -17,7 +17,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     `description`, `sentences` and `name` compare vectors, `words` counts common words by BM25, `letters` runs of four letters. `general` is
     what speaks for tools that answer any question, `neighbours` how far the tools found first widen the query, `uses` compares with the
-    texts for which the tool was called before.
+    mean of the texts for which the tool was called before, `centroids` with the nearest of the purposes that these had.
     """
 
     description: float
@@ -28,6 +28,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     general: float
     neighbours: float
     uses: float
+    centroids: float
 
 
 class FunctionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ Turns that clients do not see are kept where the reasoning of earlier replies is
 from __future__ import annotations
 
 import asyncio
+import math
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ from bardo.context.tool_choice.effects import (
     RecordToolUse,
     StoreToolVectors,
 )
-from bardo.context.tool_choice.ranking import ToolUses, ToolVectors
+from bardo.context.tool_choice.ranking import CENTROID_LENGTH, ToolUses, ToolVectors, UseCentroid, dot
 from bardo.context.tool_choice.word_index import word_index
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.state import MemoryStore
@@ -33,6 +34,10 @@ _TURNS = "tool turns/"
 """What the keys of turns begin with, in a store that holds the reasoning of replies too."""
 _MOST_COUNTED = 200
 """Uses after which a mean follows the newest ones: older ones fade."""
+_MOST_PURPOSES, _MOST_OF_PURPOSE = 8, 20
+"""Purposes that are kept of one tool, and the uses after which one follows the newest."""
+_SAME_PURPOSE = 0.5
+"""The cosine of two texts from which on they are taken to have one purpose."""
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -101,7 +106,7 @@ class ToolMemory:
         for name in effect.names:
             before = known.get(name)
             if before is None or before.fingerprint != effect.fingerprint:
-                known.put(name, _Uses(effect.fingerprint, ToolUses(array("f", effect.vector), 1)))
+                known.put(name, _Uses(effect.fingerprint, first_use(effect.vector)))
             else:
                 known.put(name, _Uses(effect.fingerprint, with_use(before.uses, effect.vector)))
 
@@ -147,8 +152,32 @@ async def build_word_index(effect: BuildWordIndex) -> None:
     await asyncio.to_thread(word_index, effect.tools)
 
 
+def first_use(vector: Sequence[float]) -> ToolUses:
+    """Return the uses of a tool that was called once."""
+    return ToolUses(array("f", vector), 1, (_centroid(vector, 1),))
+
+
 def with_use(uses: ToolUses, vector: Sequence[float]) -> ToolUses:
-    """Return the mean with one more vector; from a number of uses on, the newest count most."""
+    """Return the uses with one more vector; from a number of uses on, the newest count most."""
     count = min(uses.count + 1, _MOST_COUNTED)
     mean = array("f", [old + (new - old) / count for old, new in zip(uses.mean, vector, strict=True)])
-    return ToolUses(mean, count)
+    return ToolUses(mean, count, _with_purpose(uses.centroids, vector))
+
+
+def _with_purpose(centroids: tuple[UseCentroid, ...], vector: Sequence[float]) -> tuple[UseCentroid, ...]:
+    """Return the purposes with one more vector: it moves the nearest one, or is one of its own where none is near and there is room."""
+    near = [dot(vector, one.vector) / CENTROID_LENGTH for one in centroids]
+    best = max(near, default=-1.0)
+    if best < _SAME_PURPOSE and len(centroids) < _MOST_PURPOSES:
+        return (*centroids, _centroid(vector, 1))
+    place = near.index(best)
+    count = min(centroids[place].count + 1, _MOST_OF_PURPOSE)
+    moved = [
+        old * (count - 1) + CENTROID_LENGTH * new for old, new in zip(centroids[place].vector, vector, strict=True)
+    ]
+    return (*centroids[:place], _centroid(moved, count), *centroids[place + 1 :])
+
+
+def _centroid(vector: Sequence[float], count: int) -> UseCentroid:
+    length = math.sqrt(dot(vector, vector)) or 1.0
+    return UseCentroid(array("b", [round(CENTROID_LENGTH * value / length) for value in vector]), count)

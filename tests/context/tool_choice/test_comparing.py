@@ -17,6 +17,7 @@ from bardo.context.tool_choice.ranking import (
     word_scores,
 )
 from bardo.context.tool_choice.words import letter_runs, named_in, sentences, split_identifier, stems
+from bardo.edge.tool_memory import first_use, with_use
 from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.request import Tool
@@ -80,6 +81,21 @@ def test_vectors_find_what_words_do_not_and_uses_what_vectors_do_not() -> None:
     assert cold.index(max(cold)) == 0
     used = score_tools(asked, compared(embed, {1: ToolUses(asked.vector, 20)}))
     assert used.index(max(used)) == 1
+
+
+def test_a_tool_of_two_purposes_is_found_by_each_of_them() -> None:
+    embed = keyword_embedding(tool_choice_rows().stop_words).embed
+    said = ["rain in Bergen", "pay the landlord", "a tide table for Bergen harbour"]
+    uses = first_use(embed(said[0]))
+    for text in said[1:] * 4:
+        uses = with_use(uses, embed(text))
+    only_mean = ToolUses(uses.mean, uses.count)
+    asked = ToolQuery("rain tomorrow", embed("rain tomorrow"), "static")
+    margins = []
+    for known in (only_mean, uses):
+        scores = score_tools(asked, compared(embed, {2: known}))
+        margins.append(scores[2] - scores[1])
+    assert margins[1] > margins[0]
 
 
 def test_one_use_of_another_tool_does_not_outweigh_what_a_tool_says_of_itself() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
@@ -20,6 +20,10 @@ from bardo.values.request import Tool
 Vector = Sequence[float]
 COMPARED_AT_ONCE = 32
 """Tools that are compared before other calls have their turn: one or two milliseconds with vectors of 400 numbers."""
+_MOST_BY_PURPOSE, _PURPOSES_AT_ONCE = 60, 8
+"""Tools that are compared by each purpose of their uses: the best by all else, so many before other calls have their turn."""
+CENTROID_LENGTH = 127
+"""The length of a centroid, so that its components are bytes."""
 _KEPT_SQUARES = 4_096
 _NARROWNESS = 20.0
 """How much more the best tool counts than the next when the query is widened: the exponent of a cosine."""
@@ -55,11 +59,22 @@ class ToolVectors(msgspec.Struct, frozen=True, eq=False):
     general: float = 0.0
 
 
+class UseCentroid(msgspec.Struct, frozen=True, eq=False):
+    """What some texts have in common for which a tool was called: a vector of length 127, in whole numbers, and of how many calls it is."""
+
+    vector: Sequence[int]
+    count: int
+
+
 class ToolUses(msgspec.Struct, frozen=True, eq=False):
-    """The mean of the vectors of texts for which a tool was called, not of length 1, and of how many calls it is."""
+    """The mean of the vectors of texts for which a tool was called, not of length 1, and of how many calls it is.
+
+    `centroids` are those of unlike texts: a tool may be called for several purposes, and their mean is near none of them.
+    """
 
     mean: Vector
     count: int
+    centroids: tuple[UseCentroid, ...] = ()
 
 
 class ToolQuery(NamedTuple):
@@ -133,7 +148,25 @@ def scoring_steps(query: ToolQuery, tools: Sequence[ComparedTool]) -> Generator[
         _add(by_vectors, _standard([one.uses for one in near]), weights.uses)
     for place, score in zip(known, by_vectors, strict=True):
         total[place] += score
+    if weights.centroids and any(tool.uses is not None and tool.uses.centroids for tool in tools):
+        yield from _add_purposes(total, query.vector, tools, dict(zip(known, near, strict=True)), weights.centroids)
     return total
+
+
+def _add_purposes(
+    total: list[float], vector: Vector, tools: Sequence[ComparedTool], near: Mapping[int, _Nearness], weight: float
+) -> Generator[None, None, None]:
+    """Add to the scores of the best tools how near the text is to the nearest purpose for which each was called, or to what it says."""
+    best = sorted(near, key=lambda place: -total[place])[:_MOST_BY_PURPOSE]
+    found: list[float] = []
+    for place in best:
+        uses = tools[place].uses
+        purposes = [] if uses is None else [dot(vector, one.vector) / CENTROID_LENGTH for one in uses.centroids]
+        found.append(max([near[place].whole, *purposes]))
+        if len(found) % _PURPOSES_AT_ONCE == 0:
+            yield
+    for place, score in zip(best, _standard(found), strict=True):
+        total[place] += weight * score
 
 
 class _Nearness(NamedTuple):
