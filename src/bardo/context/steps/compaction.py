@@ -37,11 +37,15 @@ _HEADING = "[Summary of the conversation up to here, in place of {} earlier mess
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """A summary: how many messages it stands for, a digest of them, and its text."""
+    """A summary: how many messages it stands for, a digest of them, and its text.
+
+    `prompt` is the place of what the user had said last when it was made, where that is one of these messages; -1 where it is none.
+    """
 
     messages: int
     digest: str
     text: str
+    prompt: int = -1
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +169,8 @@ def _summarize(
     if "model" in settings.compact and settings.model and not facts.dry:
         text, saw = yield from _by_model(left, earlier, facts, settings, request.options)
     text = text or summary_by_rules(left, earlier, settings.summary_tokens)
-    return Summary(len(messages), _digest(messages), text), saw
+    newest = last_prompt(request.messages)
+    return Summary(len(messages), _digest(messages), text, newest if newest < place else -1), saw
 
 
 def _by_model(
@@ -198,18 +203,20 @@ def _by_model(
 
 
 def _with_summary(request: Request, summary: Summary) -> Request:
-    """Return a request with a summary in place of its first messages; the system prompt and the last thing the user said stay."""
+    """Return a request with a summary in place of its first messages; the system prompt and the last thing the user said stay.
+
+    What was the last thing when the summary was made stays too when the user says more, so that the prompt goes on as it was sent.
+    """
     left = request.messages[: summary.messages]
     system = [message for message in left if message.role == "system"]
     newest = last_prompt(request.messages)
-    newest_blocks: tuple[Block, ...] = ()
-    if 0 <= newest < summary.messages:
-        newest_blocks = tuple(
-            block for block in request.messages[newest].blocks if not isinstance(block, ToolResultBlock)
-        )
+    kept = newest if newest < summary.messages else summary.prompt
+    kept_blocks: tuple[Block, ...] = ()
+    if 0 <= kept < len(left):
+        kept_blocks = tuple(block for block in left[kept].blocks if not isinstance(block, ToolResultBlock))
     count = len(left) - len(system)
     first = TextBlock(f"{_HEADING.format(count)}\n{summary.text}")
-    messages = (*system, Message(role="user", blocks=(first, *newest_blocks)), *request.messages[summary.messages :])
+    messages = (*system, Message(role="user", blocks=(first, *kept_blocks)), *request.messages[summary.messages :])
     return changed(request, messages=messages)
 
 
