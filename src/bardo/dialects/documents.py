@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.losses import Losses
-from bardo.values.blocks import Block, DocumentBlock, TextBlock, ToolResultBlock
+from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock, ToolResultBlock
 from bardo.values.request import Message, Request
 
 PDF = "application/pdf"
@@ -34,6 +34,9 @@ MEDIA_TYPES = {
 _ENDINGS = {media_type: ending for ending, media_type in MEDIA_TYPES.items()}
 _TEXTS = ("application/json", "application/xml")
 _MEDIA = ("image/", "audio/", "video/")
+_PDF_HEAD = "JVBERi0"
+"""How "%PDF-" begins in base64."""
+_PDF_BYTES = _PDF_HEAD.encode()
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
@@ -49,12 +52,57 @@ def is_document(media_type: str) -> bool:
     return bool(media_type) and not media_type.lower().startswith(_MEDIA)
 
 
+def picture_or_document(
+    media_type: str, data: str, *, detail: str = "", carried: Carried | None = None
+) -> ImageBlock | DocumentBlock:
+    """Return what a client sent as a picture: some send documents so, and PDF under the media type of a picture."""
+    if data.startswith(_PDF_HEAD):
+        return DocumentBlock(media_type=PDF, data=data, carried=carried)
+    if is_document(media_type):
+        return DocumentBlock(media_type=media_type, data=data, carried=carried)
+    return ImageBlock(media_type=media_type, data=data, detail=detail, carried=carried)
+
+
+def holds_document_as_picture(request: Request) -> bool:
+    """Whether a client's own body holds a document in the place of a picture, where a provider of the same dialect refuses it."""
+    sent = request.body_bytes
+    # Nearly no body has these, and a look for bytes costs nothing.
+    if _PDF_BYTES not in sent and b"data:application/" not in sent:
+        return False
+    waiting: list[Any] = [request.body]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, dict):
+            media_type, data = _sent_as_picture(value)
+            if data and isinstance(picture_or_document(media_type, data), DocumentBlock):
+                return True
+            waiting.extend(value.values())
+    return False
+
+
+def _sent_as_picture(part: dict[str, Any]) -> tuple[str, str]:
+    """Return media type and data of what one part gives as a picture, in the form of any dialect; empty where it gives none."""
+    held = part.get("image_url")
+    url = held.get("url") if isinstance(held, dict) else held
+    if isinstance(url, str):
+        return split_data_url(url) or ("", "")
+    inline = part.get("inlineData") or part.get("inline_data") or (part.get("type") == "image" and part.get("source"))
+    if not isinstance(inline, dict):
+        return "", ""
+    media_type, data = inline.get("mimeType") or inline.get("mime_type") or inline.get("media_type"), inline.get("data")
+    is_right = media_type == PDF and part.get("type") != "image"
+    return (media_type, data) if isinstance(media_type, str) and isinstance(data, str) and not is_right else ("", "")
+
+
 def read_file(content: str, name: str) -> DocumentBlock | None:
     """Return the document of a `file_data`: a data URL, an address or base64. None where it is no document."""
     inline = split_data_url(content)
     if inline is None and content.startswith(("https://", "http://")):
         return DocumentBlock(url=content, name=name)
     media_type, data = inline or (type_by_name(name), content)
+    media_type = PDF if data.startswith(_PDF_HEAD) else media_type
     return DocumentBlock(media_type=media_type, data=data, name=name) if is_document(media_type) else None
 
 

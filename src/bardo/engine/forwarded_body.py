@@ -15,6 +15,7 @@ import msgspec
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
+from bardo.dialects.documents import holds_document_as_picture
 from bardo.dialects.sealing import holds_seal
 from bardo.dialects.wire import encode_json
 from bardo.engine.shape_plan import ShapePlan
@@ -40,7 +41,7 @@ def as_it_came(planned: ShapePlan, request: Request, row: ProviderRow, *, asks_u
     language = dialect(row.dialect)
     if not planned.controlled.keeps_messages(request):
         return None
-    if holds_seal(request.body_bytes):
+    if holds_seal(request.body_bytes) or holds_document_as_picture(request):
         return None
     if row.paths is not None or language.mends(request, row) or (request.tools and language.tool_losses(request).all):
         return None

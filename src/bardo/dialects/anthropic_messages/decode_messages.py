@@ -9,7 +9,7 @@ import msgspec
 
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.carriers import Carrier, settled
-from bardo.dialects.documents import is_document
+from bardo.dialects.documents import picture_or_document
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import arguments_of, without
 from bardo.values.blocks import (
@@ -147,9 +147,7 @@ def _read_image(block: dict[str, Any], at: str) -> ImageBlock | DocumentBlock | 
     rest = carried(without(block, "type", "source"))
     if kind == "base64":
         data, media_type = (required(source, name, str, f"{at}source.") for name in ("data", "media_type"))
-        if is_document(media_type):
-            return DocumentBlock(media_type=media_type, data=data, carried=rest)
-        return ImageBlock(media_type=media_type, data=data, carried=rest)
+        return picture_or_document(media_type, data, carried=rest)
     if kind == "url":
         return ImageBlock(url=required(source, "url", str, f"{at}source."), carried=rest)
     return UnknownBlock(NAME, block)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.documents import is_document
+from bardo.dialects.documents import is_document, picture_or_document
 from bardo.dialects.gemini.constants import FORMAT, NAME, opaque_of, split_fields
 from bardo.dialects.gemini.reply_parts import arguments_text
 from bardo.dialects.jsonfield import optional, required, take
@@ -165,11 +165,14 @@ def media_block(fields: dict[str, Any], other_fields: dict[str, Any], at: str) -
         found, rest = split_fields(take(fields[name], dict, f"{at}{name}"), ("mimeType", source))
         media_type = optional(found, "mimeType", str, f"{at}{name}.") or ""
         content = required(found, source, str, f"{at}{name}.")
-        held: dict[str, Any] = {"media_type": media_type, "data" if source == "data" else "url": content}
-        if not rest and media_type.startswith("image/"):
-            return ImageBlock(**held, carried=carried)
-        if not rest and is_document(media_type) and (source == "data" or not _is_uploaded(content)):
-            return DocumentBlock(**held, carried=carried)
+        if rest or not (media_type.startswith("image/") or is_document(media_type)):
+            continue
+        if source == "data":
+            return picture_or_document(media_type, content, carried=carried)
+        if media_type.startswith("image/"):
+            return ImageBlock(media_type=media_type, url=content, carried=carried)
+        if not _is_uploaded(content):
+            return DocumentBlock(media_type=media_type, url=content, carried=carried)
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.documents import is_document, read_file, split_data_url
+from bardo.dialects.documents import picture_or_document, read_file, split_data_url
 from bardo.dialects.jsonfield import kind_of, optional, required, take
 from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.openai_chat.details import PlacedDetail, decode_details, plain_before
@@ -250,10 +250,8 @@ def _image(part: dict[str, Any], at: str) -> ImageBlock | DocumentBlock:
     carried = _carried_of_part(part, "type", "image_url")
     detail = optional(fields, "detail", str, f"{at}.image_url.") or ""
     inline = split_data_url(url)
-    if inline and is_document(inline[0]):
-        return DocumentBlock(media_type=inline[0], data=inline[1], carried=carried)
     if inline:
-        return ImageBlock(media_type=inline[0], data=inline[1], detail=detail, carried=carried)
+        return picture_or_document(*inline, detail=detail, carried=carried)
     return ImageBlock(url=url, detail=detail, carried=carried)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.documents import is_document, read_file, split_data_url
+from bardo.dialects.documents import picture_or_document, read_file, split_data_url
 from bardo.dialects.jsonfield import kind_of, optional, required, take
 from bardo.dialects.openai_responses.state import NAME
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, RefusalBlock, TextBlock, UnknownBlock
@@ -53,10 +53,8 @@ def _image(part: dict[str, Any], at: str) -> ImageBlock | DocumentBlock:
     url, detail = required(part, "image_url", str, at), optional(part, "detail", str, at) or ""
     carried = _carried_fields(part, "image_url", "detail")
     inline = split_data_url(url)
-    if inline and is_document(inline[0]):
-        return DocumentBlock(media_type=inline[0], data=inline[1], carried=carried)
     if inline:
-        return ImageBlock(media_type=inline[0], data=inline[1], detail=detail, carried=carried)
+        return picture_or_document(*inline, detail=detail, carried=carried)
     return ImageBlock(url=url, detail=detail, carried=carried)
 
 
