@@ -63,7 +63,7 @@ class Visits:
 
 async def visits_of_one_request() -> Visits:
     """Send one request through a gateway, after one that warms it up."""
-    with Simulator("anthropic").running() as server:
+    with Simulator("anthropic", models=()).running() as server:
         entry = ProviderEntry(id="anthropic", base_url=server.base_url, api_key_env=_KEY)
         settings = Settings(providers=(entry,), log=LogSettings(enabled=False))
         parts = assemble(settings, environment={_KEY: "any"})

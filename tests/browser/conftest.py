@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from bardo.edge.log import LogRow, LogWriter
-from bardo.simulators import Simulator
 from bardo.values.blocks import Opaque, ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock
+from support.any_model import Simulator
 from support.chromium import Chromium, Tab
 from support.hostile_rows import hostile_row
 from support.hostile_text import HOSTILE

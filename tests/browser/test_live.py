@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Gate, Script, Simulator, Turn, Usage
+from bardo.simulators import Gate, Script, Turn, Usage
 from browser.checks import bad_links, faults, keyboard_faults, outside, wide_elements
+from support.any_model import Simulator
 from support.chromium import Chromium, Tab
 from support.hostile_text import HOSTILE
 from support.keyed_gateway import KeyedGateway, keyed_gateway

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
 from clients.agents import codex
+from support.any_model import Simulator
 from support.gateway import house
 
 MARK = "found-by-the-command"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
 from clients.installed import PYTHON_CLIENTS
 from clients.test_run_agents import PROVIDERS, thinking_back, tool_results
+from support.any_model import Simulator
 from support.gateway import house, model_of
 
 PROGRAMS = Path(__file__).with_name("programs")

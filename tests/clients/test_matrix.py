@@ -19,12 +19,13 @@ import pytest
 
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.state import MemoryStore
-from bardo.simulators import Conversation, Script, Simulator, ToolCall, Turn
+from bardo.simulators import Conversation, Script, ToolCall, Turn
 from bardo.simulators.answers import answer
 from clients.installed import NpmPackages, PipPackages
 from clients.matrix import CLIENTS, PROVIDERS, Client, notes, table
 from clients.test_run_agents import thinking_back, tool_results
 from docs.test_examples import ROOT
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 
 PROGRAMS = Path(__file__).with_name("programs")

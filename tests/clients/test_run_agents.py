@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
 from clients.agents import AGENTS, bardo_run
+from support.any_model import Simulator
 from support.gateway import model_of
 from surfaces.cli.support import simulated
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from google import genai
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import house
 
 

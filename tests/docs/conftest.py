@@ -10,8 +10,9 @@ import pytest
 
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import load_settings
-from bardo.simulators import Running, Simulator, running_many
+from bardo.simulators import Running, running_many
 from bardo.surfaces.gateway.main import gateway_of
+from support.any_model import Simulator
 from support.patience import PATIENCE
 
 KEY = "DOCS_KEY"

@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn, running_many
+from bardo.simulators import Script, Turn, running_many
 from clients.installed import AGENTS, INSTRUCTOR, PYTHON_CLIENTS, SDKS, PipPackages, modules, program
 from docs.conftest import ENTRY, KEY, PROVIDERS, SETTINGS
 from docs.test_examples import ADDRESS, ROOT
+from support.any_model import Simulator
 
 FOLDER = ROOT / "docs" / "cookbook"
 INDEX = FOLDER / "README.md"

@@ -9,9 +9,10 @@ import pytest
 
 from bardo.edge.settings import parse_settings
 from bardo.engine.aliases import Alias, Aliases, with_effort
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
 from bardo.values.errors import ConfigError
 from bardo.values.request import Message, ReasoningPolicy, Request
+from support.any_model import Simulator
 from support.gateway import house
 from support.sdk import openai_client
 from support.talk import ask

@@ -10,8 +10,9 @@ import pytest
 
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.settings import parse_settings
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
 from bardo.values.errors import ConfigError
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, SECRET, House, house
 from support.sdk import openai_client
 from surfaces.gateway.cells import whole_and_streamed

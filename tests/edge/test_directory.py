@@ -17,8 +17,8 @@ from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call, HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import ProviderEntry, Settings
-from bardo.simulators import Simulator
 from bardo.values.errors import ConfigError, UnknownModel, Unreachable
+from support.any_model import Simulator
 
 
 @dataclass

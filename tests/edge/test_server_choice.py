@@ -17,10 +17,10 @@ from bardo.edge.server_choice import MOST_SERVERS_TRIED, ServerChoice
 from bardo.edge.settings import Settings, parse_settings, provider_of
 from bardo.engine.route import Provider, Target
 from bardo.routing.attempt_outcome import AttemptOutcome
-from bardo.simulators import Simulator
 from bardo.surfaces.cli.provider_checks import check_providers
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
+from support.any_model import Simulator
 
 
 def settings(*urls: str, preset: str = "vllm", models: str = 'models = ["m"]') -> Settings:

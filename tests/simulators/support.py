@@ -12,9 +12,10 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from bardo.simulators import Incoming, Running, Simulator
+from bardo.simulators import Incoming, Running
 from bardo.simulators.delivery import Send
 from bardo.simulators.incoming import read_incoming
+from support.any_model import Simulator
 from support.patience import PATIENCE
 
 QUESTION = "What is 27 * 43?"

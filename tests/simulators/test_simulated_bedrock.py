@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Fault, Running, Script, Simulator, ToolCall, Turn, Usage
+from bardo.simulators import Fault, Running, Script, ToolCall, Turn, Usage
 from bardo.simulators.delivery import Head, Send
 from bardo.simulators.incoming import read_incoming
 from simulators.support import Body, answered, body_for, headers_for, incoming, key_paths, path_for, recorded
+from support.any_model import Simulator
 
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 GPT = "openai.gpt-oss-120b-1:0"

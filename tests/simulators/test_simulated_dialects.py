@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import PRESETS, Script, Simulator, ToolCall, Turn, Usage, presets
+from bardo.simulators import PRESETS, Script, ToolCall, Turn, Usage, presets
 from bardo.simulators.delivery import Send
 from bardo.simulators.fields import at, rows, text
 from simulators.support import Body, answered, body_for, events_of, incoming
+from support.any_model import Simulator
 
 USAGE = Usage(input_tokens=100, answer_tokens=10, reasoning_tokens=30, cached_input_tokens=40)
 TURN = Turn(reasoning="I think.", text="Answer.", usage=USAGE)

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bardo.simulators import Fault, Running, Script, Simulator, Turn, parse_fault
+from bardo.simulators import Fault, Running, Script, Turn, parse_fault
 from simulators.support import answered, body_for, events_of, headers_for, path_for, post
+from support.any_model import Simulator
 from support.patience import PATIENCE
 
 PRESETS_OF_EACH_DIALECT = (

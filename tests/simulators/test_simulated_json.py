@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from bardo.simulators import Simulator
 from bardo.simulators.delivery import Send
 from simulators.support import Body, body_for, incoming
+from support.any_model import Simulator
 
 SCHEMA: Body = {
     "type": "object",

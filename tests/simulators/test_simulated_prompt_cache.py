@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Simulator
 from bardo.simulators.delivery import Head, Send
 from simulators.support import incoming
+from support.any_model import Simulator
 
 LONG = "Rules of the house. " * 400
 MARKER = {"type": "ephemeral"}

@@ -6,11 +6,13 @@ import json
 
 import pytest
 
-from bardo.simulators import PRESETS, Simulator, presets
+from bardo import simulators
+from bardo.simulators import PRESETS, presets
 from bardo.simulators.delivery import Head, Send
 from bardo.simulators.fields import at
 from bardo.simulators.incoming import read_incoming
 from simulators.support import LIKE, Body, body_for, headers_for, path_for
+from support.any_model import Simulator
 
 KEYED = [name for name in presets() if PRESETS[name].needs_key]
 MISSING_KEY = {"gemini": 403, "gemini_interactions": 403, "bedrock": 403}
@@ -126,6 +128,15 @@ def test_an_unknown_model_is_refused_where_there_is_a_list(preset: str) -> None:
     assert ask(simulator, body_for(preset))[0] in (400, 404)
     path = path_for(preset, "only-this", streamed=False)
     assert ask(simulator, body_for(preset, model="only-this"), path=path)[0] == 200
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_by_default_the_models_that_the_preset_lists_are_taken_and_no_other(preset: str) -> None:
+    simulator = simulators.Simulator(preset)
+    model = "no-such-model"
+    path = path_for(preset, model, streamed=False)
+    assert ask(simulator, body_for(preset, model=model), path=path)[0] in (400, 404)
+    assert simulator.models
 
 
 @pytest.mark.parametrize(("preset", "path"), [("openai_chat", "/v1/embeddings"), ("ollama_native", "/api/embed")])

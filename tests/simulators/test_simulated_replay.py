@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Simulator
 from bardo.simulators.delivery import Head, Send
 from simulators.support import QUESTION, SCHEMA, WEATHER, body_for, incoming
+from support.any_model import Simulator
 
 Body = dict[str, Any]
 MODELS = {

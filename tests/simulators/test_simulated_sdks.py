@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bardo.simulators import PRESETS, Fault, Running, Simulator, presets
+from bardo.simulators import PRESETS, Fault, Running, presets
 from simulators.support import QUESTION, SCHEMA, WEATHER
+from support.any_model import Simulator
 from support.patience import PATIENCE
 
 if TYPE_CHECKING:

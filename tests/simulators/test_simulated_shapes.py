@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from bardo.simulators import Script, Simulator, ToolCall, Turn, presets
+from bardo.simulators import Script, ToolCall, Turn, presets
 from simulators.support import Body, answered, events_of, key_paths, recorded
+from support.any_model import Simulator
 
 FOLDERS = {
     "anthropic": "anthropic-messages",

@@ -17,20 +17,10 @@ from urllib.parse import urlsplit
 import pytest
 
 import bardo.simulators
-from bardo.simulators import (
-    PRESETS,
-    Conversation,
-    Script,
-    Simulator,
-    Tool,
-    ToolCall,
-    Turn,
-    presets,
-    running_many,
-    serve_many,
-)
+from bardo.simulators import PRESETS, Conversation, Script, Tool, ToolCall, Turn, presets, running_many, serve_many
 from simulators.support import SCHEMA, answered, body_for, events_of, headers_for, path_for, post, request
 from simulators.test_simulated_faults import address, raw_request
+from support.any_model import Simulator
 
 
 def asked(question: str = "x", **others: object) -> Conversation:
@@ -211,7 +201,7 @@ def test_a_connection_that_comes_while_the_server_closes_is_closed_too(turns: in
 
 
 def test_all_presets_run_side_by_side() -> None:
-    with running_many() as servers:
+    with running_many(map(Simulator, presets())) as servers:
         assert sorted(servers) == presets()
         statuses = {preset: post(server, preset, body_for(preset))[0] for preset, server in servers.items()}
     assert set(statuses.values()) == {200}

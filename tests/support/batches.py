@@ -15,9 +15,9 @@ import msgspec
 from bardo.edge.log import LogReader, LogRow
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import parse_settings
-from bardo.simulators import Simulator
 from bardo.simulators.batches.base import BatchServer
 from bardo.surfaces.gateway.main import gateway_of
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, SECRET, entry
 from support.patience import PATIENCE
 

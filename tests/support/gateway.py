@@ -37,9 +37,10 @@ from bardo.edge.settings import GatewaySettings, ProviderEntry, parse_settings
 from bardo.edge.settings_health import policy_of
 from bardo.edge.telemetry.telemetry import Telemetry
 from bardo.routing.health import MemoryHealth
-from bardo.simulators import PRESETS, Incoming, Running, Simulator
+from bardo.simulators import PRESETS, Incoming, Running
 from bardo.simulators.delivery import Action, Pause, Send
 from bardo.surfaces.gateway.app import Gateway
+from support.any_model import Simulator
 from support.patience import PATIENCE
 
 KEY_VARIABLE = "BARDO_TEST_KEY"

@@ -16,8 +16,9 @@ from bardo.edge.accounts.key_store import KeyStore, open_keys
 from bardo.edge.data_paths import log_path, state_path
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import Settings, parse_settings
-from bardo.simulators import Running, Simulator
+from bardo.simulators import Running
 from bardo.surfaces.gateway.main import gateway_of
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, SECRET, entry
 
 PRICE = """

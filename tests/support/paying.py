@@ -89,7 +89,7 @@ def shop(
 ) -> Iterator[Shop]:
     """Run a gateway whose wallet pays a seller; `changes` are keys of `[payments]`. `reachable`: the network can be asked."""
     books = network or SimulatedNetwork(terms)
-    seller = PaidSimulator("openai_chat", books, behaviour)
+    seller = PaidSimulator("openai_chat", books, behaviour, models=())
     with ExitStack() as stack:
         server = stack.enter_context(books.running()) if reachable else ""
         environment = {WALLET_VARIABLE: WALLET_KEY, **({"BARDO_TEST_KEY": key} if key else {})}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bardo.edge.settings import ProviderEntry
-from bardo.simulators import Running, Simulator
+from bardo.simulators import Running
+from support.any_model import Simulator
 from support.gateway import House, house
 
 MODEL = "Qwen/Qwen3-0.6B"

@@ -62,7 +62,7 @@ class Simulator:
         *,
         script: Script | None = None,
         key: str | None = None,
-        models: Sequence[str] | None = (),
+        models: Sequence[str] | None = None,
         fault: Fault | None = None,
         thinking_behaviour: ThinkingBehaviour | BehaviourKind | None = None,
         delta_size: int = 8,

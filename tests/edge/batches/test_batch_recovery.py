@@ -18,7 +18,8 @@ import openai
 import pytest
 
 from bardo.edge.log import LogReader
-from bardo.simulators import Running, Simulator
+from bardo.simulators import Running
+from support.any_model import Simulator
 from support.batches import chat_line, jsonl, settings_text, wait_for
 from support.gateway import KEY_VARIABLE, SECRET
 from support.patience import PATIENCE, read_line

@@ -14,7 +14,8 @@ from bardo.edge.http import HttpTransport
 from bardo.edge.introspect import FactsAnswer, Introspector
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 
 KEYS = {"OPENROUTER_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "VENICE_API_KEY": "k", "GEMINI_API_KEY": "k"} | {
     "MISTRAL_API_KEY": "k",

@@ -11,9 +11,9 @@ import pytest
 
 from bardo.edge.payments.packages import recursion_limit_kept
 from bardo.edge.payments.signer import Signer
-from bardo.simulators import Simulator
 from bardo.simulators.x402 import PaidSimulator, PaymentTerms, SimulatedNetwork
 from bardo.values.errors import ConfigError
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, house
 from support.paying import WALLET_ADDRESS, WALLET_KEY, WALLET_VARIABLE, payments_toml, shop
 from support.x402_packages import needs_payment_packages
@@ -106,7 +106,7 @@ def test_vectors_are_paid_too(tmp_path: Path) -> None:
 
 
 def test_without_a_wallet_a_402_is_the_providers_error_with_a_hint() -> None:
-    seller = PaidSimulator("openai_chat", SimulatedNetwork())
+    seller = PaidSimulator("openai_chat", SimulatedNetwork(), models=())
     with house([seller], each={"payment": ("x402",)}, environment={KEY_VARIABLE: " "}) as running:
         body = {"model": "openai_chat/m1", "messages": [{"role": "user", "content": "hi"}]}
         answer = httpx.post(f"{running.address}/v1/chat/completions", json=body, timeout=60)

@@ -10,8 +10,8 @@ import pytest
 
 from bardo.edge.pipeline import own_layers
 from bardo.edge.settings import parse_settings
-from bardo.simulators import Simulator
 from bardo.values.errors import ConfigError
+from support.any_model import Simulator
 from support.gateway import house
 from support.talk import ask
 

@@ -21,9 +21,10 @@ from bardo.edge.probe.prober import Limits, conclude, plan_probe, run_probe
 from bardo.edge.probe.sending import Sender
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import ControlTarget, know
-from bardo.simulators import Simulator, ThinkingBehaviour
+from bardo.simulators import ThinkingBehaviour
 from bardo.simulators.thinking_behaviour import BehaviourKind
 from bardo.values.errors import BardoError, InvalidRequest, Unreachable, UpstreamRefused
+from support.any_model import Simulator
 
 KEYS = {"OPENROUTER_API_KEY": "sk-secret", "ANTHROPIC_API_KEY": "sk-secret", "GEMINI_API_KEY": "sk-secret"}
 DAY = datetime.date(2026, 11, 22)

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from bardo.edge.settings import Settings
-from bardo.simulators import Fault, Script, Simulator, Turn
+from bardo.simulators import Fault, Script, Turn
 from bardo.surfaces.chat.discord_format import discord_messages
 from bardo.values.errors import ConfigError
+from support.any_model import Simulator
 from support.chat_server import RateWindow
 from support.discord_api import CHANNEL, EPHEMERAL, GUILD, SUPPRESS_EMBEDS, THREAD, TOKEN, FakeDiscord
 from support.hostile_text import HOSTILE

@@ -11,9 +11,10 @@ import pytest
 
 from bardo.edge.log import LogReader
 from bardo.edge.settings import Settings
-from bardo.simulators import Fault, Script, Simulator, Turn
+from bardo.simulators import Fault, Script, Turn
 from bardo.surfaces.chat.telegram_format import telegram_messages
 from bardo.values.errors import ConfigError
+from support.any_model import Simulator
 from support.chat_server import RateWindow
 from support.hostile_text import HOSTILE
 from support.telegram_api import TOKEN, FakeTelegram

@@ -22,8 +22,9 @@ from typer.testing import CliRunner
 from bardo.edge.data_paths import log_path
 from bardo.edge.log import LogReader, LogRow, LogWriter
 from bardo.edge.settings import Settings
-from bardo.simulators import Running, Simulator
+from bardo.simulators import Running
 from bardo.surfaces.cli.app import make_app
+from support.any_model import Simulator
 from support.patience import PATIENCE, read_line
 
 PROGRAM = (sys.executable, "-W", "error", "-m", "bardo")

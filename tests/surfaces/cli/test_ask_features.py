@@ -11,10 +11,11 @@ import pytest
 
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import parse_settings
-from bardo.simulators import Running, Script, Simulator, Turn
+from bardo.simulators import Running, Script, Turn
 from bardo.surfaces.cli.ask_models import AmbiguousModel, best_match
 from bardo.surfaces.gateway.main import gateway_of
 from bardo.values.errors import UnknownModel
+from support.any_model import Simulator
 from surfaces.cli.support import bardo, logged, simulated
 
 MP3 = b"ID3\x04\x00rest"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
 from bardo.surfaces.render.wording import PrintableText, printable
+from support.any_model import Simulator
 from support.hostile_text import HOSTILE
 from support.terminal import Terminal, terminal
 from surfaces.cli.support import logged, program, simulated

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Running, Script, Simulator, Turn
+from bardo.simulators import Running, Script, Turn
+from support.any_model import Simulator
 from surfaces.cli.support import bardo, ended, line_with, logged, on_terminal, program, running, simulated
 
 QUESTION = "What is 27 * 43?"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Running, Script, Simulator, Turn
+from bardo.simulators import Running, Script, Turn
+from support.any_model import Simulator
 from surfaces.cli.support import bardo, simulated
 
 PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")

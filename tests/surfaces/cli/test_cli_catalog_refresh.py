@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 from surfaces.cli.support import bardo, simulated
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 from surfaces.cli.support import bardo, simulated
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.chat_server import ChatServer
 from support.discord_api import TOKEN as DISCORD_TOKEN
 from support.discord_api import FakeDiscord

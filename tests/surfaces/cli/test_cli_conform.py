@@ -15,13 +15,13 @@ from bardo.edge.conform.checks import WIRES
 from bardo.edge.conform.laws import LAWS
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import load_settings
-from bardo.simulators import Simulator
 from bardo.simulators.faults import Fault
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import Provider
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply
 from bardo.surfaces.gateway.main import gateway_of
+from support.any_model import Simulator
 from surfaces.cli.support import Ran, bardo
 
 MODELS = {

@@ -15,8 +15,9 @@ import pytest
 
 from bardo.edge.http import Deadlines
 from bardo.edge.log import LogRow
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
 from bardo.surfaces.cli import provider_checks
+from support.any_model import Simulator
 from surfaces.cli.support import Ran, bardo, simulated, write_log
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 from support.gateway import SECRET, house
 from support.patience import PATIENCE, read_line
 from support.talk import ask

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from surfaces.cli.support import bardo, simulated
 
 ENTRIES = """

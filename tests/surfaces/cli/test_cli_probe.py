@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from bardo.catalog.models import builtin_models
-from bardo.simulators import Fault, Simulator, ThinkingBehaviour
+from bardo.simulators import Fault, ThinkingBehaviour
 from bardo.simulators.thinking_behaviour import BehaviourKind
+from support.any_model import Simulator
 from surfaces.cli.support import Ran, bardo, simulated
 
 MODEL = "Qwen/Qwen3-0.6B"

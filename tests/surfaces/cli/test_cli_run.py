@@ -15,9 +15,9 @@ import pytest
 
 from bardo.catalog.agent_rows import agent_rows
 from bardo.edge.settings import parse_settings
-from bardo.simulators import Simulator
 from bardo.surfaces.cli.run import find_running_gateway
 from bardo.surfaces.cli.running_gateway import gateway_key
+from support.any_model import Simulator
 from surfaces.cli.support import bardo, line_with, running, simulated
 
 AGENT = f"""#!{sys.executable}

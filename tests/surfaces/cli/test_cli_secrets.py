@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bardo.catalog.rows import DialectName
-from bardo.simulators import PRESETS, Simulator
+from bardo.simulators import PRESETS
+from support.any_model import Simulator
 from surfaces.cli.support import bardo, line_with, running
 
 CONFIGURED = """

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.patience import PATIENCE
 from surfaces.cli.support import bardo, ended, line_with, logged, program, running, simulated
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from bardo.edge.settings import parse_settings, provider_of
-from bardo.simulators import PRESETS, Simulator, presets
+from bardo.simulators import PRESETS, presets
 from bardo.surfaces.cli.simulate import configuration, entry_for
+from support.any_model import Simulator
 from surfaces.cli.support import PROGRAM, bardo, ended, line_with, running
 
 

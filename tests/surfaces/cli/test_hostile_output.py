@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from bardo.edge.log.row import Feedback
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
 from bardo.surfaces.render.calls import call_facts, calls_table
 from bardo.surfaces.render.console import print_problem, print_stderr, show_json, show_text
 from bardo.surfaces.render.layers import layer_facts
@@ -23,6 +23,7 @@ from bardo.surfaces.render.tables import Column, facts, table
 from bardo.surfaces.render.wording import difference, excerpt, one_line
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, UpstreamRefused
+from support.any_model import Simulator
 from support.hostile_rows import hostile_reply, hostile_row
 from support.hostile_text import GROUPS, HOSTILE
 from surfaces.cli.support import bardo, on_terminal, simulated, write_log

@@ -16,7 +16,7 @@ import pytest
 
 from bardo.accounting.limits import day_number
 from bardo.edge.accounts.spend import LogSpend
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.keyed_gateway import make_key
 from support.patience import PATIENCE
 from surfaces.cli.support import line_with, program, running

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Running, Script, Simulator, ToolCall, Turn
+from bardo.simulators import Running, Script, ToolCall, Turn
+from support.any_model import Simulator
 from support.patience import PATIENCE
 from support.talk import Caller
 from surfaces.cli.support import line_with, needs_proc, running, wait_for_workers

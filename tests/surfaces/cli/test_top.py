@@ -12,9 +12,10 @@ import pytest
 
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import parse_settings
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
 from bardo.surfaces.cli.top_keys import keys_of
 from bardo.surfaces.gateway.main import gateway_of
+from support.any_model import Simulator
 from support.hostile_text import HOSTILE
 from support.talk import ask
 from support.terminal import terminal

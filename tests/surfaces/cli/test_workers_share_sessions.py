@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import PrefixCache, Running, Script, Simulator, Turn
+from bardo.simulators import PrefixCache, Running, Script, Turn
+from support.any_model import Simulator
 from surfaces.cli.support import line_with, needs_proc, running, wait_for_workers
 
 CONVERSATIONS = 8

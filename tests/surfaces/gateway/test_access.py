@@ -10,9 +10,9 @@ import pytest
 
 from bardo.edge.settings import GatewaySettings, parse_settings
 from bardo.edge.settings_gateway import check_bind, is_loopback_host
-from bardo.simulators import Simulator
 from bardo.surfaces.gateway.access import Access
 from bardo.values.errors import ConfigError, Forbidden, InvalidRequest
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.raw import RawClient, head, post
 from support.talk import ALL_CLIENTS, Answer, ask, body_for, path_for, request

@@ -13,8 +13,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from bardo.simulators import Fault, Incoming, PrefixCache, Simulator
+from bardo.simulators import Fault, Incoming, PrefixCache
 from bardo.simulators.delivery import Action
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.patience import PATIENCE
 from support.sdk import openai_client

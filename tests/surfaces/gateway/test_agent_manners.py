@@ -11,7 +11,8 @@ import anthropic
 import pytest
 from google.genai.errors import ClientError
 
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.sdk import anthropic_client, gemini_client
 from support.talk import path_for, request

@@ -6,7 +6,7 @@ import anthropic
 import openai
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import house
 
 MODELS = {

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.sdk import gemini_client, openai_client
 from surfaces.gateway.test_codex_tools import forms

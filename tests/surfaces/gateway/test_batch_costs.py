@@ -7,9 +7,9 @@ from pathlib import Path
 import openai
 import pytest
 
-from bardo.simulators import Simulator
 from bardo.simulators.script import Script
 from bardo.simulators.turns import Turn, Usage
+from support.any_model import Simulator
 from support.batches import batch_house, chat_line
 from surfaces.gateway.test_batches import MODELS, results_of, run_batch
 

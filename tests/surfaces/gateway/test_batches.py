@@ -9,7 +9,7 @@ from typing import Any
 import openai
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.batches import batch_house, chat_line, jsonl, wait_for
 from support.gateway import SECRET
 

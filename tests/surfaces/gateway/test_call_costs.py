@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Fault, Script, Simulator, Turn
+from bardo.simulators import Fault, Script, Turn
 from bardo.simulators.turns import Usage
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.sdk import openai_client
 from support.talk import ask

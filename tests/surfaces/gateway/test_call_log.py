@@ -11,8 +11,9 @@ import pytest
 from bardo.edge.log import LogReader
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import LogSettings, Settings
-from bardo.simulators import Script, Simulator, Turn, Usage
+from bardo.simulators import Script, Turn, Usage
 from bardo.surfaces.gateway.main import gateway_of
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, SECRET, House, entry, house, model_of
 from support.talk import CLIENTS, QUESTION, Answer, ask, request
 from surfaces.gateway.cells import SPEAKERS, whole_and_streamed

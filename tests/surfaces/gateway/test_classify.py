@@ -12,8 +12,8 @@ import pytest
 import bardo
 from bardo.context.classify.heads import HeadFile
 from bardo.edge.settings import parse_settings
-from bardo.simulators import Simulator
 from context.classify.test_heads import head
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.onnx_model import write_model
 from support.talk import CLIENTS, Answer, ask

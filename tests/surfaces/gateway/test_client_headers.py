@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.talk import ask, body_for, request
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import SECRET, house
 from support.talk import CLIENTS, ask
 from surfaces.gateway.cells import whole_and_streamed

@@ -14,7 +14,8 @@ import pytest
 from openai import OpenAI
 
 from bardo.edge.settings import ProviderEntry
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, House, house, model_of
 from surfaces.gateway.cells import whole_and_streamed
 

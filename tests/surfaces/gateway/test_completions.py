@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
 from bardo.simulators.faults import Fault
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.sdk import openai_client
 from support.talk import QUESTION, request

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import Answer, path_for, request
 

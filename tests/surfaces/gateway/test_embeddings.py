@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Simulator
 from bardo.simulators.embeddings import vector
 from bardo.simulators.faults import Fault
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.sdk import gemini_client, openai_client
 from support.talk import request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import house
 from support.talk import ask, path_for, request
 from surfaces.gateway.cells import whole_and_streamed

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import house
 from support.talk import ask, request
 from surfaces.gateway.cells import whole_and_streamed

@@ -9,7 +9,8 @@ import pytest
 
 from bardo.edge.http import Deadlines
 from bardo.edge.settings import ProviderEntry
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 from support.gateway import House, Watched, house
 from support.patience import PATIENCE
 from support.talk import CLIENTS, ask

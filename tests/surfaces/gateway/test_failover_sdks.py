@@ -8,7 +8,8 @@ import pytest
 
 from bardo.edge.failover import Failover
 from bardo.edge.settings_failover import FailoverSettings
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 from support.gateway import house
 from support.sdk import SDKS
 from support.talk import QUESTION

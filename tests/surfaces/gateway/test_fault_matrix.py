@@ -23,9 +23,9 @@ from bardo.edge.settings_failover import FailoverSettings
 from bardo.engine.reply_reader import ReplyReader
 from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.health import MemoryHealth
-from bardo.simulators import Simulator
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.response import Response
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.patience import PATIENCE
 from support.talk import CLIENTS, Answer, ask

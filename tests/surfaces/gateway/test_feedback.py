@@ -12,8 +12,8 @@ import pytest
 from bardo.edge.log import LogReader
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import LogSettings, Settings
-from bardo.simulators import Simulator
 from bardo.surfaces.gateway.main import gateway_of
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, SECRET, entry
 from support.talk import ask, request
 

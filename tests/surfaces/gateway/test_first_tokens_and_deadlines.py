@@ -6,7 +6,8 @@ import pytest
 
 from bardo.edge.failover import Failover
 from bardo.edge.settings_failover import FailoverSettings
-from bardo.simulators import Fault, Script, Simulator, Turn
+from bardo.simulators import Fault, Script, Turn
+from support.any_model import Simulator
 from support.gateway import House, Watched, house
 from support.patience import PATIENCE
 from support.talk import CLIENTS, Answer, ask

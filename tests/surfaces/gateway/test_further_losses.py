@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.talk import request
 

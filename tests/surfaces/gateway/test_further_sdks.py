@@ -9,7 +9,8 @@ import pytest
 
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.state import MemoryStore
-from bardo.simulators import Script, Simulator
+from bardo.simulators import Script
+from support.any_model import Simulator
 from support.further_sdks import FURTHER_SDKS
 from support.gateway import House, Remembering, house, model_of
 from support.sdk import Sdk

@@ -12,9 +12,9 @@ from bardo.catalog.rows import ProviderRow
 from bardo.edge import directory
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import LogSettings, Settings, parse_settings
-from bardo.simulators import Simulator
 from bardo.surfaces.gateway.main import create_app, gateway_of
 from bardo.values.errors import ConfigError
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE
 from support.talk import ask, request
 

@@ -11,7 +11,8 @@ from bardo.edge.failover import Failover
 from bardo.edge.health import HealthKeeper
 from bardo.edge.settings_failover import FailoverSettings
 from bardo.routing.attempt_outcome import outcome_of
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 from support.gateway import House, Watched, house
 from support.patience import PATIENCE
 from support.talk import CLIENTS, ask

@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bardo.edge.telemetry.prometheus import CallMetrics
 from bardo.edge.telemetry.telemetry import Telemetry
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.hostile_text import GROUPS, HOSTILE
 from support.talk import CLIENTS, Answer, ask, request

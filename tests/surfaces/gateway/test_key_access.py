@@ -14,10 +14,10 @@ import pytest
 from bardo.edge.accounts.key_store import KeyStore, open_keys
 from bardo.edge.log import LogReader, LogRow
 from bardo.edge.settings import parse_settings
-from bardo.simulators import Simulator
 from bardo.surfaces.gateway.main import gateway_of
 from bardo.surfaces.gateway.route_tables import FIXED_ROUTES
 from bardo.values.errors import ConfigError
+from support.any_model import Simulator
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
 from support.patience import PATIENCE
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway
 from support.patience import PATIENCE
 

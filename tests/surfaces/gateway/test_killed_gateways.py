@@ -15,7 +15,8 @@ from random import Random
 import pytest
 
 from bardo.edge.log import CallSums, LogReader, LogRow, LogWriter
-from bardo.simulators import Running, Simulator
+from bardo.simulators import Running
+from support.any_model import Simulator
 from support.patience import PATIENCE, read_line
 from support.talk import Answer, Caller, ask, body_for, path_for
 

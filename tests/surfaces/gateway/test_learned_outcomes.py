@@ -9,7 +9,8 @@ from typing import Any
 import openai
 import pytest
 
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.sdk import openai_client
 

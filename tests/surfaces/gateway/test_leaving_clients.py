@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bardo.simulators import Fault, Incoming, Simulator
+from bardo.simulators import Fault, Incoming
 from bardo.simulators.delivery import Action, End, Head, Send
+from support.any_model import Simulator
 from support.gateway import Watched, house
 from support.patience import PATIENCE
 from support.talk import ALL_CLIENTS, Caller, ask, body_for, path_for

@@ -10,7 +10,8 @@ import pytest
 
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.state import Bounds, MemoryStore
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.sdk import SDKS, Heard, Sdk
 from support.talk import Answer, request

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from bardo.edge.memory.reasoning_memory import ReasoningMemory
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import model_of
 from support.hostile_text import HOSTILE
 from support.keyed_gateway import KeyedGateway, keyed_gateway

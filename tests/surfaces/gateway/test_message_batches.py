@@ -8,7 +8,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.batches import batch_house, wait_for
 from surfaces.gateway.test_batches import MODELS
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bardo.routing.workloads import builtin_workloads
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.sdk import anthropic_client, gemini_client, openai_client
 from support.talk import request

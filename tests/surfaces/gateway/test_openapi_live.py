@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.batches import QUICK, chat_line, jsonl, wait_for
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway
 from support.openapi import check, documented, problems

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from bardo.edge.settings_telemetry import TelemetrySettings
 from bardo.edge.telemetry import names
 from bardo.edge.telemetry.telemetry import Telemetry, open_telemetry
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import house
 from support.otlp import Collector, attributes, check_span, collector
 

@@ -9,7 +9,8 @@ import pytest
 
 from bardo.edge.direct_incoming import Incoming
 from bardo.edge.direct_reply import DirectReply
-from bardo.simulators import Fault, Script, Simulator, ToolCall, Turn
+from bardo.simulators import Fault, Script, ToolCall, Turn
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.talk import CLIENTS, Answer, ask
 

@@ -9,12 +9,12 @@ import pytest
 
 from bardo.context.layer import Answered, Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt, changed
 from bardo.edge.pipeline.parts import LayerParts
-from bardo.simulators import Simulator
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.events import ContentChunk, Event
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
+from support.any_model import Simulator
 from support.gateway import Remembering, house
 from support.talk import CLIENTS, ask
 from surfaces.gateway.cells import whole_and_streamed

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bardo.edge.settings import parse_settings
-from bardo.simulators import Simulator
 from bardo.values.errors import ConfigError
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import ask
 

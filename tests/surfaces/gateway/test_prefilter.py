@@ -6,7 +6,8 @@ import anthropic
 import openai
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn, Usage
+from bardo.simulators import Script, Turn, Usage
+from support.any_model import Simulator
 from support.gateway import house
 from support.talk import CLIENTS, ask
 from surfaces.gateway.cells import whole_and_streamed

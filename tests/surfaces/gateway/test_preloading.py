@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bardo.simulators import PRESETS, Simulator
+from bardo.simulators import PRESETS
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE
 from support.patience import read_line
 from support.raw import RawClient, post

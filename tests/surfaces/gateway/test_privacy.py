@@ -11,8 +11,9 @@ import pytest
 
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.state import MemoryStore
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
 from bardo.simulators.conversation import Conversation
+from support.any_model import Simulator
 from support.further_sdks import FURTHER_SDKS
 from support.gateway import House, house, model_of
 from support.sdk import SDKS

@@ -10,7 +10,8 @@ from typing import Any
 import openai
 import pytest
 
-from bardo.simulators import Script, Simulator
+from bardo.simulators import Script
+from support.any_model import Simulator
 from support.batches import batch_house, chat_line
 from support.gateway import house
 from support.sdk import anthropic_client, openai_client

@@ -10,7 +10,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.sdk import anthropic_client, openai_client
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
 from bardo.simulators.turns import Usage
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import Answer, ask
 

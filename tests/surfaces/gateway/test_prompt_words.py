@@ -10,8 +10,8 @@ import pytest
 
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
-from bardo.simulators import Simulator
 from bardo.surfaces.gateway.main import gateway_of
+from support.any_model import Simulator
 from support.patience import PATIENCE
 
 STEPS = "Think step by step before you answer."

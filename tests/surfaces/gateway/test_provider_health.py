@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 from support.gateway import SECRET, House, house
 from support.patience import PATIENCE
 from support.talk import ask

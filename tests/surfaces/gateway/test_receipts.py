@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn, Usage
+from bardo.simulators import Script, Turn, Usage
 from bardo.simulators.conversation import Conversation
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import CLIENTS, Answer, ask
 from surfaces.gateway.cells import whole_and_streamed

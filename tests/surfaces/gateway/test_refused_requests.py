@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from bardo.edge.settings import ProviderEntry
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, House, house
 from support.patience import PATIENCE
 from support.talk import ALL_CLIENTS, Answer, ask, body_for, path_for, request

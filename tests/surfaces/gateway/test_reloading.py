@@ -17,10 +17,11 @@ import pytest
 from bardo.edge.log import LogReader
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import load_settings
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
 from bardo.surfaces.gateway import reloading
 from bardo.surfaces.gateway.configured import ConfiguredGateway
 from bardo.surfaces.gateway.reloading import ReloadingGateway
+from support.any_model import Simulator
 from support.patience import PATIENCE
 from support.talk import Caller, ask, body_for, path_for, request
 

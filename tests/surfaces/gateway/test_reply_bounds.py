@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from bardo.edge.http import Deadlines
-from bardo.simulators import Incoming, Simulator
+from bardo.simulators import Incoming
 from bardo.simulators.delivery import Action, Head, Pause, Send
+from support.any_model import Simulator
 from support.gateway import house
 from support.patience import PATIENCE
 from support.talk import CLIENTS, ask

@@ -14,8 +14,9 @@ import pytest
 import bardo
 from bardo.edge.settings import InferenceSettings, LogSettings, ProviderEntry, Settings
 from bardo.edge.settings_pipeline import OwnProfile, PipelineSettings
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
 from bardo.simulators.simulated import simulate
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.keyed_gateway import keyed_gateway
 from support.patience import PATIENCE

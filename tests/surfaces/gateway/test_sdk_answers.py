@@ -7,7 +7,8 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn, Usage
+from bardo.simulators import Script, Turn, Usage
+from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.sdk import SDKS, Sdk
 from support.talk import QUESTION, THOUGHT

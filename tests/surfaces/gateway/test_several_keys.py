@@ -14,8 +14,9 @@ import anthropic
 import openai
 import pytest
 
-from bardo.simulators import Fault, Incoming, Simulator
+from bardo.simulators import Fault, Incoming
 from bardo.simulators.delivery import Action
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import ask
 

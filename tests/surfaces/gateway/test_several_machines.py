@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from bardo.edge.log import LogReader
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 from support.gateway import Remembering
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
 from support.patience import PATIENCE

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
+from support.any_model import Simulator
 from support.gateway import Watched, house
 from support.patience import PATIENCE
 from support.raw import RawClient, head, post

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import Answer, request
 

@@ -16,10 +16,11 @@ from bardo.edge.settings_failover import FailoverSettings
 from bardo.edge.stale_replies import StaleReplies, StaleReply
 from bardo.engine.planning import Attempt
 from bardo.engine.route import Provider, Target
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
 from bardo.values.blocks import TextBlock
 from bardo.values.request import BardoOptions, Message, Request
 from bardo.values.wire import WireRequest
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import CLIENTS, ask
 from surfaces.gateway.cells import whole_and_streamed

@@ -12,7 +12,7 @@ import pytest
 
 from bardo.edge.runner import Runner
 from bardo.edge.settings import ProviderEntry
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, House, Watched, house
 from support.patience import PATIENCE
 from support.raw import RawClient, post

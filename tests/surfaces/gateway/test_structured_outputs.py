@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Fault, Script, Simulator, Turn
+from bardo.simulators import Fault, Script, Turn
 from bardo.structured import checker
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import CLIENTS, Answer, ask
 from support.typed import AGAIN, BAD, GOOD, PLACE, SCRIPT, STUBBORN, THOUGHT, bardo_of, shape_for, text_of

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from bardo.edge.telemetry.prometheus import CallMetrics
 from bardo.edge.telemetry.spans import SpanWriter
 from bardo.edge.telemetry.telemetry import Telemetry
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import house
 from support.talk import ask, request
 from surfaces.gateway.cells import whole_and_streamed

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Simulator
 from bardo.simulators.faults import Fault
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.sdk import anthropic_client, gemini_client, openai_client
 from support.talk import request

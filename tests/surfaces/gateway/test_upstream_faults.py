@@ -11,7 +11,7 @@ import pytest
 from bardo.edge.http import Deadlines
 from bardo.edge.log import LogRow
 from bardo.edge.settings import ProviderEntry
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import SECRET, House, house, model_of
 from support.patience import PATIENCE
 from support.talk import CLIENTS, Answer, ask

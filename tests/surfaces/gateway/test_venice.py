@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import Answer, ask, body_for, path_for, request
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Fault, Script, Simulator, Turn
+from bardo.simulators import Fault, Script, Turn
 from bardo.simulators.turns import ToolCall, Usage
+from support.any_model import Simulator
 from support.gateway import House, Watched, house
 from support.keyed_gateway import PRICE, keyed_gateway
 from support.patience import PATIENCE

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Script, ToolCall, Turn
+from support.any_model import Simulator
 from support.gateway import SECRET, House, house
 from support.talk import CLIENTS, ask, request
 from surfaces.gateway.cells import whole_and_streamed

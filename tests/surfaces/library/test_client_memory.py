@@ -12,8 +12,9 @@ import pytest
 import bardo
 from bardo.edge.settings import LogSettings, Settings
 from bardo.edge.settings_memory import MemorySettings
-from bardo.simulators import Running, Simulator, running_many
+from bardo.simulators import Running, running_many
 from bardo.values.errors import ClientMisuse, ConfigError, NotStored
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, entry, model_of
 
 QUESTION = "What is 27 * 43?"

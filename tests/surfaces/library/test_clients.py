@@ -16,7 +16,7 @@ import pytest
 import bardo
 from bardo.edge.log import LogReader
 from bardo.edge.settings import LogSettings, Settings, TimeoutSettings
-from bardo.simulators import Fault, Incoming, Running, Simulator, running_many
+from bardo.simulators import Fault, Incoming, Running, running_many
 from bardo.surfaces.library.stream import AsyncReplyStream, ReplyStream
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import (
@@ -29,6 +29,7 @@ from bardo.values.errors import (
     UpstreamTimeout,
 )
 from bardo.values.events import Finish
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, Watched, entry, model_of
 from support.patience import PATIENCE
 

@@ -10,7 +10,8 @@ import pytest
 
 import bardo
 from bardo.edge.settings import LogSettings, Settings
-from bardo.simulators import Running, Simulator, running_many
+from bardo.simulators import Running, running_many
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, entry, model_of
 
 # 003, "Profile events": the payload of each event.

@@ -12,8 +12,8 @@ import pytest
 import bardo
 from bardo import Intent
 from bardo.edge.call_routing import CallRouting
-from bardo.simulators import Simulator
 from bardo.values.errors import InvalidRequest, NotStored
+from support.any_model import Simulator
 from support.gateway import entry
 
 TABLE = """

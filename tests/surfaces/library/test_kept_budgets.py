@@ -9,9 +9,10 @@ import pytest
 
 import bardo
 from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
-from bardo.simulators import Running, Script, Simulator, Turn, running_many
+from bardo.simulators import Running, Script, Turn, running_many
 from bardo.values.blocks import ReasoningBlock
 from bardo.values.events import ContentChunk, ThinkChunk
+from support.any_model import Simulator
 
 THOUGHT = "One more look. " * 200
 SCRIPT = Script((Turn(reasoning=THOUGHT, text="The long answer."), Turn(reasoning="Again?", text="The short answer.")))

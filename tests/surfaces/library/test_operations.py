@@ -6,9 +6,9 @@ import pytest
 
 import bardo
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
-from bardo.simulators import Simulator
 from bardo.simulators.embeddings import vector
 from bardo.values.errors import InvalidRequest, UnknownModel
+from support.any_model import Simulator
 
 
 def test_a_client_makes_vectors_counts_tokens_and_lists_models() -> None:

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 import bardo
 from bardo.edge.settings import InferenceSettings, LogSettings, Settings
 from bardo.golem.schemas import LayerResult, RiskAssessment
-from bardo.simulators import Conversation, Running, Script, Simulator, Turn, running_many
+from bardo.simulators import Conversation, Running, Script, Turn, running_many
 from bardo.structured import StructuredSettings, UnusableAnswer
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import StructuredOptions
+from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, entry
 from support.typed import GOOD, PLACE, SCRIPT
 

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway
 from support.panel_pages import PanelReader
 

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
+from support.any_model import Simulator
 from support.keyed_gateway import KeyedGateway, keyed_gateway, make_key
 from support.panel_pages import PanelReader
 from support.patience import PATIENCE

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.keyed_gateway import make_key
 from support.panel_pages import PanelReader
 from support.patience import PATIENCE

@@ -13,7 +13,8 @@ from urllib.parse import quote
 import pytest
 
 from bardo.edge.log import LogReader, LogRow, LogWriter
-from bardo.simulators import Script, Simulator, Turn
+from bardo.simulators import Script, Turn
+from support.any_model import Simulator
 from support.hostile_rows import hostile_row
 from support.hostile_text import HOSTILE
 from support.keyed_gateway import KeyedGateway, keyed_gateway, make_key

@@ -11,7 +11,7 @@ import pytest
 
 from bardo.edge.accounts.account import Account
 from bardo.edge.log import LogReader, LogRow, LogWriter
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.hostile_text import HOSTILE
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
 from support.panel_pages import PanelReader

@@ -8,8 +8,8 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.catalog.models import builtin_models
-from bardo.simulators import Simulator
 from bardo.surfaces.panel.tables import PAGE_ROWS
+from support.any_model import Simulator
 from support.keyed_gateway import keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage
 from surfaces.panel.views.conftest import TOML, FilledGateway

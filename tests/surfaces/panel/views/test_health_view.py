@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from bardo.edge.log.row import CallTimes
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault
 from bardo.surfaces.panel.latencies import BUCKETS, histories, percentile
+from support.any_model import Simulator
 from support.gateway import SECRET
 from support.keyed_gateway import KeyedGateway, keyed_gateway
 from support.panel_pages import PanelReader

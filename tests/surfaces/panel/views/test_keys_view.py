@@ -10,8 +10,8 @@ import pytest
 
 from bardo.edge.accounts.account import NANOS
 from bardo.edge.accounts.key_store import opened_keys
-from bardo.simulators import Simulator
 from bardo.surfaces.panel.cost_tables import exact_text
+from support.any_model import Simulator
 from support.keyed_gateway import keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage
 from support.patience import PATIENCE

@@ -11,7 +11,7 @@ import pytest
 
 from bardo.edge.log import LogWriter
 from bardo.edge.log.database import address_of, open_for_reading
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.keyed_gateway import KeyedGateway, keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage
 from surfaces.panel.views.conftest import TOML, FilledGateway, hostile_rows

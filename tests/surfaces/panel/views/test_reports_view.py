@@ -16,10 +16,10 @@ from bardo.edge.log import LogGap
 from bardo.edge.log.store import open_store
 from bardo.edge.reply_cache.evidence import FILE, SimilarEvidence, read_figures
 from bardo.routing.learned.router import LearnedState
-from bardo.simulators import Simulator
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.report_tables import size_text
 from bardo.surfaces.render.caches import GIVEN, prompt_cache_cells, reply_cache_cells
+from support.any_model import Simulator
 from support.keyed_gateway import keyed_gateway
 from support.panel_pages import PanelReader
 from support.patience import PATIENCE
