@@ -11,10 +11,10 @@ import pytest
 from bardo.simulators import ThinkingBehaviour
 from bardo.simulators.delivery import Head, Send
 from bardo.simulators.incoming import read_incoming
-from bardo.simulators.simulator import Simulator as Server
 from bardo.simulators.thinking_behaviour import THINKING_BEHAVIOURS, BehaviourKind
 from simulators.support import body_for, headers_for, path_for
 from support.any_model import Simulator
+from support.any_model import Simulator as Server
 
 QUESTION = "Think well about this one: " + "how many primes are there below this number? " * 4
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Simulator
+from support.any_model import Simulator
 from support.gateway import house, model_of
 from support.talk import CLIENTS, path_for, request
 
