@@ -74,8 +74,7 @@ def test_unlike_purposes_of_a_tool_are_kept_apart_and_are_few() -> None:
     assert [one.count for one in purposes] == [2, 1, 1]
     assert [list(one.vector) for one in purposes] == [[120, 0, 40], [0, 127, 0], [0, 0, 0]]
     for place in range(40):
-        vector = tuple(float(place == other) for other in range(40))
-        memory.do(RecordToolUse("a", ("two",), vector, "f"))
+        memory.do(RecordToolUse("a", ("two",), tuple(float(place == other) for other in range(40)), "f"))
     assert sum(one.count for one in memory.uses("a", "two")["two"].centroids) == 27, (
         "eight purposes, and one that the rest moved"
     )

@@ -40,6 +40,31 @@ PLANTED = [
 ]
 
 
+# What people ask of people, as tools return it out of mails, tickets and forums; none of it was fitted to.
+ASKED_OF_PEOPLE = [
+    "Where can I see my last three orders?",
+    "Why does my laptop get so hot?",
+    "Is my reservation for Friday confirmed?",
+    "How can I pay my rent with a card?",
+    "What do I need to bring to my first lesson?",
+    "When do you send me the new key?",
+    "Can I return the shoes that I bought in your shop in Lyon?",
+    "Please cancel my order of yesterday.",
+    "My tap drips, could somebody come by this week?",
+    "Remind me to water the plants.",
+    "Did you get my parcel?",
+    "Does my insurance pay for the towing?",
+    "I want to speak to the manager about my bill.",
+    "How long is my ticket valid?",
+    "Are my photos backed up?",
+    "What time does my train leave from platform two?",
+    "Turn off the light in my kitchen.",
+    "Who has my spare helmet?",
+    "Which bus takes me to the harbour?",
+    "Do I have to sign the form twice?",
+]
+
+
 def drive(steps: Any, *, embeds: bool = True) -> Any:
     """Run a layer's steps with the shipped embedding, or with none."""
     embedding = wide_embedding()
@@ -59,6 +84,12 @@ def drive(steps: Any, *, embeds: bool = True) -> Any:
 
 def look(text: str, provenance: Any = "tool", *, embeds: bool = True) -> Finding:
     return drive(scan(Span(text=text, provenance=provenance)), embeds=embeds)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("embeds", [True, False], ids=["vectors", "words"])
+def test_what_people_ask_of_people_is_seldom_taken_for_an_instruction(embeds: bool) -> None:
+    flagged = [text for text in ASKED_OF_PEOPLE if look(text, embeds=embeds).certainty >= 0.5]
+    assert len(flagged) <= 2, flagged
 
 
 def request_of(*messages: Message, tools: tuple[Tool, ...] = ()) -> Request:
