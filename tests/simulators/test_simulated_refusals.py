@@ -6,13 +6,12 @@ import json
 
 import pytest
 
-from bardo import simulators
 from bardo.simulators import PRESETS, presets
 from bardo.simulators.delivery import Head, Send
 from bardo.simulators.fields import at
 from bardo.simulators.incoming import read_incoming
 from simulators.support import LIKE, Body, body_for, headers_for, path_for
-from support.any_model import Simulator
+from support.any_model import AnySimulator, Simulator
 
 KEYED = [name for name in presets() if PRESETS[name].needs_key]
 MISSING_KEY = {"gemini": 403, "gemini_interactions": 403, "bedrock": 403}
@@ -32,7 +31,7 @@ STRICT = {
 
 
 def ask(
-    simulator: Simulator,
+    simulator: AnySimulator,
     body: Body | bytes,
     *,
     key: str = "k",
@@ -132,7 +131,7 @@ def test_an_unknown_model_is_refused_where_there_is_a_list(preset: str) -> None:
 
 @pytest.mark.parametrize("preset", presets())
 def test_by_default_the_models_that_the_preset_lists_are_taken_and_no_other(preset: str) -> None:
-    simulator = simulators.Simulator(preset)
+    simulator = AnySimulator(preset)
     model = "no-such-model"
     path = path_for(preset, model, streamed=False)
     assert ask(simulator, body_for(preset, model=model), path=path)[0] in (400, 404)

@@ -6,6 +6,9 @@ from typing import Any
 
 from bardo import simulators
 
+AnySimulator = simulators.Simulator
+"""Any simulator, also one that takes the models of its preset alone."""
+
 
 class Simulator(simulators.Simulator):
     """A provider's server; `models` are the only ones it takes, by default any."""

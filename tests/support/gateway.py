@@ -40,7 +40,7 @@ from bardo.routing.health import MemoryHealth
 from bardo.simulators import PRESETS, Incoming, Running
 from bardo.simulators.delivery import Action, Pause, Send
 from bardo.surfaces.gateway.app import Gateway
-from support.any_model import Simulator
+from support.any_model import AnySimulator, Simulator
 from support.patience import PATIENCE
 
 KEY_VARIABLE = "BARDO_TEST_KEY"
@@ -105,7 +105,7 @@ class House:
     address: str
     log: Noted
     servers: Mapping[str, Running] = field(default_factory=dict)
-    simulators: Mapping[str, Simulator] = field(default_factory=dict)
+    simulators: Mapping[str, AnySimulator] = field(default_factory=dict)
     learned: LearnedRouting | None = None
 
     def arrived(self, provider: str) -> list[Incoming]:
@@ -123,7 +123,7 @@ class House:
         return bytes(simulator.sent[place])
 
 
-def entry(simulator: Simulator, base_url: str, **changes: Any) -> ProviderEntry:
+def entry(simulator: AnySimulator, base_url: str, **changes: Any) -> ProviderEntry:
     """Return the configuration of a simulated provider, called as its preset is."""
     provider = simulator.provider
     fields = {"id": provider.name, "preset": provider.catalog_name, "api_key_env": KEY_VARIABLE, **changes}
@@ -132,7 +132,7 @@ def entry(simulator: Simulator, base_url: str, **changes: Any) -> ProviderEntry:
 
 @contextmanager
 def house(
-    simulators: Sequence[Simulator] = (),
+    simulators: Sequence[AnySimulator] = (),
     *,
     before: Sequence[ProviderEntry] = (),
     each: Mapping[str, Any] | None = None,

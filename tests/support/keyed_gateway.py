@@ -18,7 +18,7 @@ from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import Settings, parse_settings
 from bardo.simulators import Running
 from bardo.surfaces.gateway.main import gateway_of
-from support.any_model import Simulator
+from support.any_model import AnySimulator
 from support.gateway import KEY_VARIABLE, SECRET, entry
 
 PRICE = """
@@ -68,7 +68,7 @@ class KeyedGateway:
 @contextmanager
 def keyed_gateway(
     folder: Path,
-    simulators: Sequence[Simulator],
+    simulators: Sequence[AnySimulator],
     *,
     toml: str = "",
     variables: Mapping[str, str] | None = None,
