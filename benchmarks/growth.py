@@ -7,15 +7,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
+import msgspec
+
 from bardo.catalog.load import builtin
+from bardo.dialects import dialect
 from bardo.engine.planning import plan
 from bardo.engine.route import Provider
 from bardo.engine.route import Target as Provided
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
 from bardo.reasoning.control import ControlPlan
 from bardo.structured import StructuredSettings
-from bardo.values.blocks import TextBlock
-from bardo.values.request import Message, OutputFormat, Request
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
 from benchmarks.bench import Bench, Sample
 from benchmarks.canned import events_of
 from benchmarks.contestants import FLOOR, Gateway, Lane, bardo
@@ -87,8 +90,10 @@ def _typed_request(properties: int) -> Request:
         "required": names,
         "additionalProperties": False,
     }
-    wanted = OutputFormat(mode="json_schema", name="answer", schema=schema)
-    return Request(model="bench", messages=(Message("user", (TextBlock("Answer."),)),), output_format=wanted)
+    shape = {"format": {"type": "json_schema", "schema": schema}}
+    messages = [{"role": "user", "content": "Answer."}]
+    body = {"model": "bench", "max_tokens": 1024, "messages": messages, "output_config": shape}
+    return dialect("anthropic_messages").decode_request(msgspec.json.encode(body), Arrival())
 
 
 def _typed_target() -> Provided:

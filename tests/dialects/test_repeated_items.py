@@ -83,6 +83,7 @@ def _outcome(name: str, model: str, raw: bytes) -> Any:
 
 def _least(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(repeated_items, "LEAST_BYTES", size)
+    monkeypatch.setattr(repeated_items, "_LEAST_SCHEMA", size)
     for module in (repeated_items, losses):
         monkeypatch.setattr(module, "LEAST_ITEMS", size)
 
@@ -110,6 +111,53 @@ def test_what_is_read_and_sent_is_as_if_no_history_were_kept(monkeypatch: pytest
     kept = {**REPEATED_ITEMS._older, **REPEATED_ITEMS._newer}
     assert kept
     assert all(msgspec.json.decode(one) == item.value for one, item in kept.items())
+
+
+PROPERTIES = {f"p{number}": {"type": "string", "description": "d" * 20} for number in range(40)}
+OBJECT = {"type": "object", "properties": PROPERTIES, "required": [*PROPERTIES], "additionalProperties": False}
+MESSAGES = [{"role": "user", "content": "Answer."}]
+CHAT_FORM = {"type": "json_schema", "json_schema": {"name": "answer", "schema": OBJECT, "strict": True}}
+MESSAGES_FORM = {"type": "json_schema", "schema": OBJECT}
+TYPED: dict[str, tuple[str, dict[str, Any]]] = {
+    "Chat": ("openai_chat", {"messages": MESSAGES, "response_format": CHAT_FORM}),
+    "Chat in Messages' words": ("openai_chat", {"messages": MESSAGES, "output_config": {"format": MESSAGES_FORM}}),
+    "Responses": (
+        "openai_responses",
+        {"input": "Answer.", "text": {"format": {**MESSAGES_FORM, "name": "answer"}, "verbosity": "low"}},
+    ),
+    "Messages": (
+        "anthropic_messages",
+        {"messages": MESSAGES, "max_tokens": 99, "output_config": {"format": MESSAGES_FORM, "effort": "low"}},
+    ),
+    "Messages, older": (
+        "anthropic_messages",
+        {"messages": MESSAGES, "max_tokens": 99, "output_format": MESSAGES_FORM, "output_config": {"effort": "low"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TYPED.values(), ids=TYPED)
+def test_a_schema_that_came_before_is_read_once(
+    case: tuple[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, fields = case
+    raw = msgspec.json.encode({"model": "m", **fields})
+    _least(monkeypatch, 1 << 40)
+    expected = _outcome(name, "m", raw)
+    monkeypatch.undo()
+    asked = [_decoded(name, "m", raw) for _ in range(3)]
+    assert [_outcome(name, "m", raw) for _ in range(2)] == [expected, expected]
+    assert [*msgspec.json.decode(raw)] == [*(asked[0].body if isinstance(asked[0], Request) and asked[0].body else ())]
+    forms = [one.output_format for one in asked if isinstance(one, Request)]
+    assert forms[0] is not None
+    assert forms[0].schema == OBJECT
+    if "response_format" in fields or name != "openai_chat":
+        assert forms[0] is forms[1] is forms[2]
+    other = json.loads(raw.replace(b'"p7"', b'"q7"'))
+    changed = _decoded(name, "m", msgspec.json.encode(other))
+    assert isinstance(changed, Request)
+    assert changed.output_format is not None
+    assert "q7" in changed.output_format.schema["properties"]
 
 
 def test_each_call_reports_what_it_loses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
-"""The history of a conversation that came before: a client sends all of it again with every turn, a few items longer.
+"""The parts of a body that came before: a client sends the history of a conversation again with every turn, a few items longer, and the
+schema of its answers with every call.
 
-An item whose bytes came before is neither parsed nor read a second time. What was read of it is shared between requests, and is never
+A part whose bytes came before is neither parsed nor read a second time. What was read of it is shared between requests, and is never
 changed.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -24,6 +25,9 @@ MOST_BYTES_KEPT = 8 * 1_048_576
 _ITEM_BYTES = 1024
 """About what is held of an item beside its text."""
 _LISTS = ("messages", "input", "contents")
+_SCHEMA_FIELDS = ("response_format", "text", "output_config", "output_format")
+_LEAST_SCHEMA = 1024
+T = TypeVar("T")
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _split_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _parse_item = msgspec.json.Decoder().decode
@@ -33,13 +37,13 @@ _LIST_BEGINS = ord("[")
 
 
 class Item:
-    """One item of a history: its value, about how many bytes are held for it, and the message that each dialect reads in it."""
+    """One part of a body: its value, about how many bytes are held for it, and what each dialect reads in it."""
 
     __slots__ = ("read", "size", "value")
 
     def __init__(self, value: Any, size: int) -> None:
         self.value, self.size = value, size
-        self.read: dict[str, Message] = {}
+        self.read: dict[str, Any] = {}
 
 
 class KnownItems(list[Any]):
@@ -52,8 +56,18 @@ class KnownItems(list[Any]):
         self.items = items
 
 
+class KnownObject(dict[str, Any]):
+    """The value of a field that may hold a schema, and what is kept of it."""
+
+    __slots__ = ("item",)
+
+    def __init__(self, item: Item) -> None:
+        super().__init__(item.value)
+        self.item = item
+
+
 class RepeatedItems:
-    """The items that were sent last, by their bytes, in two halves: where the newer is full, what was not asked for since is forgotten."""
+    """The parts that were sent last, by their bytes, in two halves: where the newer is full, what was not asked for since is forgotten."""
 
     def __init__(self, most_bytes: int = MOST_BYTES_KEPT) -> None:
         self._newer: dict[bytes, Item] = {}
@@ -66,53 +80,55 @@ class RepeatedItems:
         return len(self._newer) + len(self._older)
 
     def decode(self, body: bytes, parse: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
-        """Return what `parse` reads in a body, its history as KnownItems where that has some length. Raises what `parse` raises."""
+        """Return what `parse` reads in a body: a history of some length as KnownItems, a schema of some length in a KnownObject.
+
+        Raises what `parse` raises.
+        """
         if len(body) < LEAST_BYTES:
             return parse(body)
         try:
-            found = self._split(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            found = None
+            values = _split(body)
+            known = {**self._history(values), **self._schemas(values)}
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, _TooDeep):
+            known = {}
         # What is wrong is told of the body as it came.
-        if found is None:
+        if not known:
             return parse(body)
-        name, items, rest = found
-        fields = parse(rest)
-        fields[name] = KnownItems(items)
-        return fields
+        # Each in its place, since the order of a body's fields is its client's.
+        return parse(_encode({**values, **dict.fromkeys(known, _NONE)})) | known
 
-    def _split(self, body: bytes) -> tuple[str, list[Item], bytes] | None:
-        """Return the name of a body's history, its items, and the body without them; None where it has none, or it nests too deeply."""
-        values = _split(body)
+    def _history(self, values: dict[str, msgspec.Raw]) -> dict[str, KnownItems]:
+        """Return the history of a body, under its name."""
         for name in _LISTS:
             raw = values.get(name)
             if raw is not None and memoryview(raw)[0] == _LIST_BEGINS:
-                break
-        else:
-            return None
-        raws = _split_list(raw)
-        if len(raws) < LEAST_ITEMS:
-            return None
-        items: list[Item] = []
-        for each in raws:
-            item = self._item(bytes(each))
-            if item is None:
-                return None
-            items.append(item)
-        values[name] = _NONE
-        return name, items, _encode(values)
+                raws = _split_list(raw)
+                if len(raws) >= LEAST_ITEMS:
+                    return {name: KnownItems([self._item(bytes(each)) for each in raws])}
+        return {}
 
-    def _item(self, raw: bytes) -> Item | None:
-        """Return an item, new or kept; None for one that nests too deeply. Raises what msgspec raises."""
+    def _schemas(self, values: dict[str, msgspec.Raw]) -> dict[str, KnownObject]:
+        """Return the fields of a body that hold a schema of some length."""
+        found = {}
+        for name in _SCHEMA_FIELDS:
+            raw = values.get(name)
+            if raw is not None and memoryview(raw).nbytes >= _LEAST_SCHEMA:
+                item = self._item(bytes(raw))
+                if isinstance(item.value, dict):
+                    found[name] = KnownObject(item)
+        return found
+
+    def _item(self, raw: bytes) -> Item:
+        """Return a part, new or kept. Raises what msgspec raises, and _TooDeep."""
         item = self._newer.get(raw)
         if item is not None:
             return item
         item = self._older.get(raw)
         if item is None:
             value = _parse_item(raw)
-            # The item stands two levels down.
+            # The items of a history stand two levels down.
             if too_deep(value, raw, MAX_DEPTH - 2):
-                return None
+                raise _TooDeep
             item = Item(value, len(raw) + _ITEM_BYTES)
         if len(raw) <= LONGEST_ITEM:
             self._keep(raw, item)
@@ -124,6 +140,10 @@ class RepeatedItems:
             self._bytes += item.size
             if self._bytes > self._half:
                 self._older, self._newer, self._bytes = self._newer, {}, 0
+
+
+class _TooDeep(Exception):
+    """A part nests more deeply than a body may."""
 
 
 def read_messages(values: list[Any], at: str, dialect: str, read: Callable[[Any, str], Message]) -> list[Message]:
@@ -140,6 +160,17 @@ def read_messages(values: list[Any], at: str, dialect: str, read: Callable[[Any,
             message = item.read[dialect] = read(item.value, f"{at}[{place}]")
         messages.append(message)
     return messages
+
+
+def read_once(value: Any, name: str, read: Callable[[], T]) -> T:
+    """Return what `read` gives for the value of a field; of one that came before what it gave then. `name` says what is read."""
+    if type(value) is not KnownObject:
+        return read()
+    known = value.item.read
+    if name not in known:
+        known[name] = read()
+    found: T = known[name]
+    return found
 
 
 REPEATED_ITEMS = RepeatedItems()

@@ -101,7 +101,7 @@ class ReasoningPolicy(msgspec.Struct, frozen=True, kw_only=True):
     raw_fields: dict[str, Any] = {}
 
 
-class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
+class OutputFormat(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The shape of the answer: any JSON object, or one that fits `schema`.
 
     `guidance` is the caller's own instruction for models that cannot be held to a schema.
@@ -113,6 +113,11 @@ class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool | None = None
     description: str = ""
     guidance: str = ""
+
+    @once
+    def derived(self) -> dict[str, Any]:
+        """What others have found of it, each under a name of its own. Of one that was read of a body: its schema is never changed."""
+        return {}
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):

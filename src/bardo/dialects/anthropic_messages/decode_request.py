@@ -16,11 +16,11 @@ from bardo.dialects.anthropic_messages.decode_controls import (
 from bardo.dialects.anthropic_messages.decode_messages import read_message, read_system, with_tool_names
 from bardo.dialects.jsonfield import decode_object, optional, required
 from bardo.dialects.options import read_options
-from bardo.dialects.repeated_items import read_messages
+from bardo.dialects.repeated_items import read_messages, read_once
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import decode_sampling
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import BardoOptions, Message, Request, Tool
+from bardo.values.request import BardoOptions, Message, OutputFormat, Request, Tool
 from bardo.values.wire import Arrival
 
 READ = frozenset(
@@ -80,12 +80,18 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
         tools=REPEATED_TOOLS.read(optional(fields, "tools", list) or [], NAME, _read_tools),
         tool_choice=read_tool_choice(fields),
         reasoning=read_reasoning(fields, config),
-        output_format=read_output_format(fields, config),
+        output_format=_output_format(fields, config),
         extra={name: value for name, value in fields.items() if name not in READ}
         | ({"output_config": left} if left else {}),
         body={name: value for name, value in fields.items() if name != "bardo"},
         options=_options(fields),
     )
+
+
+def _output_format(fields: dict[str, Any], config: dict[str, Any]) -> OutputFormat | None:
+    # The older name counts only where the newer says nothing, so one value of the two is all that is read.
+    held = config if config.get("format") is not None else fields.get("output_format")
+    return read_once(held, f"{NAME}.format", lambda: read_output_format(fields, config))
 
 
 def _read_tools(tools: list[Any]) -> tuple[Tool, ...]:

@@ -14,6 +14,7 @@ from bardo.dialects.openai_responses.input_items import decode_input
 from bardo.dialects.openai_responses.state import NAME
 from bardo.dialects.options import read_options
 from bardo.dialects.reasoning_fields import read_thinking, without_thinking
+from bardo.dialects.repeated_items import read_once
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import OPENAI_SAMPLING, decode_sampling
 from bardo.values.blocks import Carried, TextBlock
@@ -38,7 +39,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         max_output_tokens=_output_limit(fields),
         sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),
         reasoning=asked.policy,
-        output_format=_output_format(fields),
+        output_format=read_once(fields.get("text"), f"{NAME}.format", lambda: _output_format(fields)),
         stream=stream if arrival.stream is None else arrival.stream,
         dialect=NAME,
         extra=_extra(fields),

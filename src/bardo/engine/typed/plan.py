@@ -29,6 +29,8 @@ AnswerValidator = Callable[[Json], tuple[Failure, ...]]
 """A caller's own look at a value that conforms to the schema: what is wrong with it beyond that."""
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
+# What is found of the form of an answer once.
+_CHECKER = "structured.checker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ def answer_plan(
         streaming=request.stream,
         tools=bool(request.tools) and (request.tool_choice is None or request.tool_choice.mode != "none"),
     )
-    own_schema = checker(schema)
+    own_schema = _checker(request, wanted, schema)
     made = plan(
         own_schema,
         asked_of,
@@ -100,6 +102,16 @@ def answer_plan(
         own = StructuredPlan(mode="schema_enforced", form="json_schema", name=made.name, schema=wanted.schema)
         return AnswerPlan(plan=own, judge=judge, request=request, as_asked=True, retries=retries)
     return _applied(made, request, wanted, judge, retries=retries)
+
+
+def _checker(request: Request, wanted: OutputFormat, schema: Any) -> Checker:
+    """Return the compiled schema: of a client's body, in which it is the same whenever it comes, without writing it to look it up."""
+    if request.body is None or schema is not wanted.schema:
+        return checker(schema)
+    found: Checker | None = wanted.derived.get(_CHECKER)
+    if found is None:
+        found = wanted.derived[_CHECKER] = checker(schema)
+    return found
 
 
 def _retries(options: StructuredOptions | None, settings: StructuredSettings) -> int:
