@@ -15,7 +15,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from bardo.edge.database.problems import STATE, DatabaseUse
+from bardo.edge.database.problems import STATE, DatabaseUse, in_one_line
 from bardo.edge.database.sqlite_file import BUSY_SECONDS, make_file, unusable_file, use_journal
 from bardo.edge.named_paths import is_file as is_existing_file
 from bardo.values.errors import OperatorError
@@ -99,8 +99,7 @@ def open_for_reading(address: URL, use: DatabaseUse = STATE) -> Engine:
 
 def reason(error: BaseException) -> str:
     """Return what the driver said, in one line: SQLAlchemy's own text repeats the statement."""
-    said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    return " ".join(str(said).split()) or type(said).__name__
+    return in_one_line(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
 
 
 def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> OperatorError:

@@ -47,3 +47,8 @@ class DatabaseUse(msgspec.Struct, frozen=True, kw_only=True):
 
 STATE = DatabaseUse()
 """Keys, payments and batches."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """Return what an error says, in one line; its kind where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bardo.edge.log.database import bring_to_current, open_for_writing, reason, shown
 from bardo.edge.log.insert import RollupWriter, RowInserter
-from bardo.edge.log.problems import LogProblem, RowsRefused, StoreUnavailable
+from bardo.edge.log.problems import LogProblem, StoreUnavailable, problem_of_driver
 from bardo.edge.log.row import LogGap, LogRow
 from bardo.edge.log.schema import inference_log, inference_log_gaps
 
@@ -71,9 +71,6 @@ class AddressedStore:
 def write_problem(engine: Engine, error: Exception) -> LogProblem:
     """Return what to raise for an error of SQLAlchemy, of the driver, or of a value on its way there."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    driver = engine.dialect.loaded_dbapi
-    about_the_rows = (driver.DataError, driver.IntegrityError, driver.NotSupportedError, driver.ProgrammingError)
-    # Other errors of a driver may pass: a full or failing disk, a lock held too long, a server that went away.
-    if isinstance(cause, driver.Error | OSError | DBAPIError) and not isinstance(cause, about_the_rows):
+    if isinstance(cause, DBAPIError):
         return StoreUnavailable(reason(error))
-    return RowsRefused(reason(error))
+    return problem_of_driver(cause, engine.dialect.loaded_dbapi)

@@ -12,7 +12,9 @@ LogProblem
 The last two pass between the store and the writer, and never reach a caller.
 """
 
-from bardo.edge.database.problems import DatabaseUse
+from typing import Any
+
+from bardo.edge.database.problems import DatabaseUse, in_one_line
 from bardo.values.errors import OperatorError
 
 
@@ -59,3 +61,12 @@ LOG = DatabaseUse(
     how_to_part="upgrade bardo, or give this one a log of its own at another path",
 )
 """The log as a use of a database."""
+
+
+def problem_of_driver(error: Exception, driver: Any) -> LogProblem:
+    """Return what to raise for an error of a database driver (a module as PEP 249 has it), or of a value on its way there."""
+    about_the_rows = (driver.DataError, driver.IntegrityError, driver.NotSupportedError, driver.ProgrammingError)
+    # Other errors of a driver may pass: a full or failing disk, a lock held too long, a server that went away.
+    if isinstance(error, driver.Error | OSError) and not isinstance(error, about_the_rows):
+        return StoreUnavailable(in_one_line(error))
+    return RowsRefused(in_one_line(error))

@@ -16,9 +16,10 @@ from typing import Any
 
 import msgspec
 
+from bardo.edge.database.problems import in_one_line
 from bardo.edge.database.sqlite_file import BUSY_SECONDS, make_file, unusable_file, use_journal
 from bardo.edge.log.columns import CURRENT_REVISION, ROLLUP_COLUMNS, TABLES, VERSION_TABLE, Kind, LogColumn
-from bardo.edge.log.problems import LOG, LogProblem, RowsRefused, StoreUnavailable
+from bardo.edge.log.problems import LOG, problem_of_driver
 from bardo.edge.log.rollup import RollupKey, column_values, roll_up
 from bardo.edge.log.row import LogGap, LogRow
 from bardo.edge.log.row_encoder import RowEncoder
@@ -38,7 +39,6 @@ _TYPES: dict[Kind, str] = {
     "flag": "BOOLEAN",
     "json": "TEXT",
 }
-_ABOUT_THE_ROWS = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.NotSupportedError, sqlite3.ProgrammingError)
 
 
 class SqliteLogStore:
@@ -54,7 +54,7 @@ class SqliteLogStore:
             self._connection = self._opened()
             self._bring_to_current()
         except sqlite3.Error as error:
-            raise unusable_file(self._path, _reason(error), LOG) from error
+            raise unusable_file(self._path, in_one_line(error), LOG) from error
 
     def append(self, rows: Sequence[LogRow]) -> None:
         """Store all rows, in order, and add them to the sums beside them, in one transaction, or none.
@@ -148,7 +148,7 @@ class SqliteLogStore:
             with suppress(sqlite3.Error):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-            raise _problem(error) from error
+            raise problem_of_driver(error, sqlite3) from error
 
     def _insert(self, rows: Sequence[LogRow]) -> None:
         """Encode a few rows at a time, so that the event loop gets its turn in between."""
@@ -218,15 +218,3 @@ def _upsert() -> str:
         f"INSERT INTO inference_rollup ({', '.join(names)}) VALUES ({','.join('?' * len(names))}) "
         f"ON CONFLICT (group_id) DO UPDATE SET {', '.join(added)}"
     )
-
-
-def _problem(error: Exception) -> LogProblem:
-    """Return what to raise for an error of the driver, or of a value on its way there."""
-    # Other errors of the driver may pass: a full or failing disk, a lock held too long.
-    if isinstance(error, sqlite3.Error | OSError) and not isinstance(error, _ABOUT_THE_ROWS):
-        return StoreUnavailable(_reason(error))
-    return RowsRefused(_reason(error))
-
-
-def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -40,9 +40,8 @@ class LogWriter(BatchWriter[LogRow]):
         """Open the log at `path` (a file, or a database address), creating or migrating it.
 
         A database server, or the migration of an older log, takes about a quarter of a second the first time, to load SQLAlchemy.
-        `keep_content` stores what was
-        asked and answered. `store` takes the place of the database, for tests. `journal` is the folder of the call journals,
-        by default beside the log. Raises LogUnusable or LogNewer.
+        `keep_content` stores what was asked and answered. `store` takes the place of the database, for tests. `journal` is the folder of
+        the call journals, by default beside the log. Raises LogUnusable or LogNewer.
         """
         opened = store or open_store(path, keep_content=keep_content)
         folder = journal or (journal_folder(path) if store is None else None)
