@@ -13,6 +13,7 @@ from bardo.surfaces.library.decoding import provider_row
 from bardo.values.wire import Arrival, WireRequest
 
 MARK = {"type": "ephemeral"}
+CLAUDE = "anthropic.claude-sonnet-4-5"
 
 
 def written(target: str, **fields: Any) -> WireRequest:
@@ -45,8 +46,50 @@ def test_no_more_markers_go_than_anthropic_takes() -> None:
     parts = [text(f"Part {number}.") for number in range(6)]
     wire = written("anthropic_messages", messages=[{"role": "user", "content": parts}])
     content = msgspec.json.decode(wire.body)["messages"][0]["content"]
-    assert ["cache_control" in block for block in content] == [True] * 4 + [False] * 2
+    assert ["cache_control" in block for block in content] == [False] * 2 + [True] * 4
     assert [one.what for one in wire.degraded] == ["cache_control"]
+
+
+@pytest.mark.parametrize("target", ["anthropic_messages", "bedrock_converse"])
+def test_of_too_many_markers_the_last_are_kept_and_one_of_what_all_conversations_share(target: str) -> None:
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}, "cache_control": MARK}
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": [text("Be brief.")]},
+        {"role": "user", "content": "First.", "cache_control": MARK},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": [text("result")]},
+        {"role": "assistant", "content": [text("Second.")]},
+        {"role": "user", "content": [text("Third.")]},
+    ]
+    wire = written(target, model=CLAUDE, messages=messages, tools=[tool])
+    names = ("cache_control", "cachePoint")
+    body = msgspec.json.decode(wire.body)
+    marked = [one for one in (body["system"], *body["messages"], body.get("tools"), body.get("toolConfig")) if one]
+    held = [any(f'"{name}"'.encode() in msgspec.json.encode(one) for name in names) for one in marked]
+    assert held == [True, False, False, True, True, True, False]
+    assert [one.what for one in wire.degraded] == ["cache_control"]
+
+
+@pytest.mark.parametrize("target", ["anthropic_messages", "bedrock_converse", "openai_chat"])
+def test_what_stands_beside_a_function_is_kept_or_reported(target: str) -> None:
+    function = {"name": "f", "parameters": {"type": "object"}, "cache_control": MARK, "x_own": 1}
+    tools = [{"type": "function", "function": function}]
+    wire = written(target, model=CLAUDE, messages=[{"role": "user", "content": "Hi."}], tools=tools)
+    body = msgspec.json.decode(wire.body)
+    lost = [one.what for one in wire.degraded]
+    if target == "openai_chat":
+        assert (body["tools"], lost) == (tools, [])
+    else:
+        assert lost == ["x_own"]
+        assert any(name.encode() in wire.body for name in ("cache_control", "cachePoint"))
+
+
+def test_a_marker_of_a_whole_system_message_is_a_cache_point_for_converse() -> None:
+    messages = [{"role": "system", "content": "Be brief.", "cache_control": MARK}, {"role": "user", "content": "Hi."}]
+    wire = written("bedrock_converse", model=CLAUDE, messages=messages)
+    assert msgspec.json.decode(wire.body)["system"] == [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}]
+    assert wire.degraded == ()
 
 
 @pytest.mark.parametrize("target", ["gemini", "openai_responses", "cohere"])

@@ -5,7 +5,7 @@ The functions are pure, and nothing is shared between two replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -22,6 +22,7 @@ from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
 from bardo.dialects.reply_declaration import ReplyDeclaration
 from bardo.dialects.same_bytes import with_original_form
 from bardo.dialects.shared_fields import carry_shared, with_shared
+from bardo.dialects.surplus_markers import with_last_markers
 from bardo.dialects.wire import write_json
 from bardo.streams.frames import Frame
 from bardo.streams.sse import FrameEnds, encode_sse
@@ -221,11 +222,9 @@ class Dialect:
         request, carried = carry_shared(request, row, early)
         if not self.search_results and request.dialect != self.name:
             request = results_as_text(request, early)
-        losses = self.field_losses(request, row)
-        losses.add_all(early.all)
-        report_message_lacks(request, losses)
-        body = self.encode_body(request, row, losses)
-        losses.lose_unplaced_markers()
+        body, losses = self._written(request, row, early)
+        if losses.surplus:
+            body, losses = self._with_fewer_markers(request, row, early, losses.surplus)
         if carried or hosted:
             body = with_shared(body, carried | hosted)
         if request.dialect == self.name and request.body is not None:
@@ -236,6 +235,27 @@ class Dialect:
             paid_by = {name: row.scope[name] for name in row.scope_fields if name in row.scope}
             body = {**row.paths.fields(body, request.model), **paid_by}
         return WireRequest(path=path, body=write_json(body), degraded=losses.all)
+
+    def _written(self, request: Request, row: ProviderRow, early: Losses) -> tuple[dict[str, Any], Losses]:
+        """Return a body and all that is lost of the request."""
+        losses = self.field_losses(request, row)
+        losses.add_all(early.all)
+        report_message_lacks(request, losses)
+        body = self.encode_body(request, row, losses)
+        losses.lose_unplaced_markers()
+        return body, losses
+
+    def _with_fewer_markers(
+        self, request: Request, row: ProviderRow, early: Losses, surplus: Mapping[str, int]
+    ) -> tuple[dict[str, Any], Losses]:
+        """Return a body without the markers that are too many, by their names and how many of each are taken, and what is lost."""
+        for name, most in surplus.items():
+            request = with_last_markers(request, name, most)
+        body, losses = self._written(request, row, early)
+        for name, most in surplus.items():
+            why = f"{losses.declaration.title} takes at most {most} of them: the last of the turns, and one before them"
+            losses.lose(name, None, why, key="surplus")
+        return body, losses
 
     def field_losses(self, request: Request, row: ProviderRow | None = None) -> Losses:
         """Return what the request's fields, its tools among them, say that cannot be expressed. The messages are not looked at.

@@ -39,6 +39,14 @@ def _is_null(value: Any) -> bool:
     return value is None or (isinstance(value, dict) and bool(value) and all(map(_is_null, value.values())))
 
 
+def _members(carried: Carried) -> Iterable[tuple[str, Any]]:
+    """Return the fields of another dialect, and instead of a tool's `function` those inside it: clients put markers there too."""
+    inner = carried.fields.get("function")
+    if not isinstance(inner, dict):
+        return carried.fields.items()
+    return [*((name, value) for name, value in carried.fields.items() if name != "function"), *inner.items()]
+
+
 class Losses:
     """Collects the degradations of one request for a dialect. Those of one name and key are one."""
 
@@ -70,6 +78,11 @@ class Losses:
     def all(self) -> tuple[Degradation, ...]:
         """All of them, in order."""
         return tuple(self._by_key.values())
+
+    @property
+    def surplus(self) -> dict[str, int]:
+        """The markers of which more were written than the dialect takes, and how many it takes."""
+        return {name: self._markers[name] for name, marked in self._marked.items() if marked > self._markers[name]}
 
     def lose(self, what: str, asked: Any, why: str, *, sent: Any = None, key: str = "") -> None:
         """Add a loss, unless one of its name and `key` is there."""
@@ -110,7 +123,7 @@ class Losses:
     def lose_fields(self, carried: Carried | None) -> None:
         """Report fields of another dialect; one that is null, or holds nulls only, says nothing."""
         if carried is not None and carried.dialect != self.dialect:
-            for name, value in carried.fields.items():
+            for name, value in _members(carried):
                 if value is not None and name in self._markers:
                     self.notes += 1
                     self._offered[name] = self._offered.get(name, 0) + 1
@@ -127,13 +140,13 @@ class Losses:
         """Return the fields of this dialect, and markers of others that it has too; the driver reports the rest."""
         if carried is None or carried.dialect == self.dialect:
             return {} if carried is None else carried.fields
-        return {name: value for name, value in carried.fields.items() if self._takes_marker(name, value)}
+        return {name: value for name, value in _members(carried) if self._takes_marker(name, value)}
 
     def has_own_fields(self, carried: Carried | None) -> bool:
         """Whether `own_fields` would return some, as far as no marker is one too many."""
         if carried is None or carried.dialect == self.dialect:
             return bool(carried and carried.fields)
-        return any(carried.fields.get(name) is not None for name in self._markers)
+        return any(value is not None and name in self._markers for name, value in _members(carried))
 
     def _takes_marker(self, name: str, value: Any) -> bool:
         most = self._markers.get(name)

@@ -78,7 +78,16 @@ class MessageWriter:
         for wire in written:
             if wire not in kept:
                 self._losses.lose_each("system", next(iter(wire), ""), "Converse's system prompt is text")
+        self._mark(kept, dict(self._losses.own_fields(message.carried)))
         return kept
+
+    def _mark(self, content: list[Wire], fields: Wire) -> None:
+        """Put a cache point behind a message that is marked as a whole, and take the marker out of its fields."""
+        marker = None if self._own else fields.pop(MARKER, None)
+        if marker is not None and content:
+            content.append(cache_point(marker))
+        elif marker is not None:
+            self._losses.lose(MARKER, marker, "nothing is left of the message to be marked", key="empty")
 
     def _turn(self, message: Message) -> Wire:
         fields = dict(self._losses.own_fields(message.carried))
@@ -88,11 +97,7 @@ class MessageWriter:
             why = "Converse takes system text only before the conversation"
             self._losses.lose("system", "system", why, sent="user")
         content = with_cache_points(wire for block in message.blocks for wire in self._block(block))
-        marker = None if self._own else fields.pop(MARKER, None)
-        if marker is not None and content:
-            content.append(cache_point(marker))
-        elif marker is not None:
-            self._losses.lose(MARKER, marker, "nothing is left of the message to be marked", key="empty")
+        self._mark(content, fields)
         if (
             not self._own
             and any("document" in wire for wire in content)

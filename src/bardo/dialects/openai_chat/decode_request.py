@@ -15,6 +15,7 @@ from bardo.dialects.reasoning_fields import read_thinking, without_thinking
 from bardo.dialects.repeated_items import read_messages, read_once
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import OPENAI_SAMPLING, decode_sampling
+from bardo.dialects.wire import without
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
@@ -116,6 +117,8 @@ def decode_tool(value: Any, at: str) -> Tool:
 
 def _function(value: Any, at: str, rest: dict[str, Any]) -> Tool:
     function = take(value, dict, at)
+    if more := without(function, "name", "description", "parameters", "strict"):
+        rest = {**rest, "function": more}
     return Tool(
         name=required(function, "name", str, f"{at}."),
         description=optional(function, "description", str, f"{at}.") or "",

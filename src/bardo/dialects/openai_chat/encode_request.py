@@ -149,6 +149,10 @@ def _tool(tool: Tool, losses: Losses) -> list[dict[str, Any]]:
         function["parameters"] = tool.schema
     if tool.strict is not None:
         function["strict"] = tool.strict
+    more = own.get("function")
+    if more:
+        own = {name: value for name, value in own.items() if name != "function"}
+        function |= more
     return [{"type": "function", "function": function, **own}]
 
 
