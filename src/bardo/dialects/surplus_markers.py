@@ -7,12 +7,15 @@ prompt finds what all conversations share.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from bardo.values.blocks import Block, Carried, ToolResultBlock
 from bardo.values.request import Message, Request, Tool
+
+
+T = TypeVar("T")
 
 
 def with_last_markers(request: Request, name: str, most: int) -> Request:
@@ -74,14 +77,15 @@ class _Remover:
                 block = msgspec.structs.replace(block, content=content)
         return self._without(block, _carried_of(block))
 
-    def _without(self, held: Any, carried: Carried | None) -> Any:
+    def _without(self, held: T, carried: Carried | None) -> T:
         place, self._place = self._place, self._place + 1
         if place in self._kept or carried is None or not _is_marked(carried, self._name):
             return held
         fields = {name: value for name, value in carried.fields.items() if name != self._name}
         if isinstance(inner := fields.get("function"), dict):
             fields["function"] = {name: value for name, value in inner.items() if name != self._name}
-        return msgspec.structs.replace(held, carried=Carried(carried.dialect, fields) if fields else None)
+        kept: T = msgspec.structs.replace(held, carried=Carried(carried.dialect, fields) if fields else None)  # type: ignore[type-var]
+        return kept
 
 
 def _carried_of(block: Block) -> Carried | None:
