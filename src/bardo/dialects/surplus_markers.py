@@ -14,7 +14,6 @@ import msgspec
 from bardo.values.blocks import Block, Carried, ToolResultBlock
 from bardo.values.request import Message, Request, Tool
 
-
 T = TypeVar("T")
 
 
