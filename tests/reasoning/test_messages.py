@@ -122,6 +122,21 @@ CASES = {
     "prefilled": Case("gpt_oss", "plan<|end|>" + FINAL, "‹plan›answer", inside=True),
     "prefilled and echoed": Case("gpt_oss", ANALYSIS + FINAL, "‹plan›answer", inside=True),
     "prefilled, a call at once": Case("gpt_oss", CALL, "‹›" + CALL, inside=True),
+    # LLM-jp
+    "llm-jp": Case(
+        "llm_jp",
+        "<|channel|> analysis<|message|> a<|end|><|start|> assistant<|channel|> final <|constrain|>  json<|message|>  b<|return|>",
+        "‹a› b",
+    ),
+    "llm-jp, a call": Case(
+        "llm_jp",
+        "<|start|> assistant to=functions.f<|channel|> commentary<|message|> {}<|end|>" * 2,
+        "<|start|> assistant to=functions.f<|channel|> commentary<|message|> {}<|end|>" * 2,
+    ),
+    "llm-jp, without spaces": Case("llm_jp", ANALYSIS + FINAL, "‹plan›answer"),
+    "llm-jp, prefilled": Case(
+        "llm_jp", "a<|end|><|start|> assistant<|channel|> final<|message|> b", "‹a›b", inside=True
+    ),
     # Beam
     "beam": Case("beam", ANALYSIS + "<|start|>assistant<|channel|>final<|message|>b<|return|>", "‹plan›b"),
     "beam, one block": Case("beam", ANALYSIS + ANALYSIS, "‹plan›<|channel|>analysis<|message|>plan<|end|>"),

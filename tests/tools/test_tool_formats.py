@@ -53,6 +53,7 @@ MODELS = {
     "mistralai/Mistral-Small-3.2-24B-Instruct-2506": "mistral",
     "mistralai/Devstral-Small-2507": "mistral",
     "openai/gpt-oss-120b": "harmony",
+    "llm-jp/llm-jp-4.1-8b-thinking": "llm_jp",
     "meta-llama/Llama-4-Scout-17B-16E-Instruct": "llama4_pythonic",
     "meta-llama/Llama-3.3-70B-Instruct": "llama3_json",
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B": "qwen3_coder",
@@ -117,7 +118,7 @@ def test_an_unknown_name_is_refused_with_those_that_resemble_it() -> None:
         ("kimi_k2", "header"),
         ("glm45", "parameters"),
         ("deepseek_v4", "parameters"),
-        ("lfm2", "notation"),
+        ("llama4_pythonic", "notation"),
         ("gemma4", "notation"),
     ],
 )

@@ -56,7 +56,11 @@ def calls(name: str) -> list[str]:
     parameters = "".join(filled(row.parameters[0], value) for value in ("city", "unit")) if row.parameters else ""
     shapes = [
         # Arguments in JSON that may be missing stand in place of parameters.
-        "\n".join(part.removeprefix("?") for part in shape if not (part[0] == "?" and "{arguments}" in part))
+        "\n".join(
+            part.removeprefix("?")
+            for part in shape
+            if not (part[0] == "?" and ("{arguments}" in part or "{empty}" in part))
+        )
         for shape in row.shapes
     ]
     holes = {
@@ -70,6 +74,7 @@ def calls(name: str) -> list[str]:
         "json": '[{"weather": {"city": "x"}}, {"clock": {}}]'
         if row.name_is_key
         else '[{"name": "weather", "arguments": {"city": "x"}}, {"arguments": {}, "name": "clock"}]',
+        "objects": '{"name": "weather", "arguments": {"city": "x"}}',
         "python": "[weather(city='x', days=[1, {'k': None}]), clock()]",
         "call": "weather(city='x')",
         "elements": "".join(

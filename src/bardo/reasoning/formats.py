@@ -22,7 +22,7 @@ _DELIMITERS = (
 )  # fmt: skip
 _PAIRS = (("start", "end"), ("answer_start", "answer_end"), ("call_start", "call_end"))
 
-Machine = Literal["delimiters", "harmony", "muse", "muse_glimmer", "inkling", "suffixed", "restored"]
+Machine = Literal["delimiters", "harmony", "spaced_harmony", "muse", "muse_glimmer", "inkling", "suffixed", "restored"]
 
 
 class BadDelimiter(InvalidRequest, ValueError):

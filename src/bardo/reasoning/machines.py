@@ -64,6 +64,7 @@ def _by_phases(row: ReasoningFormat, starts_inside: bool | None) -> ReplySplitte
 MACHINES: Mapping[Machine, Opener] = {
     "delimiters": _by_phases,
     "harmony": _by_phases,
+    "spaced_harmony": _by_phases,
     "muse": _by_phases,
     "muse_glimmer": _by_phases,
     "inkling": _by_phases,

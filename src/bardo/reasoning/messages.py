@@ -18,6 +18,7 @@ from bardo.reasoning.phases import (
     Move,
     Moves,
     OptionalParts,
+    Part,
     Phase,
     Phases,
     Shape,
@@ -137,6 +138,7 @@ CHANNELS: Mapping[str, Kind] = {"analysis": "reasoning", "commentary": "answer",
 
 
 def _harmony_kind(header: str) -> Kind | None:
+    header = header.replace("<|start|> ", "<|start|>", 1)
     recipient = RECIPIENT.search(header)
     if header.startswith("<|start|>assistant") and re.match(r"\w", header[len("<|start|>assistant") :]):
         return None
@@ -150,22 +152,31 @@ def _harmony_kind(header: str) -> Kind | None:
 _LINE = MatchedText(r"[^<\n]{0,200}+")
 _ONE_CHANNEL = ("<|channel|>", _LINE)
 _CONSTRAIN = OptionalParts(("<|constrain|>", _LINE))
-_CHANNELS: Shape = (*_ONE_CHANNEL, OptionalParts(_ONE_CHANNEL), _CONSTRAIN, "<|message|>")
 _TO = MatchedText(r"[^\s<]{0,128}+ ?+")
-HARMONY = Grammar(
-    headers=(
-        _CHANNELS,
-        ("<|start|>assistant", _LINE, OptionalParts((*_ONE_CHANNEL, OptionalParts(_ONE_CHANNEL))), *_CHANNELS[-2:]),
-    ),
-    leads=(
-        (" to=", _TO, *_CHANNELS),
-        ("to=", _TO, *_CHANNELS),
-        ("assistant", OptionalParts((" to=", _TO)), *_CHANNELS),
-    ),
-    marks=("<|start|>", "<|channel|>"),
-    ends=("<|end|>", "<|return|>", "<|call|>"),
-    kind=_harmony_kind,
-)
+
+
+def _harmony(after_token: tuple[Part, ...] = ()) -> Grammar:
+    """Return the grammar; `after_token` is what may stand between a special token and the text after it."""
+    channels = (*_ONE_CHANNEL, OptionalParts(_ONE_CHANNEL), _CONSTRAIN, "<|message|>", *after_token)
+    optional_channels = OptionalParts((*_ONE_CHANNEL, OptionalParts(_ONE_CHANNEL)))
+    return Grammar(
+        headers=(
+            channels,
+            ("<|start|>", *after_token, "assistant", _LINE, optional_channels, *channels[3:]),
+        ),
+        leads=(
+            (" to=", _TO, *channels),
+            ("to=", _TO, *channels),
+            ("assistant", OptionalParts((" to=", _TO)), *channels),
+        ),
+        marks=("<|start|>", "<|channel|>"),
+        ends=("<|end|>", "<|return|>", "<|call|>"),
+        kind=_harmony_kind,
+    )
+
+
+HARMONY = _harmony()
+SPACED_HARMONY = _harmony((OptionalParts((" ",)),))
 
 
 # --- Muse: <|start|>assistant to=recipient<|message|> … <|eom|> ------------------------------------------------------
@@ -224,6 +235,7 @@ INKLING = Grammar(
 
 GRAMMARS: Mapping[str, Grammar] = {
     "harmony": HARMONY,
+    "spaced_harmony": SPACED_HARMONY,
     "muse": _muse("reasoning"),
     "muse_glimmer": _muse("answer"),
     "inkling": INKLING,

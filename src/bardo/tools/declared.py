@@ -15,6 +15,7 @@ from bardo.values.request import Tool
 
 SCHEMA_DEPTH = 20
 TEXT = frozenset({"string"})
+CONTAINERS = frozenset({"array", "object"})
 _KINDS = {
     str: "string",
     bool: "boolean",
@@ -95,10 +96,26 @@ def as_json(text: str, types: frozenset[str]) -> str | None:
     Numbers stay as they were written. Words and containers in Python's notation are understood.
     """
     bare = text.strip()
-    for candidate in (bare, _from_python(bare)):
+    for candidate in _readings(bare, types):
         if _kinds(candidate) & types:
             return candidate
     return json.dumps(text, ensure_ascii=False) if "string" in types else None
+
+
+def _readings(text: str, types: frozenset[str]) -> Iterator[str]:
+    """Yield what a text may mean as JSON: itself, Python's notation, and a list or an object with its quotes escaped once too often."""
+    yield text
+    yield _from_python(text)
+    if '\\"' in text and types & CONTAINERS and "string" not in types:
+        yield _unescaped(text)
+
+
+def _unescaped(text: str) -> str:
+    """Return a text without one level of JSON's escapes; nothing where it is no inside of a JSON string."""
+    try:
+        return str(json.loads(f'"{text}"', strict=False))
+    except ValueError:
+        return ""
 
 
 def _from_python(text: str) -> str:

@@ -21,6 +21,7 @@ from bardo.values.errors import InvalidRequest
 Machine = Literal["json", "header", "parameters", "notation"]
 _MACHINES: dict[str, Machine] = {
     "{json}": "json",
+    "{objects}": "json",
     "{parameters}": "parameters",
     "{elements}": "parameters",
     "{python}": "notation",
@@ -44,11 +45,12 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     Shapes and parameters are lists of parts. A part is text with holes; one that begins with `?` may be missing. White space
     between parts does not matter.
 
-    Holes of a call: `{name}`; `{id}`; `{recipient}`, a name after `functions.`; `{identifier}`, an id such as `functions.name:0`
-    that holds the name; `{word}`, which is skipped; `{arguments}`, a JSON object; `{parameters}`, any number of parameters;
-    `{elements}`, any number of elements named like parameters, which may hold elements themselves;
-    `{json}`, a whole call or a list of calls as JSON; `{python}`, a list of calls as Python writes them, and `{call}`, one of
-    those; `{gemma}`, an object as Gemma writes it.
+    Holes of a call: `{name}`; `{empty}`, which says that there are no arguments; `{id}`; `{recipient}`, a name after `functions.`;
+    `{identifier}`, an id such as `functions.name:0` that holds the name; `{word}`, which is skipped; `{arguments}`, a JSON object;
+    `{parameters}`, any number of parameters; `{elements}`, any number of elements named like parameters, which may hold elements
+    themselves; `{json}`, a whole call or a list of calls as JSON; `{objects}`, the same in formats where a list may be one in Python's
+    notation as well; `{python}`, a list of calls as Python writes them, and `{call}`, one of those; `{gemma}`, an object as Gemma
+    writes it.
 
     Holes of a parameter: `{key}`; `{value}`; `{string}`, true for text and false for JSON; `{type}`, a JSON type.
     """
@@ -86,6 +88,8 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Whether arguments that are no JSON are passed on as they are, with a note."""
     element_mark: str = ""
     """What stands before each tag of an element."""
+    escaped_keys: bool = False
+    """Whether the key of a parameter is written with XML's entities, such as `&quot;`."""
     doubled_names: bool = False
     """Whether `name.name` is how the model writes a tool that was declared as `name`."""
     name_is_key: bool = False

@@ -18,8 +18,9 @@ PYTHON_NAME = re.compile(r"[\w.\-]*")
 KEY = re.compile(r"\w*")
 NAME_LIMIT = 256
 _INDEX = re.compile(r":\d+$")
-_BRACKETS = {"json": ("{", "["), "python": ("[",)}
 _BLANKS = ("", " ", "\n", "\r\n")
+_OBJECTS = ("{", "[{", *(f"[{line}{indent}{{" for line in ("", "\n") for indent in (" ", "  ", "    ", "\t")), "[\n{")
+_BRACKETS = {"json": ("{", "["), "objects": _OBJECTS, "python": ("[",)}
 _REPEATS = ("call",)
 
 
@@ -124,6 +125,8 @@ class CallGrammar:
         self._call.reset()
         self._before = self._call.count
         yield from self._walk(shape)
+        if self._call.count == self._before:
+            raise Malformed("what follows the tool's name is no call")
 
     def _walk(self, shape: Shape) -> Reading[None]:
         for step in shape:
@@ -154,11 +157,14 @@ class CallGrammar:
         match step.kind:
             case "arguments":
                 yield from read_arguments(scanner, call, stops, raw=self._raw_arguments)
+            case "empty":
+                call.begin()
+                call.close_parameters()
             case "parameters":
                 yield from self._parameters.read(step)
             case "elements":
                 yield from self._elements.read(stops)
-            case "json":
+            case "json" | "objects":
                 yield from read_json_calls(scanner, call, stops, name_is_key=self._name_is_key)
             case "python":
                 yield from read_python_calls(scanner, call, stops)

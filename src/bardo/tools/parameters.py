@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from xml.sax.saxutils import unescape
 
 from bardo.tools.calls import OpenCall
 from bardo.tools.declared import TEXT
@@ -18,15 +19,17 @@ WORD = re.compile(r"[\w.\-]*")
 KEY_LIMIT = 256
 KEYS_LIMIT = 128
 """Declared parameters that end one without an end of its own."""
+BLANKS_AT_END = 16
 CDATA = "<![CDATA["
+ENTITIES = {"&quot;": '"', "&apos;": "'"}
 NOT_TEXT = frozenset({"object", "array", "number", "integer", "boolean", "null"})
 WRAPPERS = frozenset({"arguments", "parameters", "properties", "input"})
 """Parameters that models make up and write all arguments in, as one object."""
 _HEADER = ["literal", "key", "literal"]
 
 
-class _NextBegan(Exception):
-    """A parameter ended where the next one begins. Caught in this module."""
+class _NoEnd(Exception):
+    """A parameter ended where the next one begins, or where the call ends. Caught in this module."""
 
 
 class ParameterReader:
@@ -38,7 +41,10 @@ class ParameterReader:
         self._shapes = shapes_of(row)
         self._trims = row.trims_newlines
         self._cdata = row.cdata
+        self._escaped_keys = row.escaped_keys
         self._hold = hold
+        self._stops: tuple[str, ...] = ()
+        self._closers: tuple[str, ...] = ()
         self._key = ""
         self._types = self._default = TEXT
         self._seen: set[str] = set()
@@ -46,7 +52,8 @@ class ParameterReader:
 
     def read(self, step: ShapeStep) -> Reading[None]:
         """Read parameters until something else stands here. Raises Malformed."""
-        stops = (*step.until, *self._shapes.borders)
+        stops = self._stops = (*step.until, *self._shapes.borders)
+        self._closers = step.until
         firsts = self._shapes.parameter_firsts
         yield from self._scanner.blank()
         if (yield from self._scanner.peek()) == "{":
@@ -80,12 +87,14 @@ class ParameterReader:
         self._scanner.mark()
         try:
             yield from self._walk(shape)
-        except _NextBegan:
-            self._call.note("a parameter has no end: the next one began", self._key)
+        except _NoEnd:
+            self._call.note("a parameter has no end: the next one began, or the call ended", self._key)
         except Malformed:
-            if header := self._scanner.release():
+            header = self._scanner.release()
+            if header:
                 self._call.note("a parameter is broken", header)
-            raise
+            if not header or not (yield from self._scanner.stands((*self._shapes.parameter_firsts, *self._stops))):
+                raise
         finally:
             self._seen.add(self._key)
         if self._wrapper is not None:
@@ -116,7 +125,8 @@ class ParameterReader:
     def _hole(self, step: ShapeStep) -> Reading[None]:
         if step.kind == "key":
             yield from self._scanner.blank()
-            self._key = (yield from self._scanner.word(KEY, limit=KEY_LIMIT)).strip()
+            word = (yield from self._scanner.word(KEY, limit=KEY_LIMIT)).strip()
+            self._key = unescape(word, ENTITIES) if self._escaped_keys else word
         elif step.kind == "value":
             yield from self._value(step.until)
         else:
@@ -155,19 +165,42 @@ class ParameterReader:
         return Value(call, types, self._hold)
 
     def _lines(self, closers: tuple[str, ...], value: Value) -> Reading[None]:
-        """Read a value that stands on lines of its own. It also ends where another declared parameter begins."""
+        """Read a value that stands on lines of its own. It also ends where another declared parameter begins, and where the call ends."""
         trimmed = TrimmedValue(value.give)
         headers = self._headers()
-        ends = markers((*closers, *headers))
-        while (found := (yield from self._scanner.pass_to(ends, trimmed.give))) in headers:
-            if headers[found] not in self._seen | {self._key}:
+        last, before_section = self._ends_of_call()
+        ends = markers((*closers, *headers, *last, *before_section))
+        while (found := (yield from self._scanner.pass_to(ends, trimmed.give))) and found not in closers:
+            if (
+                found in before_section
+                or (found in headers and headers[found] not in self._seen | {self._key})
+                or (found in last and (yield from self._is_last(found)))
+            ):
                 value.close()
-                raise _NextBegan
+                raise _NoEnd
             trimmed.give(self._scanner.skip())
         if not found:
             trimmed.release()
             value.cut_off()
             raise Malformed(CUT_OFF)
+
+    def _ends_of_call(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what ends the call on a line of its own: alone, and with the end of the section or the next call after it."""
+        alone = tuple(f"\n{closer}" for closer in self._closers)
+        return alone, tuple(
+            f"{end}{blank}{border}" for end in alone for blank in ("", "\n", "\r\n") for border in self._shapes.borders
+        )
+
+    def _is_last(self, end: str) -> Reading[bool]:
+        """Whether the reply ends after what ends a call, but for white space."""
+        count = len(end)
+        while not (text := (yield from self._scanner.ahead(count + 1)))[len(end) :].strip():
+            if len(text) <= count:
+                return True
+            if count > len(end) + BLANKS_AT_END:
+                break
+            count += 1
+        return False
 
     def _headers(self) -> dict[str, str]:
         """Return what the declared parameters begin with on a line of their own, and which they are."""
