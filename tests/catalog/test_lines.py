@@ -41,6 +41,13 @@ LINES = [
     ("minimax", "MiniMax-M4", "minimax-m3"),
     ("cohere", "command-b-reasoning", "command-a-plus-05-2026"),
     ("amazon", "nova-3-pro", "nova-2"),
+    ("zai", "glm-4.9", "glm-4.7"),
+    ("zai", "glm-4.9-air", "glm-4.7"),
+    ("minimax", "minimax-h1", "minimax-m3"),
+    ("moonshot", "moonshot-v2-128k", "moonshot-v1"),
+    ("openai", "computer-use-2", "computer-use-preview"),
+    ("xai", "grok-5-fast-non-reasoning", "grok-2"),
+    ("xai", "grok-code-2", "grok-code-fast"),
 ]
 
 
@@ -70,6 +77,70 @@ def test_no_level_is_clamped_that_the_newest_model_takes(provider: str, model: s
     plan = plan_reasoning(asked, ControlTarget(provider, "openai_responses", model))
     assert (plan.fields, plan.layer, plan.reason, plan.clamped) == (fields, "L3", "assumed", False)
     assert plan.assumed == plan.like != ""
+
+
+NEW = {
+    "anthropic": "claude-{line}-{n}|claude-{line}-{n}-{m}|claude-{line}-{n}-20270301",
+    "openai": "gpt-{n}|gpt-{n}.{m}|gpt-{n}-mini|gpt-{n}.{m}-nano|o{n}|o{n}-mini|gpt-{n}-codex",
+    "google": "gemini-{n}-pro|gemini-{n}.{m}-flash|gemini-{n}-flash-lite-preview",
+    "deepseek": "deepseek-v{n}|deepseek-v{n}.{m}|deepseek-r{n}",
+    "qwen": "qwen{n}-plus|qwen{n}.{m}-max|qwen{n}-{m}2b|qwen{n}-vl-plus",
+    "xai": "grok-{n}|grok-{n}.{m}|grok-{n}-fast|grok-{n}-mini",
+    "mistral": "mistral-large-{n}|mistral-medium-{n}|mistral-small-{n}",
+    "moonshot": "kimi-k{n}|kimi-k{n}.{m}|kimi-k{n}-code|moonshot-v{n}",
+    "zai": "glm-{n}|glm-{n}.{m}|glm-{n}-air|glm-{n}v",
+    "minimax": "MiniMax-M{n}|MiniMax-M{n}.{m}|minimax-h{n}",
+    "amazon": "amazon.nova-{n}-pro-v1:0|amazon.nova-{n}-lite-v1:0",
+}
+"""How makers name their models, and likely names of the next ones."""
+
+
+def new_ids() -> list[tuple[str, str]]:
+    """Return ids of numbers that no row is about."""
+    numbered = [
+        (maker, shape.format(line=line, n=n, m=m))
+        for maker, shapes in NEW.items()
+        for shape in shapes.split("|")
+        for line in (("opus", "sonnet", "haiku", "fable", "mythos") if "{line}" in shape else ("",))
+        for n in (6, 7, 8, 9)
+        for m in (1, 4, 9)
+    ]
+    known = {glob for row in builtin_models().rows for glob in row.match if not row.assumed}
+    return [one for one in dict.fromkeys(numbered) if one[1].lower() not in known]
+
+
+@pytest.mark.parametrize("maker", NEW)
+def test_likely_names_of_new_models_have_a_line(maker: str) -> None:
+    models = builtin_models()
+    found = {model: models.find(maker, model) for owner, model in new_ids() if owner == maker}
+    assert len(found) > 5
+    assert {one.how for one in found.values()} - {"assumed", "glob", "exact", "resolved"} == set()
+    # What no row is about thinks as its line does: only a line that never thought gives one that does not.
+    silent = {name for name, one in found.items() if one.row is not None and one.row.control == ("none",)}
+    assert {name for name in silent if not name.startswith("moonshot-")} == set()
+
+
+NO_CHAT = {
+    "openai": "gpt-7-realtime gpt-7-transcribe gpt-7-audio gpt-image-4 gpt-7-tts whisper-3 sora-4 text-embedding-5 omni-moderation-2",
+    "google": "gemini-5-flash-tts gemini-embedding-3 imagen-6 veo-5 lyria-4 gemini-5-native-audio",
+    "qwen": "qwen4-tts-flash qwen4-asr qwen-image-4 qwen-mt-flash wan4-t2v text-embedding-v6 qwen4-rerank qwen3-livetranslate-flash",
+    "xai": "grok-imagine-3 grok-5-image grok-voice-2",
+    "mistral": "mistral-ocr-5 mistral-embed-3 mistral-moderation-4",
+    "cohere": "embed-v6 rerank-v5",
+    "zai": "glm-ocr-2 glm-image-2 cogview-6 glm-asr-2",
+    "minimax": "speech-4-hd hailuo-4 music-4",
+    "ark": "doubao-seedream-7 doubao-seedance-4 doubao-embedding-3",
+    "deepseek": "deepseek-ocr-3",
+    "amazon": "amazon.nova-3-sonic-v1:0 amazon.nova-canvas-v3:0 amazon.nova-reel-v3:0 amazon.titan-embed-text-v4:0",
+    "nvidia": "nvidia/llama-nemotron-embed-3 nvidia/nemotron-parse-3",
+}
+
+
+@pytest.mark.parametrize(("maker", "model"), [(maker, one) for maker, ids in NO_CHAT.items() for one in ids.split()])
+def test_models_that_do_not_chat_are_told_nothing_of_thinking(maker: str, model: str) -> None:
+    row = builtin_models().find(maker, model).row
+    assert row is not None
+    assert row.control == ("none",)
 
 
 @pytest.mark.parametrize(

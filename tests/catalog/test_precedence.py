@@ -16,6 +16,12 @@ ROWS = builtin_models().rows
 UNREAL = {
     frozenset(("qwen3*-instruct*", "qwen3*-thinking*")): "no model is tuned for both",
     frozenset(("qwen3-coder*", "qwen3*-thinking*")): "the coders do not think",
+    **{
+        frozenset(
+            (f"qwen3-{kind}*", "qwen3*-thinking*")
+        ): "models that speak, listen, rank or make vectors do not think"
+        for kind in ("tts", "asr", "rerank", "embedding", "livetranslate")
+    },
     frozenset(("qwen3-[0-9]*b*", "qwen3-8-max*")): "weights are named by their size, the largest hosted model is not",
     frozenset(("grok-4-20-reasoning*", "grok-4-20-*-non-reasoning*")): "no model is both",
     frozenset(("grok-4-20-0309-reasoning*", "grok-4-20-*-non-reasoning*")): "no model is both",
