@@ -12,7 +12,7 @@ from bardo.dialects.audio import sound_of, takes_sound
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import UNLISTED, Degradation
 from bardo.values.errors import Unsupported
-from bardo.values.request import Request
+from bardo.values.request import Request, ToolChoice
 
 ALL = "*"
 
@@ -27,11 +27,17 @@ class Loss(NamedTuple):
 
 
 def refuse_losses(
-    request: Request, provider: str, spoken: Collection[str | None], reported: Iterable[Degradation]
+    request: Request,
+    provider: str,
+    spoken: Collection[str | None],
+    reported: Iterable[Degradation],
+    *,
+    choice: ToolChoice | None,
 ) -> None:
     """Raise Unsupported where the request would lose what changes its meaning, and the caller does not allow it.
 
-    `spoken` are the dialects that the provider reads as they come, `reported` what the encoder says of the request.
+    `spoken` are the dialects that the provider reads as they come, `reported` what the encoder says of the request. `choice` is the
+    caller's own among the tools: an answer by schema may be a call that bardo forces.
     """
     names = {degradation.what for degradation in reported}
     if not names and not request.extra:
@@ -44,7 +50,7 @@ def refuse_losses(
     all_lost = UNLISTED in names and request.dialect not in spoken
     losses = [*_fields(request, provider, rows, names, all_lost=all_lost)]
     if names:
-        losses += [*_parts(request, rows, spoken, names), *_tools(request, spoken, names)]
+        losses += [*_parts(request, rows, spoken, names), *_tools(request, spoken, names, choice)]
     refused = [loss for loss in dict.fromkeys(losses) if not set(loss.names) & set(allowed)]
     if refused:
         raise _refusal(refused, provider)
@@ -95,7 +101,9 @@ def _plain_names(kind: str, value: object) -> Iterator[str]:
             yield medium
 
 
-def _tools(request: Request, spoken: Collection[str | None], reported: Collection[str]) -> Iterator[Loss]:
+def _tools(
+    request: Request, spoken: Collection[str | None], reported: Collection[str], choice: ToolChoice | None
+) -> Iterator[Loss]:
     """Return hosted tools that must be called, or may be the call that must be made, or are all the tools there are."""
     foreign = [
         tool
@@ -109,7 +117,6 @@ def _tools(request: Request, spoken: Collection[str | None], reported: Collectio
         yield from _hosted_fields(request, reported)
     if not foreign:
         return
-    choice = request.tool_choice
     forced = choice is not None and choice.mode in ("required", "named")
     if not forced and len(foreign) < len(request.tools):
         return

@@ -217,7 +217,8 @@ class Draft:
         if kept is not None:
             reported = without_loss(reported, kept)
         if reported or asked.extra:
-            refuse_losses(asked, row.id, dialects_of(self.target, self.facts), reported)
+            spoken = dialects_of(self.target, self.facts)
+            refuse_losses(asked, row.id, spoken, reported, choice=self.request.tool_choice)
         shaping = () if self.answer is None else self.answer.degraded
         return Attempt(
             target=self.target,

@@ -241,3 +241,19 @@ def test_a_forced_function_in_a_namespace_is_a_forced_function(
     assert mode == "named"
     assert "mcp__files__read" in json.dumps(town.last(provider).get("tool_choice") or town.last(provider)["toolConfig"])
     assert len(names) == 3
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "deepseek", "gemini", "mistral", "openai_responses"])
+def test_an_answer_by_schema_beside_a_search_that_only_openai_runs(provider: str) -> None:
+    # Codex always sends its search. Where the answer is a call that bardo forces, the client forced none.
+    schema = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}
+    form = {"format": {"type": "json_schema", "name": "a", "schema": {**schema, "additionalProperties": False}}}
+    tools = [TOOLS[0], {"type": "web_search", "external_web_access": False}]
+    script = Script((Turn(text='{"answer": 42}'),))
+    with (
+        house([Simulator(provider, script=script)]) as running,
+        closing(OpenAI(base_url=f"{running.address}/v1", api_key="k", max_retries=0)) as client,
+    ):
+        ask: Any = client.responses.create
+        answer = ask(model=model_of(provider), input="Answer.", tools=tools, tool_choice="auto", text=form)
+    assert json.loads(answer.output_text) == {"answer": 42}
