@@ -101,6 +101,11 @@ class Affinity:
         self._counts_reads: set[Place] = set()
         self._latest = _NO_CALL
 
+    @property
+    def shares(self) -> bool:
+        """Whether other processes are told of sessions, and tell of theirs."""
+        return self._shared is not None
+
     async def recall(self, session: str) -> None:
         """Learn where other processes sent the calls of a session."""
         raw = None if self._shared is None or not session else await self._shared.find(_LAYER, session)

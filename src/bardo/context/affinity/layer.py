@@ -67,11 +67,14 @@ class ForgetSession(Effect, frozen=True):
 
 
 class AffinityPart:
-    """What the layer does with the reply of one call: it notes what was read from the cache."""
+    """What the layer does with the reply of one call: it notes what was read from the cache. `expects`: it was noted where the call goes."""
 
     most_bytes = 0
 
-    def __init__(self, session: str, messages: int, targets: Sequence[TargetFacts], servers: Servers) -> None:
+    def __init__(
+        self, session: str, messages: int, targets: Sequence[TargetFacts], servers: Servers, *, expects: bool
+    ) -> None:
+        self._expects = expects
         self._session = session
         self._messages = messages
         self._targets = targets
@@ -85,7 +88,7 @@ class AffinityPart:
         """Note who answered, and what was read from its cache; nothing where the provider counts no tokens."""
         usage = response.usage
         if usage.input_tokens is None:
-            return (ForgetSession(self._session),)
+            return self.failed()
         tokens, cached, servers = usage.input_tokens, usage.cached_input_tokens, self._servers
         expected = {
             (one.provider, one.address, one.model): state.warm_tokens
@@ -95,7 +98,7 @@ class AffinityPart:
 
     def failed(self) -> Iterable[Effect]:
         """Forget what was expected of the call."""
-        return (ForgetSession(self._session),)
+        return (ForgetSession(self._session),) if self._expects else ()
 
 
 class Affinity:
@@ -114,14 +117,16 @@ class Affinity:
         ordered = order_targets(targets, servers.states, self._bounds, lambda: facts.count_tokens(request, None))
         places = first_of_each(targets, ordered.places, self._most_servers)
         first, messages = places[0], len(request.messages)
-        if not servers.states[first].session_tokens:
+        # Where there is one target, the calls that come before the reply have no other place to go.
+        expects = len(targets) > 1 and not servers.states[first].session_tokens
+        if expects:
             tokens = facts.count_tokens(request, targets[first])
             yield ExpectSession(facts.session, targets[first], servers.prefix, messages, tokens)
         return Passed(
             request=request,
             receipt=_receipt(targets, servers.states, first, ordered.why),
             order=None if places == tuple(range(len(targets))) else places,
-            reply=AffinityPart(facts.session, messages, targets, servers),
+            reply=AffinityPart(facts.session, messages, targets, servers, expects=expects),
         )
 
 

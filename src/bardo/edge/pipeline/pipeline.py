@@ -128,7 +128,7 @@ class Pipeline:
         if call.lost:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *call.lost))
         affinity = self._parts.runner.affinity
-        if affinity is not None and call.plan.has("affinity"):
+        if affinity is not None and affinity.shares and call.plan.has("affinity"):
             await affinity.recall(call.session)
         if call.plan.before:
             request = await self._run_before(call, request, answer)
