@@ -67,7 +67,10 @@ class ForgetSession(Effect, frozen=True):
 
 
 class AffinityPart:
-    """What the layer does with the reply of one call: it notes what was read from the cache. `expects`: it was noted where the call goes."""
+    """What the layer does with the reply of one call: it notes what was read from the cache.
+
+    `expects`: it was noted where the call goes.
+    """
 
     most_bytes = 0
 
