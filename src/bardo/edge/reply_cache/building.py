@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from bardo.context.cache.entries import ReplyStore
 from bardo.context.cache.layer import CacheLayer, CacheRules, FindReply, ReleaseWaitingCalls, Similar, StoreReply
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.pipeline.parts import LayerParts
@@ -29,10 +28,10 @@ def cache_layer(parts: LayerParts) -> CacheLayer:
     parts.effects.register(CountReplies, cache.count)
     parts.effects.register(RemoveReplies, cache.remove, writes=True)
     parts.closing.append(cache.close)
-    return CacheLayer(rules_of(settings), _similar(parts, calls))
+    return CacheLayer(rules_of(settings), _similar(parts, cache))
 
 
-def _similar(parts: LayerParts, calls: StoreCalls[ReplyStore]) -> Similar | None:
+def _similar(parts: LayerParts, cache: ReplyCache) -> Similar | None:
     """Return what looks for similar questions; None where that is off."""
     settings = parts.pipeline.cache
     if settings.semantic == "off":
@@ -47,7 +46,7 @@ def _similar(parts: LayerParts, calls: StoreCalls[ReplyStore]) -> Similar | None
         least_cosine=settings.min_cosine,
         recheck_share=settings.recheck_share,
     )
-    return similar_answers(parts, calls, rules, most=settings.max_questions)
+    return similar_answers(parts, cache, rules, most=settings.max_questions)
 
 
 def rules_of(settings: CacheSettings) -> CacheRules:

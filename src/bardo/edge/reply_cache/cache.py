@@ -42,6 +42,8 @@ class ReplyCache:
         self._seconds = seconds
         self._clock = clock
         self._keeping: set[asyncio.Task[None]] = set()
+        self.forgets: list[Callable[[], None]] = []
+        """What forgets all that it knows of entries, to read again those that are left: called where some were removed."""
 
     def find(self, effect: FindReply) -> KeptReply | bool | Coroutine[Any, Any, KeptReply | bool]:
         """Return a kept reply, else whether the call leads equal ones while it is under way; a coroutine where that takes time."""
@@ -88,7 +90,10 @@ class ReplyCache:
 
     async def remove(self, effect: RemoveReplies) -> int | None:
         """Remove entries, and return how many there were."""
-        return await self.calls.ask(lambda store: store.purge(effect.selection), _SECONDS_TO_KEEP)
+        removed = await self.calls.ask(lambda store: store.purge(effect.selection), _SECONDS_TO_KEEP)
+        for forget in self.forgets if removed != 0 else ():
+            forget()
+        return removed
 
     async def close(self) -> None:
         """Keep what is on its way, and close the store."""

@@ -28,6 +28,7 @@ from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.embeddings import perform_embed
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.pipeline.parts import LayerParts
+from bardo.edge.reply_cache.cache import ReplyCache
 from bardo.edge.reply_cache.evidence import FILE, SimilarEvidence
 from bardo.edge.reply_cache.vectors import VectorIndex, VectorRow, numpy_or_none
 
@@ -69,6 +70,7 @@ class SimilarReplies:
         self._lock = threading.Lock()
         self._thread: ThreadPoolExecutor | None = None
         self._last = 0
+        self._forgotten = 0
         self._loaded = False
         self._read_at = self._stored_at = float("-inf")
 
@@ -110,6 +112,13 @@ class SimilarReplies:
         with self._lock:
             self._index.remove(effect.scope, effect.identity)
 
+    def forget_all(self) -> None:
+        """Forget all entries: those that are still in the store are read again."""
+        with self._lock:
+            self._index.clear()
+            self._last, self._read_at = 0, float("-inf")
+            self._forgotten += 1
+
     async def compare(self, effect: CompareAnswers) -> None:
         """Compare two answers, and count the outcome: not before the caller goes on where vectors take long."""
         if self._slow:
@@ -150,11 +159,14 @@ class SimilarReplies:
             return
         self._read_at = self._watch()
         for _ in range(_MOST_READS):
-            after, now = self._last, self._clock()
+            after, now, forgotten = self._last, self._clock(), self._forgotten
             found = await self._calls.ask(
                 lambda store, after=after, now=now: store.indexed(after, _ENTRIES_AT_ONCE, now=now),  # type: ignore[misc]
                 self._seconds,
             )
+            if forgotten != self._forgotten:
+                # Some of what was read may have been removed meanwhile.
+                continue
             if found:
                 self._add(found)
             if not found or len(found) < _ENTRIES_AT_ONCE:
@@ -202,15 +214,13 @@ class SimilarReplies:
         return self._thread
 
 
-def similar_answers(
-    parts: LayerParts, calls: StoreCalls[ReplyStore], rules: SimilarRules, *, most: int
-) -> SimilarAnswers:
+def similar_answers(parts: LayerParts, cache: ReplyCache, rules: SimilarRules, *, most: int) -> SimilarAnswers:
     """Return what looks for similar questions, and have its effects performed. `most` questions are kept in the index."""
     runner, seconds = parts.runner, parts.pipeline.cache.timeout_seconds
     perform_embed(parts)
     index = VectorIndex(most, numpy=numpy_or_none())
     replies = SimilarReplies(
-        calls,
+        cache.calls,
         parts.effects,
         index,
         SimilarEvidence(parts.folder / FILE),
@@ -220,5 +230,6 @@ def similar_answers(
         slow=bool(parts.pipeline.embedding),
     )
     replies.register(parts.effects)
+    cache.forgets.append(replies.forget_all)
     parts.closing.append(replies.close)
     return SimilarAnswers(rules)

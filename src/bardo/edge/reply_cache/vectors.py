@@ -69,6 +69,11 @@ class VectorIndex:
             _, oldest = self._scopes.popitem(last=False)
             self.rows -= len(oldest)
 
+    def clear(self) -> None:
+        """Forget all questions."""
+        self._scopes.clear()
+        self.rows = 0
+
     def size(self, scope: bytes) -> int:
         """Return how many questions a scope has."""
         found = self._scopes.get(scope)
