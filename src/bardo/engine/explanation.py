@@ -40,6 +40,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     degraded: tuple[str, ...] = ()
     address: str = ""
 
+    def __repr__(self) -> str:
+        """Return who it is and what is known of it, without what is not."""
+        return one_line("Candidate", _known(self))
+
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Who is asked first, for which model there, in which dialect; and every candidate in order.
@@ -57,6 +61,14 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     more: int = 0
     address: str = ""
 
+    def __repr__(self) -> str:
+        """Return who is asked first, and how many may be."""
+        parts = (
+            ("provider", self.provider), ("model", self.model), ("dialect", self.dialect), ("endpoint", self.endpoint),
+            ("strategy", self.strategy), ("candidates", len(self.candidates) + self.more), ("address", self.address),
+        )  # fmt: skip
+        return one_line("Route", parts)
+
 
 class FieldSource(msgspec.Struct, frozen=True, kw_only=True):
     """Where a field of the upstream body comes from: a dotted path, the layer that decided (empty: nobody had to), and why."""
@@ -64,6 +76,9 @@ class FieldSource(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     layer: str = ""
     reason: str = ""
+
+    def __repr__(self) -> str:
+        return one_line("FieldSource", _known(self))
 
 
 class TextReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +91,9 @@ class TextReading(msgspec.Struct, frozen=True, kw_only=True):
     starts_inside: bool = False
     undecided: bool = False
     tool_calls: str = ""
+
+    def __repr__(self) -> str:
+        return one_line("TextReading", _known(self))
 
 
 class AnswerForm(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +112,11 @@ class AnswerForm(msgspec.Struct, frozen=True, kw_only=True):
     rewrites: tuple[Rewrite, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
+    def __repr__(self) -> str:
+        return one_line("AnswerForm", _known(self))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlannedReceipt(Mapping[str, Any]):
     """The receipt as far as it is known before a reply. Its parts are attributes, and items as in the receipt of a reply.
 
@@ -111,6 +132,10 @@ class PlannedReceipt(Mapping[str, Any]):
     form: str
     thinks: bool | None
     assumed: str | None = None
+
+    def __repr__(self) -> str:
+        """Return what was asked and how it is written, without what is not known."""
+        return one_line("PlannedReceipt", ((name, getattr(self, name)) for name in self if name != "emitted_word"))
 
     def __getitem__(self, name: str) -> Any:
         if name not in tuple(self):
@@ -158,3 +183,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
             ("intent", self.receipt.intent), ("emitted", self.receipt.emitted), ("degraded", len(self.degraded)),
         )  # fmt: skip
         return one_line("Explanation", parts)
+
+
+def _known(value: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a value that say something."""
+    return ((name, part) for name in value.__struct_fields__ if (part := getattr(value, name)) is not False)

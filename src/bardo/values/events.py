@@ -157,6 +157,11 @@ class Finish(msgspec.Struct, frozen=True, gc=False):
     stop_sequence: str | None = None
     choice: int = 0
 
+    def __repr__(self) -> str:
+        """Return what is said of the end, without what is not."""
+        parts = {"reason": self.reason, "raw": self.raw, "stop_sequence": self.stop_sequence, "choice": self.choice}
+        return f"Finish({', '.join(f'{name}={part!r}' for name, part in parts.items() if part not in (None, '', 0))})"
+
 
 class Failed(msgspec.Struct, frozen=True):
     """The reply failed; what came before it stands."""

@@ -11,7 +11,7 @@ _SHOWN = 60
 
 def one_line(name: str, parts: Iterable[tuple[str, Any]]) -> str:
     """Return `Name(part=value, …)` with the parts that say something, long texts shortened."""
-    said = (f"{part}={short(value)}" for part, value in parts if value not in (None, "", 0, (), []))
+    said = (f"{part}={short(value)}" for part, value in parts if value is False or value not in (None, "", 0, (), []))
     return f"{name}({', '.join(said)})"
 
 

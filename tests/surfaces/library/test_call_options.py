@@ -178,3 +178,15 @@ def test_a_repr_of_counts_explanations_and_typed_answers_is_short() -> None:
         "Explanation(provider='anthropic', model='claude-opus-4-8', path='/v1/messages', intent='low'"
     )
     assert len(shown) < 400
+    found = explain(body, dialect="openai_chat", provider="anthropic")
+    assert (
+        repr(found.route)
+        == "Route(provider='anthropic', model='claude-opus-4-8', dialect='anthropic_messages', candidates=1)"
+    )
+    assert repr(found.receipt).startswith("PlannedReceipt(intent='low', emitted={")
+    assert "assumed" not in repr(found.receipt)
+    assert repr(found.reading) == "TextReading()"
+    off = explain({**body, "reasoning_effort": "none"}, dialect="openai_chat", provider="anthropic")
+    assert "thinks=False" in repr(off.receipt)
+    assert repr(Finish("stop", "end_turn")) == "Finish(reason='stop', raw='end_turn')"
+    assert repr(Finish("stop", choice=1)) == "Finish(reason='stop', choice=1)"
