@@ -1,4 +1,5 @@
-"""Subject `growth`: whether the cost of an event grows with its stream, of a request with its prompt, and what more workers give."""
+"""Subject `growth`: whether the cost of an event grows with its stream, of a request with its prompt and its history, and what more workers
+give."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from bardo.reasoning.control import ControlPlan
 from bardo.structured import StructuredSettings
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
+from benchmarks.agent_turns import agent_turn
 from benchmarks.bench import Bench, Sample
 from benchmarks.canned import events_of
 from benchmarks.contestants import FLOOR, Gateway, Lane, bardo
@@ -29,6 +31,11 @@ from benchmarks.processes import Cores
 
 STREAMS = {"200 events": "burst-200", "2,000 events": "burst-2000", "20,000 events": "burst-20000"}
 PROMPTS = {"1 KB": 1_000, "100 KB": 100_000, "1 MB": 1_000_000}
+HISTORIES = {"3 calls": 3, "30 calls": 30, "120 calls": 120}
+_SAME_TURN = (
+    "A system prompt of 4 KB, twelve tools, calls with thinking, results of 800 bytes. The same turn is asked again and again, so that "
+    "nothing in it is new; a turn of a real agent brings two new messages."
+)
 _NOTE = "In brackets: times the first column."
 
 _SETTINGS = StructuredSettings()
@@ -43,8 +50,9 @@ _ROUTER = "sglang-router"
 
 def run(bench: Bench) -> tuple[list[Table], list[Target]]:
     """Measure bardo as streams, prompts, schemas and workers grow, and the peers as prompts grow."""
-    prompts, plans = _prompts(bench), schema_plans(bench)
-    return [_events(bench), prompts, plans, _workers(bench)], [*_router_targets(prompts), _plan_target(plans)]
+    (prompts, turns), plans = _requests(bench), schema_plans(bench)
+    tables = [_events(bench), prompts, turns, plans, _workers(bench)]
+    return tables, [*_router_targets(prompts), _plan_target(plans)]
 
 
 def _router_targets(prompts: Table) -> Iterator[Target]:
@@ -127,9 +135,32 @@ def _events(bench: Bench) -> Table:
     return Table(subject="growth", title=title, columns=tuple(STREAMS), rows=tuple(rows), notes=(_NOTE,))
 
 
-def _prompts(bench: Bench) -> Table:
+def _requests(bench: Bench) -> tuple[Table, Table]:
+    """Measure all gateways as a prompt and as an agent's history grows."""
     started = [bench.start(contestant) for contestant in bench.contestants() if not contestant.variant]
     gateways = [gateway for gateway in started if gateway is not None]
+    prompts = {size: partial(_prompt, length=length) for size, length in PROMPTS.items()}
+    turns = {size: partial(agent_turn, model="whole", calls=calls) for size, calls in HISTORIES.items()}
+    tables = (
+        _sizes(bench, gateways, "size of the prompt", prompts, ()),
+        _sizes(bench, gateways, "an agent's turn with so many tool calls behind it", turns, (_SAME_TURN,)),
+    )
+    for gateway in gateways:
+        gateway.stop()
+    return tables
+
+
+def _prompt(lane: Lane, *, length: int) -> Asked:
+    return lane.asked("whole", length)
+
+
+def _sizes(
+    bench: Bench,
+    gateways: Sequence[Gateway],
+    what: str,
+    asked: Mapping[str, Callable[[Lane], Asked]],
+    notes: tuple[str, ...],
+) -> Table:
     cells: dict[Cell, tuple[Gateway, Asked]] = {}
     for gateway in gateways:
         for lane in gateway.contestant.lanes:
@@ -138,14 +169,13 @@ def _prompts(bench: Bench) -> Table:
             if lane.name == "rebuilt" and gateway.contestant.packages:
                 continue  # What the peers do is the same as for `forwarded`.
             label = f"{gateway.contestant.name}, {_client(gateway, lane)}"
-            cells |= {(label, size): (gateway, lane.asked("whole", length)) for size, length in PROMPTS.items()}
-    found = _rounds(bench, cells, "prompts", concurrency=1, least=3)
-    for gateway in gateways:
-        gateway.stop()
+            cells |= {(label, size): (gateway, make(lane)) for size, make in asked.items()}
+    found = _rounds(bench, cells, what, concurrency=1, least=3)
     labels = dict.fromkeys(label for label, _ in cells)
     rows = [_row(f"{label}: processor for each request", "µs", found, label, _processor) for label in labels]
-    title = "growth: size of the prompt"
-    return Table(subject="growth", title=title, columns=tuple(PROMPTS), rows=tuple(rows), notes=(_NOTE,))
+    return Table(
+        subject="growth", title=f"growth: {what}", columns=tuple(asked), rows=tuple(rows), notes=(_NOTE, *notes)
+    )
 
 
 def _client(gateway: Gateway, lane: Lane) -> str:
