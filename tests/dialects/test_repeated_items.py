@@ -20,6 +20,7 @@ from bardo.dialects.lenient import MAX_DEPTH
 from bardo.dialects.repeated_items import LONGEST_ITEM, REPEATED_ITEMS, KnownItems, RepeatedItems
 from bardo.reasoning.replay import restore, turns_of
 from bardo.reasoning.replay.keys import reply_keys
+from bardo.values import histories
 from bardo.values.blocks import TextBlock, ToolCallBlock
 from bardo.values.errors import BardoError, InvalidRequest
 from bardo.values.request import Request
@@ -84,8 +85,9 @@ def _outcome(name: str, model: str, raw: bytes) -> Any:
 def _least(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(repeated_items, "LEAST_BYTES", size)
     monkeypatch.setattr(repeated_items, "_LEAST_SCHEMA", size)
-    for module in (repeated_items, losses):
-        monkeypatch.setattr(module, "LEAST_ITEMS", size)
+    monkeypatch.setattr(repeated_items, "LEAST_ITEMS", size)
+    for module in (histories, losses):
+        monkeypatch.setattr(module, "LEAST_MESSAGES", size)
 
 
 def test_what_is_read_and_sent_is_as_if_no_history_were_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from bardo.values.blocks import Block, UnknownBlock
+from bardo.values.histories import parts_of
 from bardo.values.request import Message, Request
 
 _AUDIO = "audio/"
@@ -81,7 +82,7 @@ def takes_sound(dialects: Collection[str | None]) -> bool:
 def carry_sound(request: Request, dialect: str) -> Request:
     """Return the request with the sound of other dialects in this one's form, where it has one."""
     write = _WRITE.get(dialect)
-    if write is None or request.dialect == dialect:
+    if write is None or request.dialect == dialect or UnknownBlock not in parts_of(request.messages):
         return request
     messages = tuple([_with_audio(message, dialect, write) for message in request.messages])
     unchanged = all(map(is_, messages, request.messages))
@@ -89,8 +90,6 @@ def carry_sound(request: Request, dialect: str) -> Request:
 
 
 def _with_audio(message: Message, dialect: str, write: Callable[[str, str], dict[str, Any]]) -> Message:
-    if UnknownBlock not in message.kinds:
-        return message
     sounds = {place: sound for place, block in enumerate(message.blocks) if (sound := sound_of(block)) is not None}
     if not sounds:
         return message

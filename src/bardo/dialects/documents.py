@@ -11,6 +11,7 @@ import msgspec
 
 from bardo.dialects.losses import Losses
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock, ToolResultBlock
+from bardo.values.histories import parts_of
 from bardo.values.request import Message, Request
 
 PDF = "application/pdf"
@@ -153,6 +154,8 @@ def as_text(block: DocumentBlock) -> str:
 
 def results_as_text(request: Request, losses: Losses) -> Request:
     """Return a request whose search results are text, for a dialect that has no block for them."""
+    if DocumentBlock not in parts_of(request.messages):
+        return request
     messages = tuple([_with_text(message, losses) for message in request.messages])
     return request if all(map(is_, messages, request.messages)) else msgspec.structs.replace(request, messages=messages)
 

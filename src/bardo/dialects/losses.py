@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 from bardo.catalog.shared_fields import not_granted
 from bardo.dialects.declaration import Check, Checks, Declaration
-from bardo.dialects.repeated_items import LEAST_ITEMS
 from bardo.dialects.repeated_tools import are_complete
 from bardo.values.blocks import (
     Block,
@@ -25,9 +24,10 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.degradation import Degradation
+from bardo.values.histories import LEAST_MESSAGES, Messages, along
 from bardo.values.request import Message, Request, Sampling, Tool
 
-T = TypeVar("T")
+S = TypeVar("S")
 
 _NO_SAMPLING = Sampling()
 # What is found of a message once.
@@ -163,28 +163,32 @@ class Losses:
         return request.extra if request.dialect in self.declaration.speaks else {}
 
 
-def of_each(
-    messages: Sequence[Message], name: str, form: object, losses: Losses, make: Callable[[Message], T]
-) -> list[T]:
-    """Return what `make` gives for each message of a conversation, as `of_known` does where it has some length."""
-    if len(messages) < LEAST_ITEMS:
-        return [make(message) for message in messages]
-    return [of_known(message, name, form, losses, make) for message in messages]
+def along_without_loss(
+    messages: Messages,
+    name: str,
+    form: object,
+    losses: Losses,
+    begin: S,
+    extend: Callable[[S, Messages, int], S],
+) -> S:
+    """Return what is written of a conversation, as `along` does, as far as nothing of it was lost: each call reports what is.
 
-
-def of_known(message: Message, name: str, form: object, losses: Losses, make: Callable[[Message], T]) -> T:
-    """Return what `make` gives for a message: what it gave before, where nothing was lost of the message then.
-
-    `name` says what is made, `form` what it goes by beside the message. What is made is shared, and must not be changed.
+    What is written is shared, and must not be changed.
     """
-    kept: tuple[object, T] | None = message.derived.get(name)
-    if kept is not None and kept[0] == form:
-        return kept[1]
-    before = losses.notes
-    made = make(message)
-    if losses.notes == before:
-        message.derived[name] = form, made
-    return made
+    if len(messages) < LEAST_MESSAGES:
+        return extend(begin, messages, 0)
+    written: list[S] = []
+
+    def go_on(found: S | None, messages: Messages, place: int) -> S | None:
+        before = losses.notes
+        written.append(extend(begin, messages, 0) if found is None else extend(found, messages, place))
+        return written[0] if losses.notes == before else None
+
+    start: S | None = begin
+    found = along(messages, name, form, start, go_on)
+    if found is not None:
+        return found
+    return written[0] if written else extend(begin, messages, 0)
 
 
 def report_field_lacks(request: Request, losses: Losses) -> None:
@@ -233,8 +237,14 @@ def report_message_lacks(request: Request, losses: Losses) -> None:
     declaration = losses.declaration
     own = request.dialect in declaration.speaks
     checks = declaration.own_checks if own else declaration.foreign_checks
+
+    def go_on(_found: bool, messages: Messages, place: int) -> bool:
+        for message in messages[place:]:
+            _report_message(message, losses, checks)
+        return True
+
     form = (checks, losses.dialect, losses.markers)
-    of_each(request.messages, _COMPLETE, form, losses, lambda message: _report_message(message, losses, checks))
+    along_without_loss(request.messages, _COMPLETE, form, losses, True, go_on)
 
 
 def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> None:

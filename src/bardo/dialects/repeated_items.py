@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import repeat
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +29,7 @@ _ITEM_BYTES = 1024
 _LISTS = ("messages", "input", "contents")
 _SCHEMA_FIELDS = ("response_format", "text", "output_config", "output_format")
 _LEAST_SCHEMA = 1024
+_PROMPT_FIELDS = ("system", "instructions", "systemInstruction", "system_instruction")
 T = TypeVar("T")
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _split_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -46,24 +49,27 @@ class Item:
         self.read: dict[str, Any] = {}
 
 
+_value_of, _read_of = attrgetter("value"), attrgetter("read")
+
+
 class KnownItems(list[Any]):
     """The values of a history, and what is kept of each."""
 
     __slots__ = ("items",)
 
     def __init__(self, items: list[Item]) -> None:
-        super().__init__([item.value for item in items])
+        super().__init__(map(_value_of, items))
         self.items = items
 
 
-class KnownObject(dict[str, Any]):
-    """The value of a field that may hold a schema, and what is kept of it."""
+class KnownFields(dict[str, Any]):
+    """The fields of a body, and what is kept of those that are read once."""
 
-    __slots__ = ("item",)
+    __slots__ = ("parts",)
 
-    def __init__(self, item: Item) -> None:
-        super().__init__(item.value)
-        self.item = item
+    def __init__(self, fields: dict[str, Any], parts: dict[str, Item]) -> None:
+        super().__init__(fields)
+        self.parts = parts
 
 
 class RepeatedItems:
@@ -80,7 +86,7 @@ class RepeatedItems:
         return len(self._newer) + len(self._older)
 
     def decode(self, body: bytes, parse: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
-        """Return what `parse` reads in a body: a history of some length as KnownItems, a schema of some length in a KnownObject.
+        """Return what `parse` reads in a body: as KnownFields where it has a history of some length, which is KnownItems, or a schema.
 
         Raises what `parse` raises.
         """
@@ -88,14 +94,15 @@ class RepeatedItems:
             return parse(body)
         try:
             values = _split(body)
-            known = {**self._history(values), **self._schemas(values)}
+            history = self._history(values)
+            parts = self._parts(values, with_prompt=bool(history))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, _TooDeep):
-            known = {}
-        # What is wrong is told of the body as it came.
-        if not known:
+            return parse(body)  # What is wrong is told of the body as it came.
+        if not history and not parts:
             return parse(body)
+        known: dict[str, Any] = {**history, **{name: part.value for name, part in parts.items()}}
         # Each in its place, since the order of a body's fields is its client's.
-        return parse(_encode({**values, **dict.fromkeys(known, _NONE)})) | known
+        return KnownFields(parse(_encode({**values, **dict.fromkeys(known, _NONE)})) | known, parts)
 
     def _history(self, values: dict[str, msgspec.Raw]) -> dict[str, KnownItems]:
         """Return the history of a body, under its name."""
@@ -104,18 +111,25 @@ class RepeatedItems:
             if raw is not None and memoryview(raw)[0] == _LIST_BEGINS:
                 raws = _split_list(raw)
                 if len(raws) >= LEAST_ITEMS:
-                    return {name: KnownItems([self._item(bytes(each)) for each in raws])}
+                    return {name: KnownItems(self._items([*map(bytes, raws)]))}
         return {}
 
-    def _schemas(self, values: dict[str, msgspec.Raw]) -> dict[str, KnownObject]:
-        """Return the fields of a body that hold a schema of some length."""
+    def _items(self, raws: list[bytes]) -> list[Item]:
+        # Without a step of Python for each that came with the last turn.
+        found = [*map(self._newer.get, raws)]
+        return [item if item is not None else self._item(raw) for item, raw in zip(found, raws, strict=True)]
+
+    def _parts(self, values: dict[str, msgspec.Raw], *, with_prompt: bool) -> dict[str, Item]:
+        """Return the fields of a body that hold a schema of some length, and the system prompt where that stands before a history."""
         found = {}
         for name in _SCHEMA_FIELDS:
             raw = values.get(name)
             if raw is not None and memoryview(raw).nbytes >= _LEAST_SCHEMA:
-                item = self._item(bytes(raw))
-                if isinstance(item.value, dict):
-                    found[name] = KnownObject(item)
+                found[name] = self._item(bytes(raw))
+        for name in _PROMPT_FIELDS if with_prompt else ():
+            raw = values.get(name)
+            if raw is not None:
+                found[name] = self._item(bytes(raw))
         return found
 
     def _item(self, raw: bytes) -> Item:
@@ -153,23 +167,24 @@ def read_messages(values: list[Any], at: str, dialect: str, read: Callable[[Any,
     """
     if type(values) is not KnownItems:
         return [read(value, f"{at}[{place}]") for place, value in enumerate(values)]
-    messages = []
-    for place, item in enumerate(values.items):
-        message = item.read.get(dialect)
-        if message is None:
-            message = item.read[dialect] = read(item.value, f"{at}[{place}]")
-        messages.append(message)
+    messages: list[Any] = [*map(dict.get, map(_read_of, values.items), repeat(dialect))]
+    for place in [place for place, message in enumerate(messages) if message is None]:
+        item = values.items[place]
+        messages[place] = item.read[dialect] = read(item.value, f"{at}[{place}]")
     return messages
 
 
-def read_once(value: Any, name: str, read: Callable[[], T]) -> T:
-    """Return what `read` gives for the value of a field; of one that came before what it gave then. `name` says what is read."""
-    if type(value) is not KnownObject:
+def read_once(fields: dict[str, Any], field: str, what: str, read: Callable[[], T]) -> T:
+    """Return what `read` gives for a field of a body; of one that came before what it gave then.
+
+    `what` says what is read, and by which dialect.
+    """
+    part = fields.parts.get(field) if type(fields) is KnownFields else None
+    if part is None:
         return read()
-    known = value.item.read
-    if name not in known:
-        known[name] = read()
-    found: T = known[name]
+    if what not in part.read:
+        part.read[what] = read()
+    found: T = part.read[what]
     return found
 
 

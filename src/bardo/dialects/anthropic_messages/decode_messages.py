@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,11 +25,12 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.errors import InvalidRequest
+from bardo.values.histories import Messages, along
 from bardo.values.request import Message, Role
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 # What is found of a message once.
-_NAMED = "anthropic.named"
+_NAMED, _NAMES = "anthropic.named", "anthropic.names"
 
 
 def read_system(value: Any) -> tuple[Message, ...]:
@@ -54,12 +55,31 @@ def read_message(value: Any, place: str) -> Message:
 
 def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return each tool result the name of the tool that was called, which other dialects ask for."""
-    names = {
-        block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolCallBlock)
-    }
+    return along(tuple(messages), _NAMES, None, _Named({}, frozenset(), ()), _go_on).messages
+
+
+class _Named(NamedTuple):
+    """The names of the tools that were called, by the ids of the calls, the ids that results name, and the messages with the names."""
+
+    names: dict[str, str]
+    answered: frozenset[str]
+    messages: tuple[Message, ...]
+
+
+def _go_on(found: _Named, messages: Messages, place: int) -> _Named:
+    new = messages[place:]
+    called = {block.id: block.name for message in new for block in message.blocks if isinstance(block, ToolCallBlock)}
+    names = {**found.names, **called} if called else found.names
     if not names:
-        return tuple(messages)
-    return tuple([_with_names(message, names) for message in messages])
+        before, begin = messages, len(messages)
+    elif any(call_id in found.answered and found.names.get(call_id) != name for call_id, name in called.items()):
+        # The last call of an id gives its name to all results, those before it too.
+        before, begin = (), 0
+    else:
+        before, begin = found.messages, place
+    answered = [block.call_id for message in new for block in message.blocks if isinstance(block, ToolResultBlock)]
+    named = [_with_names(message, names) for message in messages[begin:]]
+    return _Named(names, found.answered.union(answered), (*before, *named))
 
 
 def _with_names(message: Message, names: dict[str, str]) -> Message:

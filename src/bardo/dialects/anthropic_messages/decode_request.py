@@ -90,8 +90,8 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
 
 def _output_format(fields: dict[str, Any], config: dict[str, Any]) -> OutputFormat | None:
     # The older name counts only where the newer says nothing, so one value of the two is all that is read.
-    held = config if config.get("format") is not None else fields.get("output_format")
-    return read_once(held, f"{NAME}.format", lambda: read_output_format(fields, config))
+    field = "output_format" if config.get("format") is None else "output_config"
+    return read_once(fields, field, f"{NAME}.format", lambda: read_output_format(fields, config))
 
 
 def _read_tools(tools: list[Any]) -> tuple[Tool, ...]:
@@ -109,7 +109,8 @@ def _options(fields: dict[str, Any]) -> BardoOptions:
 
 def _messages(fields: dict[str, Any]) -> tuple[Message, ...]:
     messages = read_messages(required(fields, "messages", list), "messages", NAME, read_message)
-    return with_tool_names((*read_system(fields.get("system")), *messages))
+    system = read_once(fields, "system", f"{NAME}.system", lambda: read_system(fields.get("system")))
+    return with_tool_names((*system, *messages))
 
 
 def _limit(fields: dict[str, Any], counting: bool) -> int | None:

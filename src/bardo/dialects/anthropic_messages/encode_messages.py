@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bardo.catalog.dialect_models import dialect_models
 from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.documents import PDF, data_of, text_of
-from bardo.dialects.losses import Losses, of_each
+from bardo.dialects.losses import Losses, along_without_loss
 from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
@@ -27,6 +27,7 @@ from bardo.values.blocks import (
     fields_for,
     has_no_arguments,
 )
+from bardo.values.histories import Messages
 from bardo.values.request import Message, Request
 
 Wire = dict[str, Any]
@@ -42,17 +43,28 @@ def encode_messages(request: Request, losses: Losses) -> Wire:
     while leading < len(request.messages) and _is_prompt(request.messages[leading]):
         leading += 1
     system = [wire for message in request.messages[:leading] for wire in _system(message, losses)]
-    turns: list[Wire] = []
     keeps_system = request.dialect == NAME or dialect_models(NAME, request.model).system_turns
     form = (keeps_system, losses.dialect, losses.markers)
 
-    def write(message: Message) -> Wire:
-        return _turn(message, losses, keeps_system=keeps_system)
+    def go_on(found: _Written, messages: Messages, place: int) -> _Written:
+        turns = [*found.turns]
+        for message in messages[place:]:
+            add_turn(turns, _turn(message, losses, keeps_system=keeps_system))
+        # More may have been added to the last of those before.
+        same = max(0, len(found.turns) - 1)
+        new = [{**turn, "content": _shortest(_results_first(turn))} for turn in turns[same:]]
+        return _Written(turns, [*found.sent[:same], *new])
 
-    for turn in of_each(request.messages[leading:], _WRITTEN, form, losses, write):
-        add_turn(turns, turn)
+    written = along_without_loss(request.messages[leading:], _WRITTEN, form, losses, _Written([], []), go_on)
     fields: Wire = {"system": _shortest(system)} if system else {}
-    return {**fields, "messages": [{**turn, "content": _shortest(_results_first(turn))} for turn in turns]}
+    return {**fields, "messages": written.sent}
+
+
+class _Written(NamedTuple):
+    """The turns of a conversation, and each as it is sent."""
+
+    turns: list[Wire]
+    sent: list[Wire]
 
 
 def tool_id(call_id: str) -> str:

@@ -13,6 +13,7 @@ from bardo.dialects.gemini.decode_tools import decode_tool_choice, decode_tools
 from bardo.dialects.jsonfield import MAX_DEPTH, decode_object, optional, take
 from bardo.dialects.known_beginnings import KnownBeginnings
 from bardo.dialects.options import read_options
+from bardo.dialects.repeated_items import read_once
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import BardoOptions, Message, Request, Role
@@ -41,7 +42,7 @@ def _request(body: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     extra |= {"toolConfig": tool_config} if tool_config else {}
     return Request(
         model=_model(fields, arrival),
-        messages=(*decode_system(fields.get("systemInstruction")), *decode_contents(fields["contents"])),
+        messages=(*_system(body, fields), *decode_contents(fields["contents"])),
         tools=decode_tools(fields.get("tools")),
         tool_choice=choice,
         max_output_tokens=config.max_output_tokens,
@@ -56,6 +57,12 @@ def _request(body: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
         body_bytes=raw,
         options=_options(body, config),
     )
+
+
+def _system(body: dict[str, Any], fields: dict[str, Any]) -> tuple[Message, ...]:
+    """Return the system prompt, which stands in `body` under one of two spellings."""
+    field = "systemInstruction" if "systemInstruction" in body else "system_instruction"
+    return read_once(body, field, f"{NAME}.system", lambda: decode_system(fields.get("systemInstruction")))
 
 
 def _model(fields: dict[str, Any], arrival: Arrival) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from bardo.dialects.documents import data_of, type_by_name
 from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
 from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, reasoning_parts, text_part
-from bardo.dialects.losses import Losses, of_known
+from bardo.dialects.losses import Losses, along_without_loss
 from bardo.dialects.wire import NO_SIGNATURE, is_object
 from bardo.values.blocks import (
     Block,
@@ -26,11 +26,19 @@ from bardo.values.blocks import (
     UnknownBlock,
     fields_for,
 )
+from bardo.values.histories import Messages
 from bardo.values.request import Message
 
 _REFERENCE = "$ref"
 # What is found of a message once.
 _WRITTEN = "gemini.written"
+
+
+class _Written(NamedTuple):
+    """The names of the tools that were called, by the ids of the calls, and the contents."""
+
+    names: dict[str, str]
+    contents: list[Part]
 
 
 class ContentWriter:
@@ -42,7 +50,7 @@ class ContentWriter:
         self._signed = signed
         self._names: dict[str, str] = {}
 
-    def write(self, messages: Sequence[Message]) -> tuple[Part | None, list[Part]]:
+    def write(self, messages: Messages) -> tuple[Part | None, list[Part]]:
         """Return the system instruction, if there is one, and the contents."""
         leading = 0
         while leading < len(messages) and messages[leading].role == "system":
@@ -53,14 +61,17 @@ class ContentWriter:
             self._mark_unsigned(contents)
         return ({"parts": system} if system else None), contents
 
-    def _contents(self, messages: Iterable[Message]) -> list[Part]:
-        contents: list[Part] = []
-        for message in messages:
+    def _contents(self, messages: Messages) -> list[Part]:
+        """Return the contents. Those of messages that came before are shared: they must not be changed."""
+        form = (self._own, self._signed, self._losses.dialect, self._losses.markers)
+        written = along_without_loss(messages, _WRITTEN, form, self._losses, _Written({}, []), self._go_on)
+        return [*written.contents]
+
+    def _go_on(self, found: _Written, messages: Messages, place: int) -> _Written:
+        self._names, contents = {**found.names}, [*found.contents]
+        for message in messages[place:]:
             self._names |= {call.id: call.name for call in message.calls}
-            names = [self._named(block) for block in message.blocks if isinstance(block, ToolResultBlock)]
-            form = (self._own, self._signed, names, self._losses.markers)
-            # Parts of a message that came before are shared: they are not changed.
-            parts = of_known(message, _WRITTEN, form, self._losses, self._parts)
+            parts = self._parts(message)
             if not parts:
                 continue
             if message.role == "system":
@@ -71,7 +82,7 @@ class ContentWriter:
                 contents[-1] = {**contents[-1], "parts": [*contents[-1]["parts"], *parts]}
             else:
                 contents.append(content)
-        return contents
+        return _Written(self._names, contents)
 
     def _role(self, message: Message) -> str:
         return "model" if message.role == "assistant" else "user"

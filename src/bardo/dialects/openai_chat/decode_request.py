@@ -69,7 +69,7 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
         tools=_tools(fields),
         tool_choice=choice,
         reasoning=asked.policy,
-        output_format=read_once(fields.get("response_format"), f"{NAME}.format", lambda: _output_format(fields)),
+        output_format=_output_format(fields),
         choices=_count(fields, "n") or 1,
         extra={**_extra(fields), **request.extra, **unusual},
         body={name: value for name, value in fields.items() if name != "bardo"},
@@ -174,6 +174,11 @@ def _tool_choice(fields: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, A
 
 
 def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
+    field = "output_config" if fields.get("response_format") is None else "response_format"
+    return read_once(fields, field, f"{NAME}.format", lambda: _read_format(fields))
+
+
+def _read_format(fields: dict[str, Any]) -> OutputFormat | None:
     wanted = optional(fields, "response_format", dict)
     config = optional(fields, "output_config", dict) or {}
     if wanted is None and config.get("format") is not None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import Any
 
 import msgspec
 
 from bardo.catalog.rows import Quirks, ReplayForm
 from bardo.dialects.documents import as_text, data_of, file_name
-from bardo.dialects.losses import Losses, of_each
+from bardo.dialects.losses import Losses, along_without_loss
 from bardo.dialects.openai_chat.constants import GEMINI, NAME
 from bardo.dialects.openai_chat.details import replay_details
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
@@ -29,6 +28,7 @@ from bardo.values.blocks import (
     argument_text,
     fields_for,
 )
+from bardo.values.histories import Messages
 from bardo.values.request import Message
 
 Parts = str | list[dict[str, Any]]
@@ -44,10 +44,13 @@ class MessageWriter:
         self._quirks = quirks
         self._losses = losses
 
-    def write_all(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+    def write_all(self, messages: Messages) -> list[dict[str, Any]]:
         """Return the wire messages of a conversation. Those of messages that came before are shared: they must not be changed."""
         form = (self._quirks, self._own, self._losses.dialect, self._losses.markers)
-        return [*chain.from_iterable(of_each(messages, _WRITTEN, form, self._losses, self.write))]
+        return along_without_loss(messages, _WRITTEN, form, self._losses, [], self._go_on)
+
+    def _go_on(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
+        return [*written, *[one for message in messages[place:] for one in self.write(message)]]
 
     def write(self, message: Message) -> list[dict[str, Any]]:
         """Return the wire messages of one message: tool results are messages of their own."""

@@ -39,7 +39,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         max_output_tokens=_output_limit(fields),
         sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),
         reasoning=asked.policy,
-        output_format=read_once(fields.get("text"), f"{NAME}.format", lambda: _output_format(fields)),
+        output_format=read_once(fields, "text", f"{NAME}.format", lambda: _output_format(fields)),
         stream=stream if arrival.stream is None else arrival.stream,
         dialect=NAME,
         extra=_extra(fields),
@@ -58,13 +58,17 @@ def _model(fields: dict[str, Any], arrival: Arrival) -> str:
 
 def _messages(fields: dict[str, Any]) -> tuple[Message, ...]:
     instructions = optional(fields, "instructions", str)
-    leading = [Message("system", (TextBlock(instructions),))] if instructions else []
+    leading = read_once(fields, "instructions", f"{NAME}.system", lambda: _leading(instructions))
     value: Any = optional(fields, "input", (str, list))
     if value is None and not any(fields.get(name) is not None for name in _STORED):
         raise InvalidRequest("input is required", param="input", hint="give a string, or a list of input items")
     if isinstance(value, str):
         return (*leading, Message("user", (TextBlock(value),)))
     return (*leading, *decode_input(value or [], "input"))
+
+
+def _leading(instructions: str | None) -> tuple[Message, ...]:
+    return (Message("system", (TextBlock(instructions),)),) if instructions else ()
 
 
 _STORED = ("prompt", "previous_response_id", "conversation")

@@ -10,7 +10,7 @@ from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.documents import as_text, data_of, file_name
-from bardo.dialects.losses import Losses, of_known
+from bardo.dialects.losses import Losses, along_without_loss
 from bardo.dialects.openai_responses.free_input import only_text
 from bardo.dialects.openai_responses.function_names import TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.state import FORMAT, NAME, is_native
@@ -29,6 +29,7 @@ from bardo.values.blocks import (
     argument_text,
     fields_for,
 )
+from bardo.values.histories import Messages
 from bardo.values.request import Message, Request
 
 # What is found of a message once.
@@ -37,14 +38,12 @@ _WRITTEN = "openai_responses.written"
 
 def encode_input(request: Request, row: ProviderRow, losses: Losses) -> tuple[str, list[dict[str, Any]]]:
     """Return the instructions and the input items. Leading system messages are instructions, unless they came as items."""
-    leading: list[str] = []
+    leading = 0
+    while leading < len(request.messages) and _is_instruction(request.messages[leading]):
+        leading += 1
+    instructions = [message.paragraphs for message in request.messages[:leading]]
     writer = _Writer(request, row, losses)
-    for index, message in enumerate(request.messages):
-        if index == len(leading) and _is_instruction(message):
-            leading.append(message.paragraphs)
-        else:
-            writer.write(message)
-    return "\n\n".join(leading), writer.items
+    return "\n\n".join(instructions), writer.write_all(request.messages[leading:])
 
 
 def _is_instruction(message: Message) -> bool:
@@ -58,20 +57,19 @@ class _Writer:
         self._own = request.dialect == NAME
         self._row = row
         self._losses = losses
-        self._form = (self._own, row.quirks, losses.dialect, losses.markers)
 
-    def write(self, message: Message) -> None:
-        """Write one message as one or several items. Those of a message that came before are shared: they must not be changed."""
-        before, self.items = self.items, []
-        written = of_known(message, _WRITTEN, self._form, self._losses, self._items_of)
-        self.items = before
-        self.items += written
+    def write_all(self, messages: Messages) -> list[dict[str, Any]]:
+        """Return the items of a conversation. Those of messages that came before are shared: they must not be changed."""
+        form = (self._own, self._row.quirks, self._losses.dialect, self._losses.markers)
+        return along_without_loss(messages, _WRITTEN, form, self._losses, [], self._go_on)
 
-    def _items_of(self, message: Message) -> list[dict[str, Any]]:
-        if message.role == "assistant":
-            self._encode_turn(message)
-        else:
-            self._encode_prompt(message)
+    def _go_on(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
+        self.items = [*written]
+        for message in messages[place:]:
+            if message.role == "assistant":
+                self._encode_turn(message)
+            else:
+                self._encode_prompt(message)
         return self.items
 
     def _encode_prompt(self, message: Message) -> None:
@@ -135,6 +133,7 @@ class _Writer:
 
     def _encode_turn(self, message: Message) -> None:
         said: list[TextBlock | RefusalBlock] = []
+        begin = len(self.items)
         for block in message.blocks:
             if isinstance(block, TextBlock | RefusalBlock):
                 if said and _begins_message(block, said[0]):
@@ -146,7 +145,7 @@ class _Writer:
             said = []
             self._encode_other(block)
         self._answer(said)
-        self._drop_last_reasoning()
+        self._drop_last_reasoning(begin)
 
     def _encode_other(self, block: Block) -> None:
         match block:
@@ -226,9 +225,9 @@ class _Writer:
         # OpenAI refuses plain text beside its ciphertext; servers that have no ciphertext need the text.
         return "encrypted" not in native and (self._row.quirks.replay != "none" or (self._own and "id" in native))
 
-    def _drop_last_reasoning(self) -> None:
+    def _drop_last_reasoning(self, begin: int) -> None:
         """Leave out reasoning that led to nothing: OpenAI refuses it without the item that follows."""
-        while self.items and _is_openai_reasoning(self.items[-1]):
+        while len(self.items) > begin and _is_openai_reasoning(self.items[-1]):
             self.items.pop()
             self._lose_reasoning(FORMAT, "reasoning is refused without the item it led to")
 

@@ -28,6 +28,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
+from bardo.values.histories import Messages, along
 from bardo.values.once import once
 from bardo.values.request import Message, Request
 
@@ -35,7 +36,7 @@ _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 # State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
 _TELLING_STATE = 24
 # What is found of a message once.
-_SAID, _AFTER, _KEYS, _STATE = "replay.said", "replay.after", "replay.keys", "replay.state"
+_SAID, _AFTER, _STATE, _TURNS = "replay.said", "replay.after", "replay.state", "replay.turns"
 _utf_8 = methodcaller("encode", "utf-8", "surrogatepass")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -86,9 +87,7 @@ def reply_keys(request: Request, blocks: Sequence[Block]) -> list[str]:
     text, turn_texts = _turn_text(blocks)
     if not _begins_with_a_prompt(request):
         return list(_call_keys(ids, turn_texts))
-    before = ""
-    for message in request.messages:
-        before = _after(before, message)
+    before = _history(request).before
     unnamed = ["u" + digest(before, text, *turn_texts)] if ids else []
     return ["m" + digest(before, text, *turn_texts, *ids), *unnamed, *_call_keys(ids, turn_texts)]
 
@@ -103,16 +102,30 @@ def has_history(request: Request) -> bool:
 
 def turns_of(request: Request) -> tuple[TurnKeys, ...]:
     """Return the keys of every assistant message of a request; none where no model has spoken yet."""
-    if not has_history(request):
-        return ()
-    turns: list[TurnKeys] = []
+    return _history(request).turns if has_history(request) else ()
+
+
+class _History(NamedTuple):
+    """The keys of the turns of a conversation, and the digest of all of it."""
+
+    turns: tuple[TurnKeys, ...]
+    before: str
+
+
+def _history(request: Request) -> _History:
     # What is left of a conversation without its beginning may be the beginning of another.
-    before = "" if _begins_with_a_prompt(request) else "truncated"
-    for place, message in enumerate(request.messages):
+    begin = "" if _begins_with_a_prompt(request) else "truncated"
+    return along(request.messages, _TURNS, begin, _History((), begin), _with_turns)
+
+
+def _with_turns(found: _History, messages: Messages, begin: int) -> _History:
+    turns, before = [*found.turns], found.before
+    for place in range(begin, len(messages)):
+        message = messages[place]
         if message.role == "assistant":
             turns.append(_turn(place, before, message))
         before = _after(before, message)
-    return tuple(turns)
+    return _History(tuple(turns), before)
 
 
 def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) -> tuple[TurnKeys, ...]:
@@ -163,14 +176,6 @@ def has_state(message: Message) -> bool:
 
 
 def _turn(place: int, before: str, message: Message) -> TurnKeys:
-    """Return the keys of a turn, those that were made before where it stood at the same place of the same conversation."""
-    found: tuple[str, TurnKeys] | None = message.derived.get(_KEYS)
-    if found is None or found[0] != before or found[1].place != place:
-        found = message.derived[_KEYS] = before, _new_turn(place, before, message)
-    return found[1]
-
-
-def _new_turn(place: int, before: str, message: Message) -> TurnKeys:
     text, turn_texts, ids = _said(message)
     states = [state for block in message.blocks for state in states_of(block)]
     telling = [state for state in states if _is_telling(state)]

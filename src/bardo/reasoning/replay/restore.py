@@ -5,9 +5,9 @@ Everything that differs from what the client sent in this regard is reported, ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,11 +28,12 @@ from bardo.values.blocks import (
     fields_for,
 )
 from bardo.values.degradation import Degradation
+from bardo.values.histories import Messages, along
 from bardo.values.request import Message, Request
 
 _PLAIN = "reasoning_content"
 # What is found of a message once.
-_READABLE = "replay.readable"
+_READABLE, _TURNS = "replay.readable", "replay.places"
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +101,18 @@ class _Work:
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, those that stay as they are unchanged."""
-        return tuple([self._message(place, message) for place, message in enumerate(self._request.messages)])
+        given = self._request.messages
+        messages = [*given]
+        for place in self._places(given):
+            messages[place] = self._message(place, given[place])
+        return tuple(messages)
+
+    def _places(self, messages: Messages) -> Iterable[int]:
+        """Return the places of the messages that may have to change."""
+        if self.switch.signed:
+            return range(len(messages))
+        turns = along(messages, _TURNS, None, _Turns((), (), ()), _with_turns)
+        return {*turns.stateful, *self._tools.intersection(turns.unread), *self._kept, *self._loop}
 
     def _message(self, place: int, message: Message) -> Message:
         if message.role != "assistant":
@@ -195,13 +207,28 @@ def _formats_text(record: ReplyRecord) -> str:
 
 def _tool_turns(request: Request) -> frozenset[int]:
     """Return the places of the messages that call tools, and of those that answer once the tools have."""
-    places = [
-        place
-        for place, message in enumerate(request.messages)
-        if message.role == "assistant"
-        and (ToolCallBlock in message.kinds or (place and ToolResultBlock in request.messages[place - 1].kinds))
-    ]
-    return frozenset(places)
+    return frozenset(along(request.messages, _TURNS, None, _Turns((), (), ()), _with_turns).tools)
+
+
+class _Turns(NamedTuple):
+    """The places of the model's messages that have state, that have no thinking to be read, and that call tools or answer their results."""
+
+    stateful: tuple[int, ...]
+    unread: tuple[int, ...]
+    tools: tuple[int, ...]
+
+
+def _with_turns(found: _Turns, messages: Messages, begin: int) -> _Turns:
+    own = [place for place in range(begin, len(messages)) if messages[place].role == "assistant"]
+    return _Turns(
+        (*found.stateful, *[place for place in own if has_state(messages[place])]),
+        (*found.unread, *[place for place in own if not _thinks_readably(messages[place])]),
+        (*found.tools, *[place for place in own if _is_of_tools(messages, place)]),
+    )
+
+
+def _is_of_tools(messages: Messages, place: int) -> bool:
+    return ToolCallBlock in messages[place].kinds or (place > 0 and ToolResultBlock in messages[place - 1].kinds)
 
 
 def _thinks_readably(message: Message) -> bool:

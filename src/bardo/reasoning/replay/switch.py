@@ -41,7 +41,7 @@ class Switch:
         self.degradations: list[Degradation] = []
         self._origin_of = origin_of
         self._refusals: dict[tuple[str, ...], str] = {}
-        self._signed = rules.needs_signatures(reader)
+        self.signed = rules.needs_signatures(reader)
         self._speaks_same = client == reader.row.dialect
 
     def refusal(self, states: Sequence[Opaque], origin: Origin | None = None) -> str:
@@ -59,7 +59,7 @@ class Switch:
 
     def sorts(self, message: Message) -> bool:
         """Whether any block of a message has state, or is thinking that may not be sent without."""
-        return has_state(message) or (self._signed and any(map(self._is_unsigned, message.blocks)))
+        return has_state(message) or (self.signed and any(map(self._is_unsigned, message.blocks)))
 
     def sorted_out(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
         """Return the blocks of one message without the state that may not be sent."""
@@ -96,7 +96,7 @@ class Switch:
 
     def _is_unsigned(self, block: Block) -> bool:
         """Whether the reader refuses a block because it is thinking without state."""
-        return isinstance(block, ReasoningBlock) and not block.opaque and self._signed
+        return isinstance(block, ReasoningBlock) and not block.opaque and self.signed
 
     def _as_text_block(self, block: ReasoningBlock, why: str) -> ReasoningBlock | None:
         text = block.readable if self.takes_text() else ""

@@ -1,0 +1,58 @@
+"""What follows from a whole conversation, found for what is new in it alone.
+
+The messages of a conversation that comes again are the same objects (`dialects.repeated_items`), and the next turn begins with all of them.
+What was found of it is kept with its last message, and found for the next turn by going on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import is_
+from typing import Any, TypeVar
+
+from bardo.values.blocks import Block
+from bardo.values.request import Message
+
+LEAST_MESSAGES = 3
+"""How many messages a conversation has of which anything is kept."""
+S = TypeVar("S")
+
+Messages = tuple[Message, ...]
+
+
+def along(messages: Messages, name: str, form: object, begin: S, extend: Callable[[S, Messages, int], S]) -> S:
+    """Return what is found of a conversation, by way of what was found of its longest beginning that came before.
+
+    `extend` is given what was found of the messages before a place (`begin` before the first), all messages and the place, and returns what
+    follows from all; it changes nothing it is given. `name` says what is found, `form` what it goes by beside the messages.
+    """
+    if len(messages) < LEAST_MESSAGES:
+        return extend(begin, messages, 0)
+    place, found = _beginning(messages, name, form, begin)
+    if place < len(messages):
+        if place:
+            # It goes on with the conversation: a beginning that was kept for each turn would take the square of its length.
+            messages[place - 1].derived.pop(name, None)
+        found = extend(found, messages, place)
+        messages[-1].derived[name] = messages, form, found
+    return found
+
+
+def _beginning(messages: Messages, name: str, form: object, begin: S) -> tuple[int, S]:
+    """Return how many of the messages have been looked at before, and what was found of them."""
+    for place in range(len(messages), 0, -1):
+        kept: tuple[Messages, object, Any] | None = messages[place - 1].derived.get(name)
+        if kept is None or len(kept[0]) != place or kept[1] != form:
+            continue
+        if kept[0] is messages or all(map(is_, kept[0], messages)):
+            return place, kept[2]
+    return 0, begin
+
+
+def parts_of(messages: Messages) -> frozenset[type[Block]]:
+    """Return the classes of all blocks of a conversation, and of what stands in results of tools."""
+    return messages[0].parts if len(messages) == 1 else along(messages, "parts", None, frozenset(), _with_parts)
+
+
+def _with_parts(found: frozenset[type[Block]], messages: Messages, place: int) -> frozenset[type[Block]]:
+    return found.union(*[message.parts for message in messages[place:]])
