@@ -121,13 +121,12 @@ def _plain_texts(messages: Iterable[Message]) -> list[tuple[str, str]] | None:
     """Return who says what, where each turn is one text that no assistant wrote; None for any other request."""
     found: list[tuple[str, str]] = []
     for message in messages:
-        blocks, role = message.blocks, message.role
-        if len(blocks) != 1 or role == "assistant":
+        if len(message.blocks) != 1 or message.role == "assistant":
             return None
-        [block] = blocks
+        block = message.blocks[0]
         if type(block) is not TextBlock or block.opaque:
             return None
-        found.append((role, block.text))
+        found.append((message.role, block.text))
     return found
 
 

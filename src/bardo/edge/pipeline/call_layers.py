@@ -151,11 +151,11 @@ class CallLayers:
 
     def take(self, layer: str, passed: Passed) -> None:
         """Keep what a layer leaves for the layers behind it and for the reply."""
-        if passed.found is not None:
-            self.found = {**self.found, layer: passed.found}
-        if layer in self.plan.masking:
+        found, part, masking = passed.found, passed.reply, self.plan.masking
+        if found is not None:
+            self.found = {**self.found, layer: found}
+        if masking and layer in masking:
             self.masked = True
-        part = passed.reply
         if part is None:
             return
         self._parts.append((layer, part))

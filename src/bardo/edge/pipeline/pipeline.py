@@ -18,6 +18,7 @@ from bardo.context.layer import (
     LayerFacts,
     LayerSteps,
     MaskingPart,
+    Outcome,
     Passed,
     Receipt,
     ReplyPart,
@@ -191,16 +192,16 @@ class Pipeline:
                 outcome: Passed | Answered = await self._outcome(steps, next(steps), dry=facts.dry)
             except StopIteration as done:
                 outcome = done.value
-            order, after = None, request
-            if isinstance(outcome, Passed):
+            if isinstance(outcome, Answered):
+                order, after = None, _with_losses(request, outcome)
+                await self._answer(call, layer, outcome, after, answer)
+            else:
                 order, after = outcome.order, outcome.request
                 if order is not None:
                     _check_order(order, len(facts.targets))
                 call.take(layer.name, outcome)
-            if outcome.degraded:
-                after = msgspec.structs.replace(after, degraded=(*after.degraded, *outcome.degraded))
-            if isinstance(outcome, Answered):
-                await self._answer(call, layer, outcome, after, answer)
+                if outcome.degraded:
+                    after = _with_losses(after, outcome)
         except BardoError as refusal:
             did = f"refused the call: {type(refusal).__name__}"
             call.receipts.append(Receipt(layer=layer.name, did=did, microseconds=_since(began)))
@@ -214,18 +215,17 @@ class Pipeline:
                 message = f"the layer {layer.name} failed, and nothing is sent without it"
                 raise Unavailable(message, hint="look at the log of bardo") from problem
             return msgspec.structs.replace(request, degraded=(*request.degraded, lost)), None
-        call.receipts.append(self._signed(outcome.receipt, _since(began)))
+        receipt = outcome.receipt
+        # How a layer is turned off is said here where the layer itself does not say it.
+        off = receipt.off or self._ways_off.get(receipt.layer) or self._way_off(receipt.layer)
+        call.receipts.append(msgspec.structs.replace(receipt, microseconds=_since(began), off=off))
         return after, order
 
-    def _signed(self, receipt: Receipt, microseconds: int) -> Receipt:
-        """Return a layer's receipt with its time, and with how it is turned off where the layer does not say it."""
-        off = receipt.off or self._ways_off.get(receipt.layer)
-        if off is None:
-            off = self._ways_off[receipt.layer] = self._way_off(receipt.layer)
-        return msgspec.structs.replace(receipt, microseconds=microseconds, off=off)
-
     def _way_off(self, name: str) -> str:
-        """Return how a layer is turned off, where the layer itself does not say it."""
+        found = self._ways_off[name] = self._new_way_off(name)
+        return found
+
+    def _new_way_off(self, name: str) -> str:
         if name in self._parts.pipeline.locked:
             return f"a profile of [inference.pipeline] without {name}"
         return f'"bardo": {{"layers": {{"{name}": false}}}}, or a profile without {name}'
@@ -284,6 +284,13 @@ def _check_order(order: tuple[int, ...], count: int) -> None:
     """Raise ValueError for places of targets that do not exist, and for none."""
     if not order or len(set(order)) < len(order) or not all(0 <= place < count for place in order):
         raise ValueError("a layer gave places of targets that do not exist")
+
+
+def _with_losses(request: Request, outcome: Outcome) -> Request:
+    """Return a request with what a layer could not keep of it."""
+    if not outcome.degraded:
+        return request
+    return msgspec.structs.replace(request, degraded=(*request.degraded, *outcome.degraded))
 
 
 def _since(began: int) -> int:
