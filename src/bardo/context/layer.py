@@ -81,7 +81,8 @@ class LayerFacts(msgspec.Struct, frozen=True, kw_only=True):
     `session` is the same for all turns of one conversation of one tenant, and says nothing of what is in them. `now` is Unix time.
     `models` names what the request's model stands for, in order, and `targets` who will be asked, best first: empty until they are known.
     `count_tokens` estimates the tokens of a request's prompt for a target, or for none. `found` holds what earlier layers found, by the
-    name of the layer; `layers` names all that work on this call. `dry`: nothing is sent, so nothing may be learned either.
+    name of the layer; `layers` names all that work on this call. `routed` is the request as it was when it became known who is asked: the
+    `warm_tokens` of targets are those of its prompt. `dry`: nothing is sent, so nothing may be learned either.
     """
 
     tenant: str
@@ -91,6 +92,7 @@ class LayerFacts(msgspec.Struct, frozen=True, kw_only=True):
     count_tokens: Callable[[Request, TargetFacts | None], int]
     models: tuple[str, ...] = ()
     targets: tuple[TargetFacts, ...] = ()
+    routed: Request | None = None
     workload: str = ""
     found: Mapping[str, Any] = {}
     layers: tuple[str, ...] = ()

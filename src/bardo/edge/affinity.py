@@ -202,12 +202,15 @@ class Affinity:
         place, kind = (target.provider.place, target.model), (target.provider.id, target.model)
         now, cached = self._clock(), self._cached(kind, effect.cached)
         expected = effect.expected.get((target.provider.id, target.provider.address, target.model), 0)
+        prefix = effect.prefix
+        if prefix is None:
+            prefix = NO_PREFIX if effect.request is None else self._prefixes.read(effect.request)
         self._count(place, effect.tokens, cached or 0, min(expected, effect.tokens))
         self._kinds[place] = kind
         self.warm.note(
             place,
             effect.session,
-            effect.prefix,
+            prefix,
             now,
             tokens=effect.tokens,
             cached=cached,

@@ -49,15 +49,17 @@ class ExpectSession(Effect, frozen=True):
 class RecordSession(Effect, frozen=True):
     """Note that a session's call was answered, with what the reply says of its tokens.
 
-    `expected` is how many of them each target was expected to have cached, by its provider, address and model.
+    `prefix` is the beginning of the prompt that other sessions have too, None where it is to be read from the `request`. `expected` is how
+    many of the tokens each target was expected to have cached, by its provider, address and model.
     """
 
     session: str
-    prefix: PromptPrefix
+    prefix: PromptPrefix | None
     messages: int
     tokens: int
     cached: int | None
     expected: Mapping[tuple[str, str, str], int] = {}
+    request: Request | None = None
 
 
 class ForgetSession(Effect, frozen=True):
@@ -75,7 +77,7 @@ class AffinityPart:
     most_bytes = 0
 
     def __init__(
-        self, session: str, messages: int, targets: Sequence[TargetFacts], servers: Servers, *, expects: bool
+        self, session: str, messages: int, targets: Sequence[TargetFacts], servers: Servers | None, *, expects: bool
     ) -> None:
         self._expects = expects
         self._session = session
@@ -93,11 +95,12 @@ class AffinityPart:
         if usage.input_tokens is None:
             return self.failed()
         tokens, cached, servers = usage.input_tokens, usage.cached_input_tokens, self._servers
+        warm = [one.warm_tokens for one in (self._targets if servers is None else servers.states)]
         expected = {
-            (one.provider, one.address, one.model): state.warm_tokens
-            for one, state in zip(self._targets, servers.states, strict=True)
+            (one.provider, one.address, one.model): tokens for one, tokens in zip(self._targets, warm, strict=True)
         }
-        return (RecordSession(self._session, servers.prefix, self._messages, tokens, cached, expected),)
+        prefix = None if servers is None else servers.prefix
+        return (RecordSession(self._session, prefix, self._messages, tokens, cached, expected, request),)
 
     def failed(self) -> Iterable[Effect]:
         """Forget what was expected of the call."""
@@ -116,18 +119,19 @@ class Affinity:
     def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
         """Put the targets in order, and note where the call goes."""
         targets = facts.targets
+        if len(targets) == 1 and request is facts.routed:
+            return _passed_to_one(request, facts, targets)
         servers: Servers = yield FindServerStates(facts.session, request, targets)
         ordered = order_targets(targets, servers.states, self._bounds, lambda: facts.count_tokens(request, None))
         places = first_of_each(targets, ordered.places, self._most_servers)
         first, messages = places[0], len(request.messages)
-        # Where there is one target, the calls that come before the reply have no other place to go.
-        expects = len(targets) > 1 and not servers.states[first].session_tokens
+        expects = not servers.states[first].session_tokens
         if expects:
             tokens = facts.count_tokens(request, targets[first])
             yield ExpectSession(facts.session, targets[first], servers.prefix, messages, tokens)
         return Passed(
             request=request,
-            receipt=_receipt(targets, servers.states, first, ordered.why),
+            receipt=_receipt(targets, first, servers.states[first].warm_tokens, ordered.why),
             order=None if places == tuple(range(len(targets))) else places,
             reply=AffinityPart(facts.session, messages, targets, servers, expects=expects),
         )
@@ -147,18 +151,31 @@ def first_of_each(targets: Sequence[TargetFacts], places: Sequence[int], most: i
     return tuple(kept)
 
 
-def _receipt(targets: Sequence[TargetFacts], states: Sequence[ServerState], place: int, why: str) -> Receipt:
+def _passed_to_one(request: Request, facts: LayerFacts, targets: Sequence[TargetFacts]) -> Passed:
+    """Return that a call goes on to its only target: how busy it is changes nothing, and what it has cached was told before.
+
+    The calls that come before the reply have no other place to go, so that none has to be expected.
+    """
+    warm = targets[0].warm_tokens
+    return Passed(
+        request=request,
+        receipt=_receipt(targets, 0, warm, "warm" if warm else ""),
+        reply=AffinityPart(facts.session, len(request.messages), targets, None, expects=False),
+    )
+
+
+def _receipt(targets: Sequence[TargetFacts], place: int, warm_tokens: int, why: str) -> Receipt:
     """Return the receipt of a call whose target at a place comes first, and why it does."""
-    first, state = targets[place], states[place]
+    first = targets[place]
     chosen = f"{first.provider} at {first.address}" if first.address else first.provider
-    saw: dict[str, object] = {"chosen": chosen, "model": first.model, "warm_tokens": state.warm_tokens}
+    saw: dict[str, object] = {"chosen": chosen, "model": first.model, "warm_tokens": warm_tokens}
     if why:
         saw["why"] = why
     if first.address:
         saw["servers"] = sum(one.provider == first.provider and one.model == first.model for one in targets)
-    value = saved_nanos(first, state.warm_tokens) if state.warm_tokens else 0
+    value = saved_nanos(first, warm_tokens) if warm_tokens else 0
     if value:
         saw["worth_usd"] = round(value / 1_000_000_000, 9)
     decided = first.address or place
-    reason = _REASONS[why].format(tokens=f"{state.warm_tokens:,}") if why and decided else ""
+    reason = _REASONS[why].format(tokens=f"{warm_tokens:,}") if why and decided else ""
     return Receipt(layer=NAME, did=f"put {chosen} first, which {reason}" if reason else "", saw=saw)

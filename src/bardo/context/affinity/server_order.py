@@ -52,15 +52,10 @@ class ServerOrder(NamedTuple):
     why: str = ""
 
 
-_ONE, _ONE_WARM = ServerOrder((0,)), ServerOrder((0,), "warm")
-
-
 def order_targets(
     targets: Sequence[TargetFacts], states: Sequence[ServerState], bounds: LoadBounds, count_tokens: Callable[[], int]
 ) -> ServerOrder:
     """Return the order in which targets are asked. `count_tokens` estimates the prompt, where prices are to be compared."""
-    if len(targets) == 1:
-        return _ONE_WARM if states[0].warm_tokens else _ONE
     groups = _groups(targets)
     ordered = [_order_servers(group, states, bounds) for group in groups]
     warmest = 0

@@ -164,7 +164,7 @@ class Pipeline:
         known = call.facts if call.facts_model == request.model else None
         if known is None:
             known = self._facts(call, request)
-        facts = msgspec.structs.replace(known, now=now, targets=told, found=call.found)
+        facts = msgspec.structs.replace(known, now=now, targets=told, routed=request, found=call.found)
         for layer in call.plan.after:
             request, order = await self._run(call, layer, request, facts, None)
             if order is not None:
