@@ -179,3 +179,16 @@ def test_texts_are_looked_at_in_linear_time(piece: str) -> None:
         personal_data().has(text)
 
     assert growth(look, piece * 4_000, piece * 32_000) < 24
+
+
+@given(
+    text=st.lists(
+        st.sampled_from(
+            ["now", "NOW", "today", "right", "at", "the", "moment", "What's", "x_today", "today's", "to", "day"]
+        )
+        | st.text(st.characters(max_codepoint=127), max_size=4),
+        max_size=8,
+    ).flatmap(lambda parts: st.sampled_from([" ", "\n", "-", "\x1f", ", "]).map(lambda sign: sign.join(parts)))
+)
+def test_words_of_time_are_found_in_ascii_as_in_any_other_text(text: str) -> None:
+    assert time_words().has(text) == time_words().has(f"{text} \N{LATIN SMALL LETTER E WITH ACUTE}")
