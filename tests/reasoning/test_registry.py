@@ -9,7 +9,7 @@ from bardo.reasoning.formats import EXAMPLE_ANSWER, EXAMPLE_THOUGHT, example_of
 from bardo.reasoning.registry import PASSTHROUGH, FormatRegistry, builtin_formats
 
 LAB = ReasoningFormat(name="Lab-One", start="[[", end="]]", patterns=("lab-",), aliases=("lab",))
-MARK_NOTHING = {PASSTHROUGH, "minimax_m2_append_think", "response_template"}
+MARK_NOTHING = {PASSTHROUGH, "minimax_m2_append_think", "response_template", "gigachat3"}
 OWN_QWEN = ReasoningFormat(name="qwen3", start="[[", end="]]")
 
 

@@ -41,6 +41,42 @@ CASES = {
     "a tag with something else in it": Case(
         "deepseek_v4", '<｜DSML｜invoke name="clock" x', '<｜DSML｜invoke name="clock" †x'
     ),
+    "the section of another version": Case(
+        "deepseek_v4",
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="clock"/>\n</｜DSML｜function_calls>',
+        "‹clock #1 {}›",
+    ),
+    "the section of a later version": Case(
+        "deepseek_v32", '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="clock"/>\n</｜DSML｜tool_calls>', "‹clock #1 {}›"
+    ),
+    **{
+        f"a parameter that does not say whether it is text, {name}": Case(
+            name,
+            f'<{tag}invoke name="weather">\n<{tag}parameter name="city">3</{tag}parameter>\n'
+            f'<{tag}parameter name="days">3</{tag}parameter>\n</{tag}invoke>',
+            '‹weather #1 {"city": "3", "days": 3}›',
+        )
+        for name, tag in (("deepseek_v32", "｜DSML｜"), ("deepseek_v4", "｜DSML｜"), ("deepseek_v41", "｜DSML｜ "))
+    },
+    "minimax m2, calls as m1 writes them": Case(
+        "minimax_m2", 'Hi<tool_calls>\n{"name": "clock", "arguments": {}}\n</tool_calls>', "Hi‹clock #1 {}›"
+    ),
+    "a parameter twice": Case(
+        "qwen3_coder",
+        qwen(
+            *(
+                "<parameter=city>",
+                "a",
+                "</parameter>",
+                "<parameter=city>",
+                "b",
+                "</parameter>",
+                "</function>",
+                "</tool_call>",
+            )
+        ),
+        '‹weather #1 {"city": "a"†city†, "city": "b"}›',
+    ),
     "the last parameter has no end": Case(
         "qwen3_coder",
         qwen("<parameter=city>", "Paris", "</parameter>", "<parameter=days>", "3", "</function>", "</tool_call>Hi"),

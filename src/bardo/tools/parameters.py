@@ -160,6 +160,8 @@ class ParameterReader:
         declared = call.declared.keys(call.name)
         if key in WRAPPERS and declared and key not in declared and not self._seen:
             return WrappedValue(call, key, declared, self._hold)
+        if key in self._seen:
+            call.note("a parameter is written twice", key)
         types = self._types or call.declared.parameter(call.name, key).types or self._default
         call.key(key)
         return Value(call, types, self._hold)
