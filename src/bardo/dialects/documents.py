@@ -37,7 +37,6 @@ _TEXTS = ("application/json", "application/xml")
 _MEDIA = ("image/", "audio/", "video/")
 _PDF_HEAD = "JVBERi0"
 """How "%PDF-" begins in base64."""
-_PDF_BYTES = _PDF_HEAD.encode()
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
@@ -66,9 +65,8 @@ def picture_or_document(
 
 def holds_document_as_picture(request: Request) -> bool:
     """Whether a client's own body holds a document in the place of a picture, where a provider of the same dialect refuses it."""
-    sent = request.body_bytes
-    # Nearly no body has these, and a look for bytes costs nothing.
-    if _PDF_BYTES not in sent and b"data:application/" not in sent:
+    # Each was read as a document. Nearly no body has one.
+    if DocumentBlock not in parts_of(request.messages):
         return False
     waiting: list[Any] = [request.body]
     while waiting:

@@ -9,7 +9,6 @@ import msgspec
 from bardo.dialects.lenient import MAX_DEPTH as MAX_DEPTH
 from bardo.dialects.lenient import too_deep
 from bardo.dialects.repeated_items import REPEATED_ITEMS
-from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.values.errors import InvalidRequest
 
 T = TypeVar("T")
@@ -17,12 +16,6 @@ T = TypeVar("T")
 
 def decode_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object a client sent. Raises InvalidRequest for anything else, hostile nesting included."""
-    fields: dict[str, Any] = REPEATED_TOOLS.decode(body, _parse_rest)
-    return fields
-
-
-def _parse_rest(body: bytes) -> dict[str, Any]:
-    """Return the fields of a body whose tools, where they came before, were taken out."""
     return REPEATED_ITEMS.decode(body, _parse_object)
 
 

@@ -8,14 +8,16 @@ changed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
 
+from bardo.dialects import repeated_tools
 from bardo.dialects.lenient import MAX_DEPTH, too_deep
+from bardo.dialects.repeated_tools import REPEATED_TOOLS, RepeatedTools
 from bardo.values.request import Message
 
 LEAST_BYTES, LEAST_ITEMS = 2048, 3
@@ -26,6 +28,7 @@ MOST_BYTES_KEPT = 8 * 1_048_576
 """Clients choose their conversations, so neither the number nor the size of what is kept may grow with them."""
 _ITEM_BYTES = 1024
 """About what is held of an item beside its text."""
+_OWN = "bardo"
 _LISTS = ("messages", "input", "contents")
 _SCHEMA_FIELDS = ("response_format", "text", "output_config", "output_format")
 _LEAST_SCHEMA = 1024
@@ -33,19 +36,19 @@ _PROMPT_FIELDS = ("system", "instructions", "systemInstruction", "system_instruc
 T = TypeVar("T")
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _split_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_parse_item = msgspec.json.Decoder().decode
+_parse = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _NONE = msgspec.Raw(b"[]")
 _LIST_BEGINS = ord("[")
 
 
 class Item:
-    """One part of a body: its value, about how many bytes are held for it, and what each dialect reads in it."""
+    """One part of a body: its JSON and its value, about how many bytes are held for it, and what each dialect reads in it."""
 
-    __slots__ = ("read", "size", "value")
+    __slots__ = ("raw", "read", "size", "value")
 
-    def __init__(self, value: Any, size: int) -> None:
-        self.value, self.size = value, size
+    def __init__(self, raw: bytes, value: Any) -> None:
+        self.raw, self.value, self.size = raw, value, len(raw) + _ITEM_BYTES
         self.read: dict[str, Any] = {}
 
 
@@ -63,19 +66,20 @@ class KnownItems(list[Any]):
 
 
 class KnownFields(dict[str, Any]):
-    """The fields of a body, and what is kept of those that are read once."""
+    """The fields of a body, what is kept of those that are read once, and the JSON of each."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("parts", "raws")
 
-    def __init__(self, fields: dict[str, Any], parts: dict[str, Item]) -> None:
+    def __init__(self, fields: dict[str, Any], parts: dict[str, Item], raws: dict[str, msgspec.Raw]) -> None:
         super().__init__(fields)
-        self.parts = parts
+        self.parts, self.raws = parts, raws
 
 
 class RepeatedItems:
     """The parts that were sent last, by their bytes, in two halves: where the newer is full, what was not asked for since is forgotten."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES_KEPT) -> None:
+    def __init__(self, most_bytes: int = MOST_BYTES_KEPT, tools: RepeatedTools = REPEATED_TOOLS) -> None:
+        self._tools = tools
         self._newer: dict[bytes, Item] = {}
         self._older: dict[bytes, Item] = {}
         self._bytes = 0
@@ -95,14 +99,15 @@ class RepeatedItems:
         try:
             values = _split(body)
             history = self._history(values)
+            tools = self._tools_of(values)
             parts = self._parts(values, with_prompt=bool(history))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, _TooDeep):
             return parse(body)  # What is wrong is told of the body as it came.
-        if not history and not parts:
+        if not (history or tools or parts):
             return parse(body)
-        known: dict[str, Any] = {**history, **{name: part.value for name, part in parts.items()}}
+        known: dict[str, Any] = {**history, **tools, **{name: part.value for name, part in parts.items()}}
         # Each in its place, since the order of a body's fields is its client's.
-        return KnownFields(parse(_encode({**values, **dict.fromkeys(known, _NONE)})) | known, parts)
+        return KnownFields(parse(_encode({**values, **dict.fromkeys(known, _NONE)})) | known, parts, values)
 
     def _history(self, values: dict[str, msgspec.Raw]) -> dict[str, KnownItems]:
         """Return the history of a body, under its name."""
@@ -118,6 +123,13 @@ class RepeatedItems:
         # Without a step of Python for each that came with the last turn.
         found = [*map(self._newer.get, raws)]
         return [item if item is not None else self._item(raw) for item, raw in zip(found, raws, strict=True)]
+
+    def _tools_of(self, values: dict[str, msgspec.Raw]) -> dict[str, Any]:
+        """Return the tools of a body where they have some length, under their name."""
+        raw = values.get("tools")
+        if raw is None or memoryview(raw).nbytes < repeated_tools.LEAST_BYTES:
+            return {}
+        return {"tools": self._tools.value_of(bytes(raw), _parse_part)}
 
     def _parts(self, values: dict[str, msgspec.Raw], *, with_prompt: bool) -> dict[str, Item]:
         """Return the fields of a body that hold a schema of some length, and the system prompt where that stands before a history."""
@@ -139,11 +151,7 @@ class RepeatedItems:
             return item
         item = self._older.get(raw)
         if item is None:
-            value = _parse_item(raw)
-            # The items of a history stand two levels down.
-            if too_deep(value, raw, MAX_DEPTH - 2):
-                raise _TooDeep
-            item = Item(value, len(raw) + _ITEM_BYTES)
+            item = Item(raw, _parse_part(raw))
         if len(raw) <= LONGEST_ITEM:
             self._keep(raw, item)
         return item
@@ -160,6 +168,15 @@ class _TooDeep(Exception):
     """A part nests more deeply than a body may."""
 
 
+def _parse_part(raw: bytes) -> Any:
+    """Return the value of a part. Raises what msgspec raises, and _TooDeep."""
+    value = _parse(raw)
+    # The items of a history stand two levels down.
+    if too_deep(value, raw, MAX_DEPTH - 2):
+        raise _TooDeep
+    return value
+
+
 def read_messages(values: list[Any], at: str, dialect: str, read: Callable[[Any, str], Message]) -> list[Message]:
     """Return the messages of a dialect that `read` gives for a list, each item with its place: the same message for one that came before.
 
@@ -172,6 +189,24 @@ def read_messages(values: list[Any], at: str, dialect: str, read: Callable[[Any,
         item = values.items[place]
         messages[place] = item.read[dialect] = read(item.value, f"{at}[{place}]")
     return messages
+
+
+def holds(body: Mapping[str, Any], raw: bytes, sought: bytes) -> bool:
+    """Whether bytes stand in the history of a body whose JSON is `raw`: looked for once in each item that comes again."""
+    known = next((value for value in body.values() if type(value) is KnownItems), None)
+    if known is None:
+        return sought in raw
+    what = f"holds {sought!r}"
+    found: list[bool | None] = [*map(dict.get, map(_read_of, known.items), repeat(what))]
+    for place in [place for place, held in enumerate(found) if held is None]:
+        item = known.items[place]
+        found[place] = item.read[what] = sought in item.raw
+    return any(found)
+
+
+def without_own(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a body without bardo's own: what a provider of its dialect may get."""
+    return {name: value for name, value in fields.items() if name != _OWN} if _OWN in fields else fields
 
 
 def read_once(fields: dict[str, Any], field: str, what: str, read: Callable[[], T]) -> T:

@@ -11,7 +11,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bardo.values.blocks import Opaque
+from bardo.dialects.repeated_items import holds
+from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
+from bardo.values.histories import Messages, along
+from bardo.values.request import Message, Request
 
 # Base64 of b"bardo1:" and a separator, so that a field that must be base64 (Gemini's) can hold it too.
 _PREFIX = b"bardo1::"
@@ -26,9 +29,28 @@ _SEALED = base64.b64encode(_PREFIX[:6]).decode()
 _SEALED_BYTES = _SEALED.encode()
 
 
-def holds_seal(body: bytes) -> bool:
-    """Whether a client's body holds sealed state, or a text that begins like it, so that it must not go to a provider as it came."""
-    return _SEALED_BYTES in body
+def holds_seal(request: Request) -> bool:
+    """Whether a client's own body holds sealed state, or state that begins like it, so that it must not go to a provider as it came."""
+    # Most conversations have no state and no fields of their own, and a long body is not looked through for nothing.
+    if not along(request.messages, "sealing.may", None, False, _may_hold_seal):
+        return False
+    return holds(request.body or {}, request.body_bytes, _SEALED_BYTES)
+
+
+def _may_hold_seal(found: bool, messages: Messages, place: int) -> bool:
+    return found or any(map(_has_fields, messages[place:]))
+
+
+def _has_fields(message: Message) -> bool:
+    return message.carried is not None or any(map(_is_more_than_text, message.blocks))
+
+
+def _is_more_than_text(block: Block) -> bool:
+    if isinstance(block, UnknownBlock | ToolResultBlock):
+        return isinstance(block, UnknownBlock) or any(map(_is_more_than_text, block.content))
+    return block.carried is not None or (
+        isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock) and bool(block.opaque)
+    )
 
 
 def unseal(text: str) -> tuple[Opaque, ...] | None:

@@ -16,6 +16,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
 from bardo.dialects.documents import holds_document_as_picture
+from bardo.dialects.repeated_items import KnownFields
 from bardo.dialects.sealing import holds_seal
 from bardo.dialects.wire import encode_json
 from bardo.engine.shape_plan import ShapePlan
@@ -41,7 +42,7 @@ def as_it_came(planned: ShapePlan, request: Request, row: ProviderRow, *, asks_u
     language = dialect(row.dialect)
     if not planned.controlled.keeps_messages(request):
         return None
-    if holds_seal(request.body_bytes) or holds_document_as_picture(request):
+    if holds_seal(request) or holds_document_as_picture(request):
         return None
     if row.paths is not None or language.mends(request, row) or (request.tools and language.tool_losses(request).all):
         return None
@@ -64,7 +65,9 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
 
     `fields` is what was read of it. None where `raw` is not an object of just these fields, each named once and without escapes.
     """
-    values = _split(raw) if raw else {}
+    if not raw:
+        return None
+    values = fields.raws if type(fields) is KnownFields else _split(raw)
     if not values or values.keys() != fields.keys():
         return None
     if len(raw) < _LONG:

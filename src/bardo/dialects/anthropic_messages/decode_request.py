@@ -16,7 +16,7 @@ from bardo.dialects.anthropic_messages.decode_controls import (
 from bardo.dialects.anthropic_messages.decode_messages import read_message, read_system, with_tool_names
 from bardo.dialects.jsonfield import decode_object, optional, required
 from bardo.dialects.options import read_options
-from bardo.dialects.repeated_items import read_messages, read_once
+from bardo.dialects.repeated_items import read_messages, read_once, without_own
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import decode_sampling
 from bardo.values.errors import InvalidRequest
@@ -83,7 +83,7 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
         output_format=_output_format(fields, config),
         extra={name: value for name, value in fields.items() if name not in READ}
         | ({"output_config": left} if left else {}),
-        body={name: value for name, value in fields.items() if name != "bardo"},
+        body=without_own(fields),
         options=_options(fields),
     )
 

@@ -12,7 +12,7 @@ from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import read_options
 from bardo.dialects.reasoning_fields import read_thinking, without_thinking
-from bardo.dialects.repeated_items import read_messages, read_once
+from bardo.dialects.repeated_items import read_messages, read_once, without_own
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import OPENAI_SAMPLING, decode_sampling
 from bardo.dialects.wire import without
@@ -72,7 +72,7 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
         output_format=_output_format(fields),
         choices=_count(fields, "n") or 1,
         extra={**_extra(fields), **request.extra, **unusual},
-        body={name: value for name, value in fields.items() if name != "bardo"},
+        body=without_own(fields),
         options=options,
     )
 

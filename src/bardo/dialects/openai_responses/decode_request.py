@@ -14,7 +14,7 @@ from bardo.dialects.openai_responses.input_items import decode_input
 from bardo.dialects.openai_responses.state import NAME
 from bardo.dialects.options import read_options
 from bardo.dialects.reasoning_fields import read_thinking, without_thinking
-from bardo.dialects.repeated_items import read_once
+from bardo.dialects.repeated_items import read_once, without_own
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.sampling import OPENAI_SAMPLING, decode_sampling
 from bardo.values.blocks import Carried, TextBlock
@@ -43,7 +43,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         stream=stream if arrival.stream is None else arrival.stream,
         dialect=NAME,
         extra=_extra(fields),
-        body={name: value for name, value in fields.items() if name != "bardo"},
+        body=without_own(fields),
         body_bytes=body,
         options=options,
     )
