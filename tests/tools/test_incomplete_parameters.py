@@ -87,6 +87,16 @@ CASES = {
         qwen("<parameter=city>", "Paris", "<parameter=days>", "3", "</function></tool_call>"),
         '‹weather #1 {"city": "Paris"†city†, "days": 3†days†}›',
     ),
+    "no end after a value on the line of its tag": Case(
+        "qwen3_coder",
+        qwen("<parameter=city>Paris", "</function>", "</tool_call>"),
+        '‹weather #1 {"city": "Paris"†city†}›',
+    ),
+    "no end before the next parameter, on the lines of their tags": Case(
+        "qwen3_coder",
+        qwen("<parameter=city>Paris", "<parameter=days>3</parameter>", "</function>", "</tool_call>"),
+        '‹weather #1 {"city": "Paris"†city†, "days": 3}›',
+    ),
     "no end before the next call": Case(
         "seed_oss",
         "<seed:tool_call>\n<function=weather>\n<parameter=city>\nParis\n</function>\n</seed:tool_call>\n"

@@ -145,7 +145,7 @@ class ParameterReader:
         if self._cdata and (yield from self._scanner.choose((CDATA,))):
             yield from self._to(("]]>",), value, value.give)
             yield from self._scanner.choose(("]]>",))
-        elif self._trims and (yield from self._scanner.choose(("\r\n", "\n"))):
+        elif self._trims:
             yield from self._lines(closers, value)
         else:
             value.give("".join(lead))
@@ -167,12 +167,14 @@ class ParameterReader:
         return Value(call, types, self._hold)
 
     def _lines(self, closers: tuple[str, ...], value: Value) -> Reading[None]:
-        """Read a value that stands on lines of its own. It also ends where another declared parameter begins, and where the call ends."""
-        trimmed = TrimmedValue(value.give)
+        """Read a value that may stand on lines of its own. It also ends at a line with another declared parameter or the call's end."""
+        on_lines = bool((yield from self._scanner.choose(("\r\n", "\n"))))
+        trimmed = TrimmedValue(value.give) if on_lines else None
+        give = trimmed.give if trimmed else value.give
         headers = self._headers()
         last, before_section = self._ends_of_call()
         ends = markers((*closers, *headers, *last, *before_section))
-        while (found := (yield from self._scanner.pass_to(ends, trimmed.give))) and found not in closers:
+        while (found := (yield from self._scanner.pass_to(ends, give))) and found not in closers:
             if (
                 found in before_section
                 or (found in headers and headers[found] not in self._seen | {self._key})
@@ -180,9 +182,10 @@ class ParameterReader:
             ):
                 value.close()
                 raise _NoEnd
-            trimmed.give(self._scanner.skip())
+            give(self._scanner.skip())
         if not found:
-            trimmed.release()
+            if trimmed:
+                trimmed.release()
             value.cut_off()
             raise Malformed(CUT_OFF)
 
