@@ -178,7 +178,9 @@ class StepWriter(BlockWriter):
         return self._prefix + encode_json(text) + self._suffix
 
     def piece(self, text: str) -> None:
-        """Write a piece of text or of arguments, or of an item of a summary that goes on."""
+        """Write a piece of text or of arguments, or of an item of a summary that goes on. An empty text waits for what it is the place of."""
+        if not text and self.kind == "text" and self.index < 0 and not self._ended:
+            return
         self._begin()
         self._frames.piece(self, text)
         self.begun, self.repeats = True, self._frames.streamed and not self.hidden
@@ -219,10 +221,13 @@ class StepWriter(BlockWriter):
             super().add_state(state)
 
     def end(self) -> None:
-        """Write the signature and the end."""
+        """Write the signature and the end. A text that is nothing but the place of a signature becomes a thought, as Google writes it."""
         self._ended = True
         if self.kind == "text" and not self.begun:
-            self.piece("")
+            if self.states and self.index < 0:
+                self._step = {"type": "thought"}
+            else:
+                self.piece("")
         self._begin()
         self._sign(self.states.states())
         self._frames.stop(self.index)
