@@ -178,7 +178,7 @@ class StepWriter(BlockWriter):
         return self._prefix + encode_json(text) + self._suffix
 
     def piece(self, text: str) -> None:
-        """Write a piece of text or of arguments, or of an item of a summary that goes on. An empty text waits for what it is the place of."""
+        """Write a piece of text, of arguments, or of an item of a summary that goes on. An empty text waits: a signature may follow."""
         if not text and self.kind == "text" and self.index < 0 and not self._ended:
             return
         self._begin()
