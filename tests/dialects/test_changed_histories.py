@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bardo.dialects import losses, repeated_items
+from bardo.dialects import repeated_items, written_histories
 from bardo.dialects.repeated_items import REPEATED_ITEMS
 from bardo.values import histories
 from dialects.test_repeated_items import _outcome
@@ -70,7 +70,7 @@ def _least(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repeated_items, "LEAST_BYTES", size)
         patch.setattr(repeated_items, "LEAST_ITEMS", size)
-        for module in (histories, losses):
+        for module in (histories, written_histories):
             patch.setattr(module, "LEAST_MESSAGES", size)
         yield
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import builtin_replay
-from bardo.dialects import dialect, losses, repeated_items
+from bardo.dialects import dialect, repeated_items, written_histories
 from bardo.dialects.jsonfield import decode_object
 from bardo.dialects.lenient import MAX_DEPTH
 from bardo.dialects.repeated_items import LONGEST_ITEM, REPEATED_ITEMS, KnownItems, RepeatedItems
@@ -86,7 +86,7 @@ def _least(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(repeated_items, "LEAST_BYTES", size)
     monkeypatch.setattr(repeated_items, "_LEAST_SCHEMA", size)
     monkeypatch.setattr(repeated_items, "LEAST_ITEMS", size)
-    for module in (histories, losses):
+    for module in (histories, written_histories):
         monkeypatch.setattr(module, "LEAST_MESSAGES", size)
 
 

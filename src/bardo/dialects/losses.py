@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from bardo.catalog.shared_fields import not_granted
 from bardo.dialects.declaration import Check, Checks, Declaration
 from bardo.dialects.repeated_tools import are_complete
+from bardo.dialects.written_histories import along_without_loss
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -24,10 +25,8 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.histories import LEAST_MESSAGES, Messages, along
+from bardo.values.histories import Messages
 from bardo.values.request import Message, Request, Sampling, Tool
-
-S = TypeVar("S")
 
 _NO_SAMPLING = Sampling()
 # What is found of a message once.
@@ -161,34 +160,6 @@ class Losses:
     def own_extra(self, request: Request) -> dict[str, Any]:
         """Return the request's further fields where they are of this dialect; the driver reports those of others."""
         return request.extra if request.dialect in self.declaration.speaks else {}
-
-
-def along_without_loss(
-    messages: Messages,
-    name: str,
-    form: object,
-    losses: Losses,
-    begin: S,
-    extend: Callable[[S, Messages, int], S],
-) -> S:
-    """Return what is written of a conversation, as `along` does, as far as nothing of it was lost: each call reports what is.
-
-    What is written is shared, and must not be changed.
-    """
-    if len(messages) < LEAST_MESSAGES:
-        return extend(begin, messages, 0)
-    written: list[S] = []
-
-    def go_on(found: S | None, messages: Messages, place: int) -> S | None:
-        before = losses.notes
-        written.append(extend(begin, messages, 0) if found is None else extend(found, messages, place))
-        return written[0] if losses.notes == before else None
-
-    start: S | None = begin
-    found = along(messages, name, form, start, go_on)
-    if found is not None:
-        return found
-    return written[0] if written else extend(begin, messages, 0)
 
 
 def report_field_lacks(request: Request, losses: Losses) -> None:

@@ -22,9 +22,9 @@ from bardo.values.request import Message
 
 LEAST_BYTES, LEAST_ITEMS = 2048, 3
 """How long a body, and its history, is that is looked up: of a first question nothing came before."""
-LONGEST_ITEM = 65_536
-"""Bytes of an item that is kept. One that is longer holds a file or a picture, whose reading costs little beside its bytes."""
-MOST_BYTES_KEPT = 8 * 1_048_576
+LONGEST_ITEM = 1_048_576
+"""Bytes of an item that is kept: a picture of the screen, but no long document. Behind one that is longer, all is read anew."""
+MOST_BYTES_KEPT = 16 * 1_048_576
 """Clients choose their conversations, so neither the number nor the size of what is kept may grow with them."""
 _ITEM_BYTES = 1024
 """About what is held of an item beside its text."""
@@ -48,7 +48,7 @@ class Item:
     __slots__ = ("raw", "read", "size", "value")
 
     def __init__(self, raw: bytes, value: Any) -> None:
-        self.raw, self.value, self.size = raw, value, len(raw) + _ITEM_BYTES
+        self.raw, self.value, self.size = raw, value, 2 * len(raw) + _ITEM_BYTES
         self.read: dict[str, Any] = {}
 
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from bardo.catalog.dialect_models import dialect_models
 from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.documents import PDF, data_of, text_of
-from bardo.dialects.losses import Losses, along_without_loss
+from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
+from bardo.dialects.written_histories import along_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,

@@ -10,8 +10,9 @@ import msgspec
 from bardo.dialects.documents import data_of, type_by_name
 from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
 from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, reasoning_parts, text_part
-from bardo.dialects.losses import Losses, along_without_loss
+from bardo.dialects.losses import Losses
 from bardo.dialects.wire import NO_SIGNATURE, is_object
+from bardo.dialects.written_histories import along_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,

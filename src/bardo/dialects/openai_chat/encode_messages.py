@@ -9,11 +9,12 @@ import msgspec
 
 from bardo.catalog.rows import Quirks, ReplayForm
 from bardo.dialects.documents import as_text, data_of, file_name
-from bardo.dialects.losses import Losses, along_without_loss
+from bardo.dialects.losses import Losses
 from bardo.dialects.openai_chat.constants import GEMINI, NAME
 from bardo.dialects.openai_chat.details import replay_details
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
 from bardo.dialects.openai_chat.thinking_blocks import FORMAT, replay_blocks
+from bardo.dialects.written_histories import along_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,

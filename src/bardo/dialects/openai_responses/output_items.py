@@ -10,11 +10,12 @@ from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.documents import as_text, data_of, file_name
-from bardo.dialects.losses import Losses, along_without_loss
+from bardo.dialects.losses import Losses
 from bardo.dialects.openai_responses.free_input import only_text
 from bardo.dialects.openai_responses.function_names import TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.state import FORMAT, NAME, is_native
 from bardo.dialects.wire import input_of
+from bardo.dialects.written_histories import along_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
