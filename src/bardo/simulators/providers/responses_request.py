@@ -19,14 +19,15 @@ _ROLES = ("assistant", "system", "developer", "user")
 _LONGEST_CALL_ID = 64
 _KNOWN = frozenset(
     (
-        "access_programs", "background", "background_options", "context_management", "conversation", "image", "include", "input",
+        "access_programs", "background", "background_options", "client_metadata", "context_management", "conversation", "image", "include",
+        "input",
         "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation", "parallel_tool_calls", "personality",
         "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning",
         "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature", "text", "tool_choice", "tools",
         "top_logprobs", "top_p", "truncation", "user",
     )
 )  # fmt: skip
-"""What openai 2.x's own types say a request may hold, as of 2026-11."""
+"""What openai 2.x's own types say a request may hold, as of 2026-11, and what Codex sends to this host besides (0.169)."""
 
 
 @dataclass(frozen=True, slots=True)
