@@ -52,6 +52,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The name of Chat's output limit; a client may use either, and gets this one."""
     developer_role: bool = False
     """Whether messages of the role `developer` are taken; elsewhere they become `system`."""
+    media_in_results: bool = False
+    """Whether results of tools may hold pictures and documents in Chat; elsewhere those go into a message of the user after them."""
     stream_usage: bool = True
     """Whether usage in a stream must be asked for."""
     thought_signatures: bool = False

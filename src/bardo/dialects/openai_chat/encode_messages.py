@@ -82,18 +82,22 @@ class MessageWriter:
         self._losses.lose("reasoning", style or "text", why, sent=sent, key=f"{style} {sent}")
 
     def _result(self, result: ToolResultBlock) -> dict[str, Any]:
+        kept = self._quirks.media_in_results
         content = self._content(
-            [block for block in result.content if not isinstance(block, ImageBlock | DocumentBlock)]
+            [block for block in result.content if kept or not isinstance(block, ImageBlock | DocumentBlock)]
         )
-        if not self._own and isinstance(content, str) and content:
-            marks = self._losses.own_fields(result.carried)
-            content = [{"type": "text", "text": content, **marks}] if marks else content
+        marks = self._losses.own_fields(result.carried) if content and not self._own else {}
+        if marks:
+            parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            content = [*parts[:-1], {**parts[-1], **marks}]
         if not result.call_id and result.name:
             return {"role": "function", "name": result.name, "content": content}
         return {"role": "tool", "tool_call_id": result.call_id, "content": content, **fields_for(NAME, result.carried)}
 
     def _media(self, results: Sequence[ToolResultBlock]) -> list[ImageBlock | DocumentBlock]:
         """Return pictures and documents among the results, which go into the user's message after them."""
+        if self._quirks.media_in_results:
+            return []
         parts = [block for result in results for block in result.content]
         media = [block for block in parts if isinstance(block, ImageBlock | DocumentBlock)]
         for block in media:

@@ -17,7 +17,7 @@ from bardo.dialects.openai_chat.unsigned_calls import has_unsigned_calls, waive_
 from bardo.dialects.reasoning_fields import with_own_words
 from bardo.dialects.repeated_tools import written_tools
 from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
-from bardo.values.blocks import ReasoningBlock, fields_for
+from bardo.values.blocks import DocumentBlock, ImageBlock, ReasoningBlock, ToolResultBlock, fields_for
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 
 _LIMITS = ("max_tokens", "max_completion_tokens")
@@ -78,7 +78,8 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
 def differs(request: Request, row: ProviderRow) -> bool:
     """Whether a body of this dialect holds what the provider does not take.
 
-    That is the name of its output limit, a role, an unsigned call, or earlier thinking where there is no field for it.
+    That is the name of its output limit, a role, an unsigned call, a picture in the result of a tool, or earlier thinking where there is no
+    field for it.
     """
     body = request.body
     if not body:
@@ -92,7 +93,18 @@ def differs(request: Request, row: ProviderRow) -> bool:
         return True
     if row.quirks.replay == "none" and _gives_thinking_back(request):
         return True
+    if not row.quirks.media_in_results and _shows_media_in_results(request):
+        return True
     return not row.quirks.developer_role and _names_developer(request)
+
+
+def _shows_media_in_results(request: Request) -> bool:
+    sent = request.body_bytes
+    # Most bodies have neither, and a look for bytes costs nothing.
+    if b'"image_url"' not in sent and b'"file"' not in sent:
+        return False
+    results = (block for message in request.messages for block in message.blocks if isinstance(block, ToolResultBlock))
+    return any(isinstance(part, ImageBlock | DocumentBlock) for result in results for part in result.content)
 
 
 def _gives_thinking_back(request: Request) -> bool:
