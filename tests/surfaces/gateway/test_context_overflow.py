@@ -13,7 +13,7 @@ from bardo.edge.http import Call
 from bardo.values.context_overflow import find_overflow
 from support.talk import ask
 from surfaces.gateway.cells import whole_and_streamed
-from surfaces.gateway.scripted import Scripted, scripted
+from surfaces.gateway.scripted import Scripted, chat_reply, scripted
 
 REFUSALS: dict[str, dict[str, Any]] = {
     "openai-chat": {
@@ -128,6 +128,19 @@ def test_an_error_within_a_stream(spoken: str, provider: str) -> None:
     assert (uncounted if provider == "responses-compatible" else counted) in answer.text
     if spoken in ("openai_chat", "openai_responses"):
         assert "context_length_exceeded" in answer.text
+
+
+@pytest.mark.parametrize("after_text", [False, True])
+@pytest.mark.parametrize("spoken", WORDS)
+def test_an_error_without_a_field_around_it_ends_a_stream(spoken: str, after_text: bool) -> None:
+    said = "The input (1200 tokens) is longer than the model's context length (1000 tokens)."
+    refusal = {"object": "error", "message": said, "type": "BadRequestError", "param": None, "code": 400}
+    with scripted(["vllm"]) as played:
+        begun = chat_reply({"content": "Hi"}, stream=True)[:2] if after_text else []
+        played.replies.append([*begun, refusal])
+        answer = ask(played.address, spoken, "vllm/m1", stream=True)
+    assert answer.status == (200 if after_text else 400)
+    assert WORDS[spoken][0] in answer.text or (said in answer.text and "context_length_exceeded" in answer.text)
 
 
 def test_types_and_codes_of_another_dialect_do_not_leak() -> None:

@@ -54,12 +54,13 @@ def asked(client: str, media_type: str, data: str) -> dict[str, Any]:
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": content}]},
         ]
         return {"max_tokens": 100, "messages": turns, "tools": [{"name": "f", "input_schema": SCHEMA}]}
-    part = {"type": "image_url", "image_url": {"url": url}} if is_picture else {"type": "file", "file": file}
+    picture: dict[str, Any] = {"type": "image_url", "image_url": {"url": url}}
+    media = picture if is_picture else {"type": "file", "file": file}
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Go."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c1", "content": [text, part]},
+        {"role": "tool", "tool_call_id": "c1", "content": [text, media]},
     ]
     return {"messages": messages, "tools": [{"type": "function", "function": {"name": "f", "parameters": SCHEMA}}]}
 

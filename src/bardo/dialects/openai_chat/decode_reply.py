@@ -14,7 +14,7 @@ import msgspec
 from bardo.dialects.base import PlainReplyDecoder, RepeatingDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.openai_chat.choice import ChoiceReader
-from bardo.dialects.openai_chat.errors import error_in_choice, error_in_reply
+from bardo.dialects.openai_chat.errors import bare_error, error_in_choice, error_in_reply
 from bardo.dialects.openai_chat.plain_frame import PlainChoice, PlainFrame, read_plain_frame
 from bardo.dialects.openai_chat.plain_reply import read_plain
 from bardo.dialects.openai_chat.repeated import Repetition
@@ -206,6 +206,8 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
                 return [*events, *self._fail(MalformedReply(message, provider=self._provider))]
             error = error or error_in_choice(choice, self._provider)
         events += self._reply.fields(body)
+        if error is None and choices is None:
+            error = bare_error(body, self._provider)
         if error is None and choices is None and "usage" not in body and not self._choices:
             error = MalformedReply(f"no choices in the reply: {_excerpt(sorted(body))}", provider=self._provider)
         if error is None and choices is not None and not isinstance(choices, list):

@@ -105,6 +105,13 @@ def error_in_reply(body: dict[str, Any], provider: str) -> UpstreamRefused | Non
     return _refused(detail, status=_status_of(detail), provider=provider, retry_after=None, body=b"")
 
 
+def bare_error(body: dict[str, Any], provider: str) -> UpstreamRefused | None:
+    """Return the error that a reply of status 200 is, if it is one: vLLM's older servers and Mistral write it without a field around it."""
+    if body.get("object") != "error" or not body.get("message"):
+        return None
+    return _refused(body, status=_status_of(body), provider=provider, retry_after=None, body=b"")
+
+
 def error_in_choice(choice: dict[str, Any], provider: str) -> UpstreamRefused | None:
     """Return the error that stands inside one choice (OpenRouter)."""
     return error_in_reply(choice, provider)
