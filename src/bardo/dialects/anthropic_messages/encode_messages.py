@@ -32,7 +32,7 @@ from bardo.values.histories import Messages
 from bardo.values.request import Message, Request
 
 Wire = dict[str, Any]
-# What is found of a message once.
+# What is found of a conversation once.
 _WRITTEN = "anthropic_messages.written"
 _NO_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from bardo.catalog.fragments import merge_fields
 from bardo.dialects.bedrock_converse.block_writer import text_block
@@ -22,6 +22,7 @@ from bardo.dialects.bedrock_converse.documents import DocumentWriter
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
+from bardo.dialects.written_histories import along_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -35,13 +36,23 @@ from bardo.values.blocks import (
     UnknownBlock,
     has_no_arguments,
 )
+from bardo.values.histories import Messages, parts_of
 from bardo.values.request import Message, Request
 
 Wire = dict[str, Any]
+# What is found of a conversation once.
+_WRITTEN = "bedrock_converse.written"
 _NO_ID = re.compile(r"[^a-zA-Z0-9_.:-]")
 _LONGEST_ID = 64
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
+
+
+class _Written(NamedTuple):
+    """The turns of a conversation, and each as it is sent."""
+
+    turns: list[Wire]
+    sent: list[Wire]
 
 
 class MessageWriter:
@@ -63,14 +74,29 @@ class MessageWriter:
         while leading < len(request.messages) and request.messages[leading].role == "system":
             leading += 1
         system = [wire for message in request.messages[:leading] for wire in self._system(message)]
-        turns: list[Wire] = []
-        for message in request.messages[leading:]:
+        return system, self._turns(request.messages[leading:])
+
+    def _turns(self, messages: Messages) -> list[Wire]:
+        """Return the messages. Those that came before are shared: they must not be changed."""
+        begin = _Written([], [])
+        if DocumentBlock in parts_of(messages):
+            # The name of a document depends on those of all others.
+            return self._go_on(begin, messages, 0).sent
+        form = (self._own, self._needs_signatures, self._takes_unsigned, self._losses.dialect, self._losses.markers)
+        return along_without_loss(messages, _WRITTEN, form, self._losses, begin, self._go_on).sent
+
+    def _go_on(self, found: _Written, messages: Messages, place: int) -> _Written:
+        turns = [*found.turns]
+        for message in messages[place:]:
             turn = self._turn(message)
             if turn["content"] and all(FIELD in block for block in turn["content"]):
                 self._losses.lose("reasoning", "a turn", "Bedrock refuses a turn that is thinking alone", key="turn")
                 continue
             add_turn(turns, turn)
-        return system, [{**turn, "content": _results_first(turn)} for turn in turns]
+        # More may have been added to the last of those before.
+        same = max(0, len(found.turns) - 1)
+        new = [{**turn, "content": _results_first(turn)} for turn in turns[same:]]
+        return _Written(turns, [*found.sent[:same], *new])
 
     def _system(self, message: Message) -> list[Wire]:
         written = with_cache_points(wire for block in message.blocks for wire in self._block(block))

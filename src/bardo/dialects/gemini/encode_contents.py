@@ -31,7 +31,7 @@ from bardo.values.histories import Messages
 from bardo.values.request import Message
 
 _REFERENCE = "$ref"
-# What is found of a message once.
+# What is found of a conversation once.
 _WRITTEN = "gemini.written"
 
 

@@ -33,7 +33,7 @@ from bardo.values.blocks import (
 from bardo.values.histories import Messages
 from bardo.values.request import Message, Request
 
-# What is found of a message once.
+# What is found of a conversation once.
 _WRITTEN = "openai_responses.written"
 
 
