@@ -146,6 +146,13 @@ CASES = {
         "<|sep|>&amp;<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
         r'‹clock #1 {"a&b\"": "&amp;"}›',
     ),
+    "beam": Case(
+        "beam",
+        ' to=weather<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="city">\nParis\n</rfl:parameter>\n'
+        '<rfl:parameter name="days">\n3\n</rfl:parameter><|end|><|start|>assistant to=clock<|channel|>analysis<|message|><|call|>',
+        ' ‹weather #1 {"city": "Paris", "days": 3}›‹clock #2 {}›',
+    ),
+    "beam, an answer": Case("beam", " to=be or not", " to=be †or not"),
     "llm-jp": Case(
         "llm_jp",
         '<|start|> assistant to=functions.weather<|channel|> commentary <|constrain|>  json<|message|> {"city": "x"}<|end|>'

@@ -59,6 +59,8 @@ MODELS = {
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B": "qwen3_coder",
     "stepfun-ai/Step-3.5-Flash": "qwen3_coder",
     "stepfun-ai/step3": "step3",
+    "stepfun-ai/Step-5": "qwen3_coder",
+    "internlm/Intern-S1-mini": "internlm",
     "ibm-granite/granite-3.3-8b-instruct": "granite3",
     "ibm-granite/granite-4.0-h-small": "hermes",
     "NousResearch/Hermes-3-Llama-3.1-8B": "hermes",
@@ -98,7 +100,14 @@ def test_every_name_and_alias_finds_one_row() -> None:
 
 @pytest.mark.parametrize(
     ("alias", "name"),
-    [("qwen3_xml", "qwen3_coder"), ("gpt-oss", "harmony"), ("pythonic", "llama4_pythonic"), ("llama3", "llama3_json")],
+    [
+        ("qwen3_xml", "qwen3_coder"),
+        ("gpt-oss", "harmony"),
+        ("pythonic", "llama4_pythonic"),
+        ("llama3", "llama3_json"),
+        ("step5", "qwen3_coder"),
+        ("interns1", "internlm"),
+    ],
 )
 def test_the_names_of_other_servers_are_understood(alias: str, name: str) -> None:
     assert find_tool_call_format(alias).name == name
