@@ -62,6 +62,44 @@ def test_what_has_another_form_is_reported_or_says_nothing(value: Any) -> None:
     assert found == (["logprobsResult"] if value else [])
 
 
+PIECES = [
+    {"text": "Grö", "token_ids": [4, 5], "logprobs": [-0.1, -0.2]},
+    {"text": "ße", "token_ids": [6], "logprobs": [-0.3]},
+]
+COHERE = "cohere"
+
+
+@pytest.mark.parametrize("client", GIVEN)
+def test_pieces_of_cohere_are_entries_of_other_dialects(client: str) -> None:
+    text = ContentChunk(1, "Größe")
+    given = [text, ReplyFields(COHERE, {"logprobs": PIECES}), Finish("stop")]
+    found = translated(client, CHAT, *translated(COHERE, client, *given))
+    [fields] = [event.fields for event in found if isinstance(event, ReplyFields)]
+    entries = fields["logprobs.content"]
+    assert [(one["token"], round(one["logprob"], 6)) for one in entries] == [("Grö", -0.3), ("ße", -0.3)]
+
+
+@pytest.mark.parametrize("source", GIVEN)
+def test_a_client_of_cohere_gets_pieces(source: str) -> None:
+    found = translated(source, COHERE, ContentChunk(1, "Größe!"), GIVEN[source], Finish("stop"))
+    pieces = [{"text": "Größe", "token_ids": [], "logprobs": [-0.1]}, {"text": "!", "token_ids": [], "logprobs": [0.0]}]
+    assert ReplyFields(COHERE, {"logprobs": pieces}) in found
+
+
+@pytest.mark.parametrize("value", [[5], [{"text": 5, "logprobs": []}], [{"text": "a", "logprobs": ["x"]}], 5], ids=str)
+def test_pieces_of_another_form_are_reported(value: Any) -> None:
+    found = translated(COHERE, CHAT, ReplyFields(COHERE, {"logprobs": value}))
+    assert [event.degradation.what for event in found if isinstance(event, Degraded)] == ["logprobs"]
+
+
+def test_they_are_asked_of_cohere_and_alternatives_are_reported() -> None:
+    for source, asked in ASKED.items():
+        found = bardo.explain({**asked, "model": "command-a-03-2025"}, dialect=source, provider="cohere")
+        assert found.body["logprobs"] is True, source
+        [lost] = found.degraded
+        assert "logprobs" in f"{lost.what} {lost.asked}", source
+
+
 def test_a_part_of_a_character_has_no_bytes_and_certainty_is_zero() -> None:
     given = ReplyFields(GEMINI, {"logprobsResult": {"chosenCandidates": [{"token": "\ufffd"}]}}, 0)
     entry = {"token": "\ufffd", "logprob": 0.0, "bytes": None, "top_logprobs": []}

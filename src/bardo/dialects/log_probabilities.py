@@ -1,7 +1,8 @@
 """Log probabilities of the tokens of an answer: where each dialect has them, and in which form.
 
 OpenAI's entries (`token`, `logprob`, `bytes`, `top_logprobs`) are the form in between, which Chat, Responses and Ollama have as it is.
-Gemini has lists of candidates (https://ai.google.dev/api/generate-content#LogprobsResult).
+Gemini has lists of candidates (https://ai.google.dev/api/generate-content#LogprobsResult), Cohere pieces of text with the probabilities of
+their tokens (cohere 7.3.1, LogprobItem).
 """
 
 from __future__ import annotations
@@ -78,3 +79,32 @@ def _candidate(entry: Entry) -> dict[str, Any]:
 
 
 GEMINI_LOGPROBS = LogprobForm("logprobsResult", "choice", _read_candidates, _write_candidates)
+
+
+def _read_pieces(value: Any) -> Sequence[Entry]:
+    """Return one entry for each piece of text: what its tokens are is not said, so that their probabilities count together."""
+    pieces = value if isinstance(value, list) else []
+    return [_whole_piece(one) for one in pieces] if all(map(_is_piece, pieces)) else []
+
+
+def _is_piece(value: Any) -> bool:
+    scores = value.get("logprobs") if isinstance(value, dict) else None
+    return isinstance(scores, list) and isinstance(value.get("text"), str) and all(map(_is_number, scores))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _whole_piece(piece: dict[str, Any]) -> Entry:
+    text = piece["text"]
+    octets = None if _UNDECODABLE in text else list(text.encode("utf-8", "replace"))
+    return {"token": text, "logprob": sum(piece["logprobs"]), "bytes": octets, "top_logprobs": []}
+
+
+def _write_pieces(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Return pieces without the tokens' numbers, which only their model knows."""
+    return [{"text": one["token"], "token_ids": [], "logprobs": [one.get("logprob")]} for one in entries]
+
+
+COHERE_LOGPROBS = LogprobForm("logprobs", "reply", _read_pieces, _write_pieces)

@@ -11,6 +11,7 @@ from bardo.dialects.cohere.encode_reply import Encoder, encode_response
 from bardo.dialects.cohere.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.cohere.errors import decode_error, encode_error
 from bardo.dialects.declaration import limitations
+from bardo.dialects.log_probabilities import COHERE_LOGPROBS
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
@@ -38,6 +39,7 @@ DIALECT = Dialect(
             **limitations("the client's dialect writes it as text", "refusal", sent="text"),
             **limitations("the client's dialect holds one answer", "choices"),
         },
+        logprobs=COHERE_LOGPROBS,
     ),
     open_decoder=Decoder,
     calls_in_frames=CALLS,
