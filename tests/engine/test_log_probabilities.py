@@ -72,7 +72,7 @@ COHERE = "cohere"
 @pytest.mark.parametrize("client", GIVEN)
 def test_pieces_of_cohere_are_entries_of_other_dialects(client: str) -> None:
     text = ContentChunk(1, "Größe")
-    given = [text, ReplyFields(COHERE, {"logprobs": PIECES}), Finish("stop")]
+    given: list[Event] = [text, ReplyFields(COHERE, {"logprobs": PIECES}), Finish("stop")]
     found = translated(client, CHAT, *translated(COHERE, client, *given))
     [fields] = [event.fields for event in found if isinstance(event, ReplyFields)]
     entries = fields["logprobs.content"]

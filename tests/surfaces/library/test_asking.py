@@ -135,6 +135,8 @@ def test_the_choice_of_a_tool_is_a_word_a_name_or_the_function(choice: Any, mode
         ({"max_tokens": 1, "max_output_tokens": 2}, "different things"),
         ({"on_impossible": "cry"}, "on_impossible is 'cry'"),
         ({"tool_choice": 5}, "tool_choice is 5"),
+        ({"tool_choice": "give"}, "tool_choice is 'give', which is none of the tools .*give the tools too"),
+        ({"tool_choice": "giev", "tools": [give]}, "tool_choice is 'giev', which is none of the tools .*one of give"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(options: dict[str, Any], said: str) -> None:

@@ -124,11 +124,12 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     if system:
         turns = [Message("system", (TextBlock(system),)), *turns]
     intent, intent_fields = _intent(options.get("intent"))
+    tools = tuple(_tool(tool, place) for place, tool in enumerate(options.get("tools", ())))
     return Request(
         model=model,
         messages=tuple(turns),
-        tools=tuple(_tool(tool, place) for place, tool in enumerate(options.get("tools", ()))),
-        tool_choice=_tool_choice(options.get("tool_choice"), options.get("parallel_tool_calls")),
+        tools=tools,
+        tool_choice=_tool_choice(options.get("tool_choice"), options.get("parallel_tool_calls"), tools),
         max_output_tokens=_max_output_tokens(options),
         choices=_answer_count(options.get("n", 1)),
         sampling=Sampling(
@@ -184,7 +185,7 @@ def _tool(tool: Any, place: int) -> Tool:
     return decode_tool(tool, f"tools[{place}]") if isinstance(tool, dict) or not callable(tool) else tool_of(tool)
 
 
-def _tool_choice(choice: Any, parallel: bool | None) -> ToolChoice | None:
+def _tool_choice(choice: Any, parallel: bool | None, tools: Sequence[Tool]) -> ToolChoice | None:
     if choice is None:
         return None if parallel is None else ToolChoice(parallel=parallel)
     if isinstance(choice, ToolChoice):
@@ -196,6 +197,12 @@ def _tool_choice(choice: Any, parallel: bool | None) -> ToolChoice | None:
     if not isinstance(name, str) or not name:
         hint = "use auto, none, required, or the name of a tool"
         raise InvalidRequest(f"tool_choice is {choice!r}"[:200], hint=hint, param="tool_choice")
+    names = [tool.name for tool in tools]
+    if name not in names:
+        hint = f"use auto, none, required, or one of {', '.join(names)}" if names else "give the tools too"
+        raise InvalidRequest(
+            f"tool_choice is {name!r}"[:200] + ", which is none of the tools", hint=hint, param="tool_choice"
+        )
     return ToolChoice(mode="named", name=name, parallel=parallel)
 
 
