@@ -90,7 +90,7 @@ class RepeatedItems:
         return len(self._newer) + len(self._older)
 
     def decode(self, body: bytes, parse: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:
-        """Return what `parse` reads in a body: as KnownFields where it has a history of some length, which is KnownItems, or a schema.
+        """Return what `parse` reads in a body: of one of some length as KnownFields, a history of some length in it as KnownItems.
 
         Raises what `parse` raises.
         """
@@ -103,9 +103,9 @@ class RepeatedItems:
             parts = self._parts(values, with_prompt=bool(history))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, _TooDeep):
             return parse(body)  # What is wrong is told of the body as it came.
-        if not (history or tools or parts):
-            return parse(body)
         known: dict[str, Any] = {**history, **tools, **{name: part.value for name, part in parts.items()}}
+        if not known:
+            return KnownFields(parse(body), {}, values)
         # Each in its place, since the order of a body's fields is its client's.
         return KnownFields(parse(_encode({**values, **dict.fromkeys(known, _NONE)})) | known, parts, values)
 

@@ -18,6 +18,7 @@ from bardo.dialects.reasoning_fields import with_own_words
 from bardo.dialects.repeated_tools import written_tools
 from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
 from bardo.values.blocks import DocumentBlock, ImageBlock, ReasoningBlock, ToolResultBlock, fields_for
+from bardo.values.histories import parts_of
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 
 _LIMITS = ("max_tokens", "max_completion_tokens")
@@ -98,23 +99,20 @@ def differs(request: Request, row: ProviderRow) -> bool:
     return not row.quirks.developer_role and _names_developer(request)
 
 
+_MEDIA = frozenset((ImageBlock, DocumentBlock))
+
+
 def _shows_media_in_results(request: Request) -> bool:
-    sent = request.body_bytes
-    # Most bodies have neither, and a look for bytes costs nothing.
-    if b'"image_url"' not in sent and b'"file"' not in sent:
+    if _MEDIA.isdisjoint(parts_of(request.messages)):
         return False
     results = (block for message in request.messages for block in message.blocks if isinstance(block, ToolResultBlock))
     return any(isinstance(part, ImageBlock | DocumentBlock) for result in results for part in result.content)
 
 
 def _gives_thinking_back(request: Request) -> bool:
-    # Loops cost half of what `any` does.
-    for message in request.messages:
-        if message.role == "assistant":
-            for block in message.blocks:
-                if type(block) is ReasoningBlock:
-                    return True
-    return False
+    if ReasoningBlock not in parts_of(request.messages):
+        return False
+    return any(message.role == "assistant" and ReasoningBlock in message.kinds for message in request.messages)
 
 
 def _names_developer(request: Request) -> bool:
