@@ -74,6 +74,11 @@ BODIES: dict[str, dict[str, Any]] = {
                 "content": [{"type": "input_text", "text": "You are Codex."}],
             },
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "q"}]},
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "I look.", "annotations": [], "logprobs": []}],
+            },
             {"type": "function_call", "name": "exec_command", "arguments": '{"b": "x"}', "call_id": "c1"},
             {
                 "type": "custom_tool_call",
@@ -108,11 +113,12 @@ BODIES: dict[str, dict[str, Any]] = {
         "tools": [
             {"function": {"description": "Runs", "name": "bash", "parameters": SCHEMA}, "type": "function"},
             {"type": "function", "function": {"parameters": {"properties": {}, "type": "object"}, "name": "f"}},
+            {"type": "function", "function": {"name": "g", "x_own": 1, "parameters": SCHEMA, "cache_control": MARK}},
         ],
     },
     "gemini": {
         "contents": [{"parts": [{"text": "q"}], "role": "user"}],
-        "systemInstruction": {"parts": [{"text": "You are an agent."}]},
+        "systemInstruction": {"parts": [{"text": "You are an agent."}], "role": "user"},
         "tools": [{"functionDeclarations": [{"description": "Runs", "name": "run", "parametersJsonSchema": SCHEMA}]}],
     },
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_SAYS_NOTHING = {"is_error": False}
+_SAYS_NOTHING: dict[str, Any] = {"is_error": False, "annotations": [], "logprobs": []}
 """Fields that mean the same at this value as left out, and that agents write."""
 
 
@@ -49,7 +49,7 @@ def _ordered(written: dict[str, Any], original: dict[str, Any]) -> dict[str, Any
             value = written[name]
             # Beside what holds other values, nothing has a form of its own.
             ordered[name] = value if value is first or type(first) not in _NESTED else as_first_written(value, first)
-        elif name in _SAYS_NOTHING and _SAYS_NOTHING[name] == first:
+        elif name in _SAYS_NOTHING and _SAYS_NOTHING[name] == first and written.get("type") == original.get("type"):
             ordered[name] = first
     if not ordered.keys() >= written.keys():
         ordered |= {name: value for name, value in written.items() if name not in ordered}
@@ -62,4 +62,8 @@ _NESTED = (dict, list)
 def _text_of(parts: list[Any]) -> Any:
     """Return the text of a list of one part that is nothing but text."""
     only = parts[0] if len(parts) == 1 else None
-    return only["text"] if isinstance(only, dict) and only.keys() == {"type", "text"} else None
+    if not isinstance(only, dict) or "text" not in only:
+        return None
+    others = (name for name in only if name not in ("type", "text"))
+    plain = all(name in _SAYS_NOTHING and only[name] == _SAYS_NOTHING[name] for name in others)
+    return only["text"] if plain else None

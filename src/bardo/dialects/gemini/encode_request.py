@@ -53,6 +53,9 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     extra = losses.own_extra(request)
     writer = ContentWriter(losses, own=own, signed=_signs_calls(request.model))
     system, contents = writer.write(request.messages)
+    if own and system is not None and (role := _system_role(request)):
+        # It says nothing, and a prompt that is cached holds it.
+        system = {**system, "role": role}
     body = {
         **{name: value for name, value in extra.items() if name not in ("generationConfig", "toolConfig")},
         "contents": contents,
@@ -117,6 +120,13 @@ def _schema_field(schema: Any, request: Request) -> dict[str, Any]:
         if isinstance(original, dict) and json_schema(original) == schema:
             return {"responseSchema": original}
     return {"responseJsonSchema": schema}
+
+
+def _system_role(request: Request) -> str:
+    """Return the role that a client gave its system prompt, empty where it gave none."""
+    given = (request.body or {}).get("systemInstruction")
+    role = given.get("role") if isinstance(given, dict) else None
+    return role if isinstance(role, str) else ""
 
 
 def _tools(tools: tuple[Tool, ...], losses: Losses) -> list[dict[str, Any]]:
