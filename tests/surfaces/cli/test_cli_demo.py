@@ -66,7 +66,7 @@ def test_the_table_reads_well_in_a_pipe_and_in_a_terminal() -> None:
 
 
 def test_a_row_that_fails_is_told_with_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PRESETS["vllm"], "models", ("q+fault:status=500",))
+    monkeypatch.setattr(PRESETS["vllm"], "models", ("q+fault:status=500", "q"))
     ran = bardo("demo", "vllm", "groq")
     assert ran.code == 1
     assert "bardo: vllm: status 500" in ran.err
