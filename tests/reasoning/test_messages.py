@@ -184,6 +184,7 @@ CASES = {
         "‹a›<|message_model|>f<|content_invoke_tool_json|>{}<|end_message|>",
     ),
     "inkling, the turn ends in a block": Case("inkling", "<|content_thinking|>a<|content_model_end_sampling|>", "‹a›"),
+    "inkling, the error of a tool": Case("inkling", "<|message_model|>f<|content_tool_error|>no<|end_message|>", "no"),
     "inkling, no structure": Case("inkling", "hi", "hi"),
     "inkling, a header without content": Case(
         "inkling", "<|message_model|>hi\n", "<|message_model|>hi\n", (MALFORMED,)

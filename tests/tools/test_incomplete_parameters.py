@@ -38,6 +38,9 @@ CASES = {
         )
         for name, (tag, before, after) in SELF_CLOSING.items()
     },
+    "words after a tag that closes itself": Case(
+        "deepseek_v4", '<｜DSML｜invoke name="clock"/>  then', "‹clock #1 {}›  then"
+    ),
     "a tag with something else in it": Case(
         "deepseek_v4", '<｜DSML｜invoke name="clock" x', '<｜DSML｜invoke name="clock" †x'
     ),
@@ -153,6 +156,26 @@ CASES = {
         ' ‹weather #1 {"city": "Paris", "days": 3}›‹clock #2 {}›',
     ),
     "beam, an answer": Case("beam", " to=be or not", " to=be †or not"),
+    "mimo, line breaks in a value": Case(
+        "mimo",
+        "<tool_call><function=weather><parameter=city>\nParis\n</parameter></function></tool_call>",
+        r'‹weather #1 {"city": "\nParis\n"}›',
+    ),
+    "inkling": Case(
+        "inkling",
+        'Hi<|message_model|>clock<|content_invoke_tool_json|>{"name": "clock", "args": {}}<|end_message|>'
+        '<|message_model|>clock<|content_invoke_tool_json|>{"name": "clock", "args": {}}<|end_message|>',
+        f"Hi{TWO_CLOCKS}",
+    ),
+    "inkling, a name that goes on with the prompt's header": Case(
+        "inkling", 'clock<|content_invoke_tool_json|>{"name": "clock", "args": {}}<|end_message|>', "‹clock #1 {}›"
+    ),
+    "inkling, an answer that begins with a tool's name": Case("inkling", "clock or not", "clock or not"),
+    "inkling, a text for arguments": Case(
+        "inkling",
+        "<|message_model|>clock<|content_invoke_tool_text|>ten {past}<|end_message|>",
+        "‹clock #1 ten {past}†›",
+    ),
     "llm-jp": Case(
         "llm_jp",
         '<|start|> assistant to=functions.weather<|channel|> commentary <|constrain|>  json<|message|> {"city": "x"}<|end|>'

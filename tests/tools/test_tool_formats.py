@@ -58,6 +58,7 @@ MODELS = {
     "meta-llama/Llama-3.3-70B-Instruct": "llama3_json",
     "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B": "qwen3_coder",
     "stepfun-ai/Step-3.5-Flash": "qwen3_coder",
+    "XiaomiMiMo/MiMo-V2-Flash": "mimo",
     "stepfun-ai/step3": "step3",
     "stepfun-ai/Step-5": "qwen3_coder",
     "internlm/Intern-S1-mini": "internlm",

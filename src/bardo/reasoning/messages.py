@@ -216,6 +216,7 @@ def _muse(bare: Kind) -> Grammar:
 CONTENTS: Mapping[str, Kind] = {
     "<|content_thinking|>": "reasoning",
     "<|content_text|>": "answer",
+    "<|content_tool_error|>": "answer",
     "<|content_invoke_tool_json|>": "call",
     "<|content_invoke_tool_text|>": "call",
 }

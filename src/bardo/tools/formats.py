@@ -46,11 +46,11 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     between parts does not matter.
 
     Holes of a call: `{name}`; `{empty}`, which says that there are no arguments; `{id}`; `{recipient}`, a name after `functions.`;
-    `{identifier}`, an id such as `functions.name:0` that holds the name; `{word}`, which is skipped; `{arguments}`, a JSON object;
-    `{parameters}`, any number of parameters; `{elements}`, any number of elements named like parameters, which may hold elements
-    themselves; `{json}`, a whole call or a list of calls as JSON; `{objects}`, the same in formats where a list may be one in Python's
-    notation as well; `{python}`, a list of calls as Python writes them, and `{call}`, one of those; `{gemma}`, an object as Gemma
-    writes it.
+    `{identifier}`, an id such as `functions.name:0` that holds the name; `{word}`, which is skipped, and `{named}`, which says that it was
+    the name; `{arguments}`, a JSON object; `{parameters}`, any number of parameters; `{elements}`, any number of elements named like
+    parameters, which may hold elements themselves; `{json}`, a whole call or a list of calls as JSON; `{objects}`, the same in formats
+    where a list may be one in Python's notation as well; `{python}`, a list of calls as Python writes them, and `{call}`, one of those;
+    `{gemma}`, an object as Gemma writes it.
 
     Holes of a parameter: `{key}`; `{value}`; `{string}`, true for text and false for JSON; `{type}`, a JSON type.
     """

@@ -109,6 +109,7 @@ class CallGrammar:
         self._doubled_names = row.doubled_names
         self._shapes = shapes_of(row)
         self._before = 0
+        self._word = ""
         self._parameters = ParameterReader(scanner, call, row, hold=hold)
         self._elements = ElementReader(scanner, call, row.element_mark, buffer_limit=hold)
 
@@ -133,11 +134,18 @@ class CallGrammar:
             if step.kind == "literal":
                 yield from self._literal(step)
             elif step.kind == "optional":
-                yield from self._scanner.blank()
-                if (yield from self._scanner.stands((step.group[0].text,))):
+                if (yield from self._option(step.group[0].text)):
                     yield from self._walk(step.group)
             else:
                 yield from self._hole(step)
+
+    def _option(self, first: str) -> Reading[bool]:
+        """Whether a part that may be missing begins here. After a call, white space is read only before such a part."""
+        after_call = self._call.count > self._before
+        if after_call and not (yield from self._scanner.stands(tuple(f"{blank}{first}" for blank in _BLANKS))):
+            return False
+        yield from self._scanner.blank()
+        return bool((yield from self._scanner.stands((first,))))
 
     def _literal(self, step: ShapeStep) -> Reading[None]:
         yield from self._scanner.blank()
@@ -157,6 +165,8 @@ class CallGrammar:
         match step.kind:
             case "arguments":
                 yield from read_arguments(scanner, call, stops, raw=self._raw_arguments)
+            case "named":
+                call.name = self._word
             case "empty":
                 call.begin()
                 call.close_parameters()
@@ -184,6 +194,8 @@ class CallGrammar:
             call.id, call.name = word, _INDEX.sub("", word).removeprefix("functions.")
         elif kind == "recipient":
             call.name = word.removeprefix("functions.")
+        elif kind == "word":
+            self._word = word
         elif kind == "name":
             call.name = self._declared_name(word)
 

@@ -17,6 +17,7 @@ CALL_HOLES = {
     "recipient",
     "identifier",
     "word",
+    "named",
     "arguments",
     "parameters",
     "empty",
