@@ -81,6 +81,13 @@ def test_settings_travel_or_are_reported() -> None:
     assert [(one.what, one.asked) for one in wire.degraded] == [("max_uses", 3)]
 
 
+@pytest.mark.parametrize(("live", "lost"), [(False, ["external_web_access"]), (True, [])])
+@pytest.mark.parametrize("provider", ["anthropic", "gemini"])
+def test_a_search_that_was_to_read_stored_pages_only_is_reported(provider: str, live: bool, lost: list[str]) -> None:
+    wire, _ = sent(RESPONSES, provider, tools=[{"type": "web_search", "external_web_access": live}])
+    assert [one.what for one in wire.degraded] == lost
+
+
 def test_a_search_that_a_provider_does_not_run_is_reported() -> None:
     wire, body = sent(CHAT, "bedrock")
     assert "web_search_options" in [one.what for one in wire.degraded]

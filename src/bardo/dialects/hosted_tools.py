@@ -11,6 +11,7 @@ from bardo.catalog.fragments import merge_fields
 from bardo.catalog.hosted_tools import HostedForm, HostedTool, hosted_tools
 from bardo.catalog.matching import matches_any
 from bardo.catalog.rows import ProviderRow
+from bardo.catalog.shared_fields import not_granted
 from bardo.dialects.losses import Losses
 from bardo.dialects.shared_fields import nested, take
 from bardo.values.blocks import Carried
@@ -157,7 +158,8 @@ def _unwritten(left: dict[str, Any], client_form: HostedForm) -> dict[str, Any]:
     settings = {name: value for name, value in left.items() if name not in client_form.written and name != "type"}
     for inner in held:
         settings |= inner
-    return {name: value for name, value in settings.items() if value}
+    said = {name: value for name, value in settings.items() if value or value is False}
+    return {name: value for name, value in said.items() if not_granted(client_form.dialect, name, value) is not None}
 
 
 def hosted_as(known: HostedTool, language: str, settings: dict[str, Any]) -> Tool:
