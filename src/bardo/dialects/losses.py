@@ -13,7 +13,7 @@ import msgspec
 from bardo.catalog.shared_fields import not_granted
 from bardo.dialects.declaration import Check, Checks, Declaration
 from bardo.dialects.repeated_tools import are_complete
-from bardo.dialects.written_histories import along_without_loss
+from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -209,13 +209,13 @@ def report_message_lacks(request: Request, losses: Losses) -> None:
     own = request.dialect in declaration.speaks
     checks = declaration.own_checks if own else declaration.foreign_checks
 
-    def go_on(_found: bool, messages: Messages, place: int) -> bool:
+    def extend(_found: bool, messages: Messages, place: int) -> bool:
         for message in messages[place:]:
             _report_message(message, losses, checks)
         return True
 
     form = (checks, losses.dialect, losses.markers)
-    along_without_loss(request.messages, _COMPLETE, form, losses, True, go_on)
+    fold_without_loss(request.messages, _COMPLETE, form, losses, True, extend)
 
 
 def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> None:

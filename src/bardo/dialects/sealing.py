@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.dialects.repeated_items import holds
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
-from bardo.values.histories import Messages, along
+from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request
 
 # Base64 of b"bardo1:" and a separator, so that a field that must be base64 (Gemini's) can hold it too.
@@ -32,7 +32,7 @@ _SEALED_BYTES = _SEALED.encode()
 def holds_seal(request: Request) -> bool:
     """Whether a client's own body holds sealed state, or state that begins like it, so that it must not go to a provider as it came."""
     # Most conversations have no state and no fields of their own, and a long body is not looked through for nothing.
-    if not along(request.messages, "sealing.may", None, False, _may_hold_seal):
+    if not fold_history(request.messages, "sealing.may", None, False, _may_hold_seal):
         return False
     return holds(request.body or {}, request.body_bytes, _SEALED_BYTES)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from bardo.values.histories import LEAST_MESSAGES, Messages, along
+from bardo.values.histories import LEAST_MESSAGES, Messages, fold_history
 
 if TYPE_CHECKING:
     from bardo.dialects.losses import Losses
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 
-def along_without_loss(
+def fold_without_loss(
     messages: Messages,
     name: str,
     form: object,
@@ -21,7 +21,7 @@ def along_without_loss(
     begin: S,
     extend: Callable[[S, Messages, int], S],
 ) -> S:
-    """Return what is written of a conversation, as `along` does, as far as nothing of it was lost: each call reports what is.
+    """Return what is written of a conversation, as `fold_history` does, as far as nothing of it was lost: each call reports what is.
 
     What is written is shared, and must not be changed.
     """
@@ -29,13 +29,13 @@ def along_without_loss(
         return extend(begin, messages, 0)
     written: list[S] = []
 
-    def go_on(found: S | None, messages: Messages, place: int) -> S | None:
+    def extend_and_look(found: S | None, messages: Messages, place: int) -> S | None:
         before = losses.notes
         written.append(extend(begin, messages, 0) if found is None else extend(found, messages, place))
         return written[0] if losses.notes == before else None
 
     start: S | None = begin
-    found = along(messages, name, form, start, go_on)
+    found = fold_history(messages, name, form, start, extend_and_look)
     if found is not None:
         return found
     return written[0] if written else extend(begin, messages, 0)

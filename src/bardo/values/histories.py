@@ -20,7 +20,7 @@ S = TypeVar("S")
 Messages = tuple[Message, ...]
 
 
-def along(messages: Messages, name: str, form: object, begin: S, extend: Callable[[S, Messages, int], S]) -> S:
+def fold_history(messages: Messages, name: str, form: object, begin: S, extend: Callable[[S, Messages, int], S]) -> S:
     """Return what is found of a conversation, by way of what was found of its longest beginning that came before.
 
     `extend` is given what was found of the messages before a place (`begin` before the first), all messages and the place, and returns what
@@ -51,7 +51,7 @@ def _beginning(messages: Messages, name: str, form: object, begin: S) -> tuple[i
 
 def parts_of(messages: Messages) -> frozenset[type[Block]]:
     """Return the classes of all blocks of a conversation, and of what stands in results of tools."""
-    return messages[0].parts if len(messages) == 1 else along(messages, "parts", None, frozenset(), _with_parts)
+    return messages[0].parts if len(messages) == 1 else fold_history(messages, "parts", None, frozenset(), _with_parts)
 
 
 def _with_parts(found: frozenset[type[Block]], messages: Messages, place: int) -> frozenset[type[Block]]:

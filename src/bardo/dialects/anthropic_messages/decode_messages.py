@@ -25,7 +25,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.errors import InvalidRequest
-from bardo.values.histories import Messages, along
+from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Role
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -55,7 +55,7 @@ def read_message(value: Any, place: str) -> Message:
 
 def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return each tool result the name of the tool that was called, which other dialects ask for."""
-    return along(tuple(messages), _NAMES, None, _Named({}, frozenset(), ()), _go_on).messages
+    return fold_history(tuple(messages), _NAMES, None, _Named({}, frozenset(), ()), _extended).messages
 
 
 class _Named(NamedTuple):
@@ -66,7 +66,7 @@ class _Named(NamedTuple):
     messages: tuple[Message, ...]
 
 
-def _go_on(found: _Named, messages: Messages, place: int) -> _Named:
+def _extended(found: _Named, messages: Messages, place: int) -> _Named:
     new = messages[place:]
     called = {block.id: block.name for message in new for block in message.blocks if isinstance(block, ToolCallBlock)}
     names = {**found.names, **called} if called else found.names

@@ -13,7 +13,7 @@ from bardo.dialects.documents import PDF, data_of, text_of
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
-from bardo.dialects.written_histories import along_without_loss
+from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -47,7 +47,7 @@ def encode_messages(request: Request, losses: Losses) -> Wire:
     keeps_system = request.dialect == NAME or dialect_models(NAME, request.model).system_turns
     form = (keeps_system, losses.dialect, losses.markers)
 
-    def go_on(found: _Written, messages: Messages, place: int) -> _Written:
+    def extend(found: _Written, messages: Messages, place: int) -> _Written:
         turns = [*found.turns]
         for message in messages[place:]:
             add_turn(turns, _turn(message, losses, keeps_system=keeps_system))
@@ -56,7 +56,7 @@ def encode_messages(request: Request, losses: Losses) -> Wire:
         new = [{**turn, "content": _shortest(_results_first(turn))} for turn in turns[same:]]
         return _Written(turns, [*found.sent[:same], *new])
 
-    written = along_without_loss(request.messages[leading:], _WRITTEN, form, losses, _Written([], []), go_on)
+    written = fold_without_loss(request.messages[leading:], _WRITTEN, form, losses, _Written([], []), extend)
     fields: Wire = {"system": _shortest(system)} if system else {}
     return {**fields, "messages": written.sent}
 

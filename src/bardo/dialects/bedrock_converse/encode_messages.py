@@ -22,7 +22,7 @@ from bardo.dialects.bedrock_converse.documents import DocumentWriter
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
-from bardo.dialects.written_histories import along_without_loss
+from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -81,11 +81,11 @@ class MessageWriter:
         begin = _Written([], [])
         if DocumentBlock in parts_of(messages):
             # The name of a document depends on those of all others.
-            return self._go_on(begin, messages, 0).sent
+            return self._extended(begin, messages, 0).sent
         form = (self._own, self._needs_signatures, self._takes_unsigned, self._losses.dialect, self._losses.markers)
-        return along_without_loss(messages, _WRITTEN, form, self._losses, begin, self._go_on).sent
+        return fold_without_loss(messages, _WRITTEN, form, self._losses, begin, self._extended).sent
 
-    def _go_on(self, found: _Written, messages: Messages, place: int) -> _Written:
+    def _extended(self, found: _Written, messages: Messages, place: int) -> _Written:
         turns = [*found.turns]
         for message in messages[place:]:
             turn = self._turn(message)

@@ -12,7 +12,7 @@ from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
 from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, reasoning_parts, text_part
 from bardo.dialects.losses import Losses
 from bardo.dialects.wire import NO_SIGNATURE, is_object
-from bardo.dialects.written_histories import along_without_loss
+from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -65,10 +65,10 @@ class ContentWriter:
     def _contents(self, messages: Messages) -> list[Part]:
         """Return the contents. Those of messages that came before are shared: they must not be changed."""
         form = (self._own, self._signed, self._losses.dialect, self._losses.markers)
-        written = along_without_loss(messages, _WRITTEN, form, self._losses, _Written({}, []), self._go_on)
+        written = fold_without_loss(messages, _WRITTEN, form, self._losses, _Written({}, []), self._extended)
         return [*written.contents]
 
-    def _go_on(self, found: _Written, messages: Messages, place: int) -> _Written:
+    def _extended(self, found: _Written, messages: Messages, place: int) -> _Written:
         self._names, contents = {**found.names}, [*found.contents]
         for message in messages[place:]:
             self._names |= {call.id: call.name for call in message.calls}

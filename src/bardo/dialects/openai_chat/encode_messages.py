@@ -14,7 +14,7 @@ from bardo.dialects.openai_chat.constants import GEMINI, NAME
 from bardo.dialects.openai_chat.details import replay_details
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
 from bardo.dialects.openai_chat.thinking_blocks import FORMAT, replay_blocks
-from bardo.dialects.written_histories import along_without_loss
+from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -48,9 +48,9 @@ class MessageWriter:
     def write_all(self, messages: Messages) -> list[dict[str, Any]]:
         """Return the wire messages of a conversation. Those of messages that came before are shared: they must not be changed."""
         form = (self._quirks, self._own, self._losses.dialect, self._losses.markers)
-        return along_without_loss(messages, _WRITTEN, form, self._losses, [], self._go_on)
+        return fold_without_loss(messages, _WRITTEN, form, self._losses, [], self._extended)
 
-    def _go_on(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
+    def _extended(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
         return [*written, *[one for message in messages[place:] for one in self.write(message)]]
 
     def write(self, message: Message) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from bardo.dialects.openai_responses.free_input import only_text
 from bardo.dialects.openai_responses.function_names import TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.state import FORMAT, NAME, is_native
 from bardo.dialects.wire import input_of
-from bardo.dialects.written_histories import along_without_loss
+from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -62,9 +62,9 @@ class _Writer:
     def write_all(self, messages: Messages) -> list[dict[str, Any]]:
         """Return the items of a conversation. Those of messages that came before are shared: they must not be changed."""
         form = (self._own, self._row.quirks, self._losses.dialect, self._losses.markers)
-        return along_without_loss(messages, _WRITTEN, form, self._losses, [], self._go_on)
+        return fold_without_loss(messages, _WRITTEN, form, self._losses, [], self._extended)
 
-    def _go_on(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
+    def _extended(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
         self.items = [*written]
         for message in messages[place:]:
             if message.role == "assistant":

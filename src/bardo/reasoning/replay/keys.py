@@ -28,7 +28,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.histories import Messages, along
+from bardo.values.histories import Messages, fold_history
 from bardo.values.once import once
 from bardo.values.request import Message, Request
 
@@ -115,7 +115,7 @@ class _History(NamedTuple):
 def _history(request: Request) -> _History:
     # What is left of a conversation without its beginning may be the beginning of another.
     begin = "" if _begins_with_a_prompt(request) else "truncated"
-    return along(request.messages, _TURNS, begin, _History((), begin), _with_turns)
+    return fold_history(request.messages, _TURNS, begin, _History((), begin), _with_turns)
 
 
 def _with_turns(found: _History, messages: Messages, begin: int) -> _History:

@@ -28,7 +28,7 @@ from bardo.values.blocks import (
     fields_for,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.histories import Messages, along
+from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request
 
 _PLAIN = "reasoning_content"
@@ -111,7 +111,7 @@ class _Work:
         """Return the places of the messages that may have to change."""
         if self.switch.signed:
             return range(len(messages))
-        turns = along(messages, _TURNS, None, _Turns((), (), ()), _with_turns)
+        turns = fold_history(messages, _TURNS, None, _Turns((), (), ()), _with_turns)
         return {*turns.stateful, *self._tools.intersection(turns.unread), *self._kept, *self._loop}
 
     def _message(self, place: int, message: Message) -> Message:
@@ -207,7 +207,7 @@ def _formats_text(record: ReplyRecord) -> str:
 
 def _tool_turns(request: Request) -> frozenset[int]:
     """Return the places of the messages that call tools, and of those that answer once the tools have."""
-    return frozenset(along(request.messages, _TURNS, None, _Turns((), (), ()), _with_turns).tools)
+    return frozenset(fold_history(request.messages, _TURNS, None, _Turns((), (), ()), _with_turns).tools)
 
 
 class _Turns(NamedTuple):
