@@ -44,12 +44,7 @@ def test_the_key_of_openrouter_has_two_names() -> None:
     assert "openrouter" in [one.id for one in with_keys(Keyring({"BARDO_OPENROUTER_KEY": "k"}))]
 
 
-UNUSED = [
-    "BARDO_INFERENCE_URL",
-    "BARDO_INFERENCE_CACHE_THRESHOLD",
-    "BARDO_INFERENCE_MAX_RETRIES",
-    "BARDO_INFERENCE_SPREAD_PCT",
-]
+UNUSED = ["BARDO_INFERENCE_SPREAD_PCT"]
 
 
 @pytest.mark.parametrize("name", UNUSED)
@@ -74,3 +69,23 @@ def test_kept_replies_may_be_set_by_the_environment(file: Path) -> None:
     with pytest.raises(ConfigError, match="BARDO_INFERENCE_CACHE_TTL") as caught:
         load_settings(file, {"BARDO_INFERENCE_CACHE_TTL": "long"})
     assert "a number" in caught.value.hint
+
+
+def test_retries_and_the_likeness_of_questions_may_be_set_by_the_environment(file: Path) -> None:
+    environment = {"BARDO_INFERENCE_MAX_RETRIES": "3", "BARDO_INFERENCE_CACHE_THRESHOLD": "0.92"}
+    settings = load_settings(file, environment)
+    assert settings.failover.retries == 3
+    assert settings.inference.pipeline.cache.min_cosine == 0.92
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("BARDO_INFERENCE_MAX_RETRIES", "many", "BARDO_INFERENCE_MAX_RETRIES is 'many'.*a whole number"),
+        ("BARDO_INFERENCE_MAX_RETRIES", "99", "BARDO_INFERENCE_MAX_RETRIES is '99'.*<= 10"),
+        ("BARDO_INFERENCE_CACHE_THRESHOLD", "92", "BARDO_INFERENCE_CACHE_THRESHOLD is '92'.*a number.*<= 1"),
+    ],
+)
+def test_a_wrong_value_of_the_environment_is_named(file: Path, name: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        load_settings(file, {name: value})

@@ -26,6 +26,8 @@ _FIELDS: dict[str, tuple[str, str]] = {
     "BARDO_RESPONSES_STORE": ("responses", "store"),
     "BARDO_CACHE_STORE": ("inference.pipeline.cache", "store"),
     "BARDO_INFERENCE_CACHE_TTL": ("inference.pipeline.cache", "ttl_seconds"),
+    "BARDO_INFERENCE_CACHE_THRESHOLD": ("inference.pipeline.cache", "min_cosine"),
+    "BARDO_INFERENCE_MAX_RETRIES": ("failover", "retries"),
 }
 _INSTEAD_OF: dict[str, dict[str, str]] = {
     "BARDO_LOG_PATH": {"url": "", "url_env": ""},
@@ -41,12 +43,7 @@ _OF_WORKERS = ("replay", "responses", "inference.pipeline.cache", "health")
 _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
 _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
 # Names of the documents that bardo implements for which it has nothing yet: whoever sets them is told.
-_WITHOUT_EFFECT = (
-    "BARDO_INFERENCE_URL",
-    "BARDO_INFERENCE_CACHE_THRESHOLD",
-    "BARDO_INFERENCE_MAX_RETRIES",
-    "BARDO_INFERENCE_SPREAD_PCT",
-)
+_WITHOUT_EFFECT = ("BARDO_INFERENCE_SPREAD_PCT",)
 
 _log = logging.getLogger("bardo.settings")
 
@@ -92,7 +89,7 @@ def _with_field(settings: Settings, variable: str, value: str, section: str, fie
         changed = msgspec.convert(fields, type(table), strict=False)
     except msgspec.ValidationError as problem:
         kind = type(getattr(table, field))
-        wanted = "true or false" if kind is bool else "a number" if kind is float else "a whole number"
+        wanted = "true or false" if kind is bool else "a whole number" if kind is int else "a number"
         said = str(problem).partition(" - at ")[0]
         raise ConfigError(f"{variable} is {value!r}", hint=f"it must be {wanted}: {said}") from problem
     *path, last = section.split(".")

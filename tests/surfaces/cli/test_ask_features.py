@@ -284,6 +284,13 @@ def test_a_gateway_that_runs_is_asked_and_gives_signatures_back(folder: Path, mo
     assert len(logged()) == 2, "the gateway logs a call, and nobody else"
 
 
+def test_the_address_of_the_gateway_may_stand_in_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARDO_INFERENCE_URL", "http://127.0.0.1:9")
+    ran = bardo("ask", "Hello.", "-m", "qwen")
+    assert ran.code != 0
+    assert "http://127.0.0.1:9" in ran.err
+
+
 def test_a_gateway_that_is_not_there_is_said(folder: Path) -> None:
     ran = bardo("ask", "x", "-m", "m", "--gateway", "http://127.0.0.1:9")
     assert ran.code == 3

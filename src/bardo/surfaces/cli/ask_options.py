@@ -42,7 +42,16 @@ Show = Annotated[
     typer.Option("--show-reasoning", metavar="[=HOW]", help="Thinking on stderr: none, line, full or panel."),
 ]
 Plain = Annotated[bool, typer.Option("--plain", help="Print the text without Markdown.")]
-Gateway = Annotated[str, typer.Option("--gateway", metavar="URL", help="Ask through a running gateway.")]
+Gateway = Annotated[
+    str,
+    typer.Option(
+        "--gateway",
+        metavar="URL",
+        envvar="BARDO_INFERENCE_URL",
+        show_envvar=False,
+        help="Ask through a running gateway, by default $BARDO_INFERENCE_URL.",
+    ),
+]
 Key = Annotated[str, typer.Option("--key", metavar="KEY", help="The gateway's key, or $BARDO_API_KEY.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Model, tokens, cost and time, on stderr.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The configuration.")]

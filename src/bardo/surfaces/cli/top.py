@@ -47,7 +47,14 @@ def register(app: typer.Typer) -> None:
 
 def top(
     gateway: Annotated[
-        str, typer.Option("--gateway", metavar="URL", help="The gateway; by default the one of the configuration.")
+        str,
+        typer.Option(
+            "--gateway",
+            metavar="URL",
+            envvar="BARDO_INFERENCE_URL",
+            show_envvar=False,
+            help="The gateway; by default $BARDO_INFERENCE_URL, else the one of the configuration.",
+        ),
     ] = "",
     key: Annotated[str, typer.Option("--key", metavar="KEY", help="A key of the gateway, or $BARDO_API_KEY.")] = "",
     once: Annotated[bool, typer.Option("--once", help="Listen for a second, print the state, and exit.")] = False,
