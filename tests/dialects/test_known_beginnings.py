@@ -68,7 +68,7 @@ def test_what_is_kept_is_bounded() -> None:
     for place in range(3 * MOST_BEGINNINGS):
         counted.read(history("a", "b", str(place)))
     assert len(counted.known) == MOST_BEGINNINGS
-    small = Counted(most_bytes=50_000)
+    small = Counted(most_bytes=100_000)
     for place in range(30):
         small.read(history("a", "b", f"small {place}"))
     assert 0 < len(small.known) < 10

@@ -26,8 +26,8 @@ LONGEST_ITEM = 1_048_576
 """Bytes of an item that is kept: a picture of the screen, but no long document. Behind one that is longer, all is read anew."""
 MOST_BYTES_KEPT = 16 * 1_048_576
 """Clients choose their conversations, so neither the number nor the size of what is kept may grow with them."""
-_ITEM_BYTES = 1024
-"""About what is held of an item beside its text."""
+_ITEM_BYTES = 4096
+"""About what is held of an item beside its text: what was read of it, and what follows from that."""
 _OWN = "bardo"
 _LISTS = ("messages", "input", "contents")
 _SCHEMA_FIELDS = ("response_format", "text", "output_config", "output_format")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -33,13 +34,15 @@ class Message(msgspec.Struct, frozen=True, dict=True):
     @once
     def kinds(self) -> frozenset[type[Block]]:
         """The classes of its blocks."""
-        return frozenset(map(type, self.blocks))
+        return _shared(frozenset(map(type, self.blocks)))
 
     @once
     def parts(self) -> frozenset[type[Block]]:
         """The classes of its blocks, and of what stands in results of tools."""
+        if ToolResultBlock not in self.kinds:
+            return self.kinds
         inner = [type(part) for block in self.blocks if isinstance(block, ToolResultBlock) for part in block.content]
-        return self.kinds.union(inner)
+        return _shared(self.kinds.union(inner))
 
     @once
     def calls(self) -> tuple[ToolCallBlock, ...]:
@@ -62,6 +65,12 @@ class Message(msgspec.Struct, frozen=True, dict=True):
     def paragraphs(self) -> str:
         """All text blocks joined with a blank line: the blocks of a prompt are parts that belong to nobody's sentence."""
         return "\n\n".join(block.text for block in self.blocks if isinstance(block, TextBlock) and block.text)
+
+
+@cache
+def _shared(kinds: frozenset[type[Block]]) -> frozenset[type[Block]]:
+    """Return equal sets as one: there are few, and each message would hold its own."""
+    return kinds
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
