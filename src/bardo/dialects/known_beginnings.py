@@ -11,7 +11,7 @@ from collections.abc import Callable
 from operator import is_
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from bardo.dialects.repeated_items import Item, KnownItems
+from bardo.dialects.known_items import Item, KnownItems
 
 MOST_BEGINNINGS = 64
 MOST_BYTES = 8 * 1_048_576

@@ -10,12 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from itertools import repeat
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
 
 from bardo.dialects import repeated_tools
+from bardo.dialects.known_items import Item, KnownFields, KnownItems, read_of
 from bardo.dialects.lenient import MAX_DEPTH, too_deep
 from bardo.dialects.repeated_tools import REPEATED_TOOLS, RepeatedTools
 from bardo.values.request import Message
@@ -26,8 +26,6 @@ LONGEST_ITEM = 1_048_576
 """Bytes of an item that is kept: a picture of the screen, but no long document. Behind one that is longer, all is read anew."""
 MOST_BYTES_KEPT = 16 * 1_048_576
 """Clients choose their conversations, so neither the number nor the size of what is kept may grow with them."""
-_ITEM_BYTES = 4096
-"""About what is held of an item beside its text: what was read of it, and what follows from that."""
 _OWN = "bardo"
 _LISTS = ("messages", "input", "contents")
 _SCHEMA_FIELDS = ("response_format", "text", "output_config", "output_format")
@@ -40,39 +38,6 @@ _parse = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _NONE = msgspec.Raw(b"[]")
 _LIST_BEGINS = ord("[")
-
-
-class Item:
-    """One part of a body: its JSON and its value, about how many bytes are held for it, and what each dialect reads in it."""
-
-    __slots__ = ("raw", "read", "size", "value")
-
-    def __init__(self, raw: bytes, value: Any) -> None:
-        self.raw, self.value, self.size = raw, value, 2 * len(raw) + _ITEM_BYTES
-        self.read: dict[str, Any] = {}
-
-
-_value_of, _read_of = attrgetter("value"), attrgetter("read")
-
-
-class KnownItems(list[Any]):
-    """The values of a history, and what is kept of each."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: list[Item]) -> None:
-        super().__init__(map(_value_of, items))
-        self.items = items
-
-
-class KnownFields(dict[str, Any]):
-    """The fields of a body, what is kept of those that are read once, and the JSON of each."""
-
-    __slots__ = ("parts", "raws")
-
-    def __init__(self, fields: dict[str, Any], parts: dict[str, Item], raws: dict[str, msgspec.Raw]) -> None:
-        super().__init__(fields)
-        self.parts, self.raws = parts, raws
 
 
 class RepeatedItems:
@@ -184,7 +149,7 @@ def read_messages(values: list[Any], at: str, dialect: str, read: Callable[[Any,
     """
     if type(values) is not KnownItems:
         return [read(value, f"{at}[{place}]") for place, value in enumerate(values)]
-    messages: list[Any] = [*map(dict.get, map(_read_of, values.items), repeat(dialect))]
+    messages: list[Any] = [*map(dict.get, map(read_of, values.items), repeat(dialect))]
     for place in [place for place, message in enumerate(messages) if message is None]:
         item = values.items[place]
         messages[place] = item.read[dialect] = read(item.value, f"{at}[{place}]")
@@ -197,7 +162,7 @@ def holds(body: Mapping[str, Any], raw: bytes, sought: bytes) -> bool:
     if known is None:
         return sought in raw
     what = f"holds {sought!r}"
-    found: list[bool | None] = [*map(dict.get, map(_read_of, known.items), repeat(what))]
+    found: list[bool | None] = [*map(dict.get, map(read_of, known.items), repeat(what))]
     for place in [place for place, held in enumerate(found) if held is None]:
         item = known.items[place]
         found[place] = item.read[what] = sought in item.raw

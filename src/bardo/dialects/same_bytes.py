@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.known_items import Item, KnownItems
+
+# Under which the form of an item is kept.
+_FORM = "form"
 _SAYS_NOTHING: dict[str, Any] = {"is_error": False, "annotations": [], "logprobs": []}
 """Fields that mean the same at this value as left out, and that agents write."""
 
@@ -23,9 +27,23 @@ def _as_first_written(written: Any, original: Any) -> Any:
     """Return a field in the form of the original, whose elements are taken over where they are equal: most of a history is."""
     if written is original or not (isinstance(written, list) and isinstance(original, list)):
         return as_first_written(written, original)
-    pairs = zip(written, original, strict=False)
-    aligned = [first if one == first else as_first_written(one, first) for one, first in pairs]
+    if type(original) is KnownItems:
+        aligned = [_known_form(one, item) for one, item in zip(written, original.items, strict=False)]
+    else:
+        aligned = [_form_of(one, first) for one, first in zip(written, original, strict=False)]
     return aligned + written[len(aligned) :]
+
+
+def _known_form(written: Any, item: Item) -> Any:
+    """Return a message in the form of an item of the history: as it was found before, where the same was written then."""
+    kept: tuple[Any, Any] | None = item.read.get(_FORM)
+    if kept is None or kept[0] is not written:
+        kept = item.read[_FORM] = written, _form_of(written, item.value)
+    return kept[1]
+
+
+def _form_of(written: Any, original: Any) -> Any:
+    return original if written == original else as_first_written(written, original)
 
 
 def as_first_written(written: Any, original: Any) -> Any:

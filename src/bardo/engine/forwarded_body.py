@@ -16,7 +16,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
 from bardo.dialects.documents import holds_document_as_picture
-from bardo.dialects.repeated_items import KnownFields
+from bardo.dialects.known_items import KnownFields
 from bardo.dialects.sealing import holds_seal
 from bardo.dialects.wire import encode_json
 from bardo.engine.shape_plan import ShapePlan
