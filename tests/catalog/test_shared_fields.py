@@ -129,10 +129,24 @@ def test_what_every_reply_has_is_not_reported_as_lost(preset: str) -> None:
         "store": False,
         "include": ["reasoning.encrypted_content"],
         "metadata": {},
+        "truncation": "disabled",
         "model": "m",
         "input": "hi",
     }
     assert bardo.explain(asked, RESPONSES, preset).degraded == ()
+
+
+@pytest.mark.parametrize("preset", ["anthropic", "gemini", "openai", "bedrock"])
+def test_a_reply_of_text_is_what_every_provider_gives(preset: str) -> None:
+    asked = {"messages": [{"role": "user", "content": "hi"}], "model": "gpt-5.4-pro"}
+    assert bardo.explain({**asked, "modalities": ["text"]}, CHAT, preset).degraded == ()
+    lost = bardo.explain({**asked, "modalities": ["text", "audio"]}, CHAT, preset).degraded
+    assert [(one.what, one.asked) for one in lost] == [("modalities", ["audio"])]
+
+
+def test_a_long_prompt_is_cut_only_by_responses() -> None:
+    lost = bardo.explain({"input": "hi", "model": "m", "truncation": "auto"}, RESPONSES, "openai-chat").degraded
+    assert [(one.what, one.asked) for one in lost] == [("truncation", "auto")]
 
 
 def test_what_else_a_field_asks_for_is_reported() -> None:
