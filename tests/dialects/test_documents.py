@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.surfaces.library.decoding import provider_row
 from bardo.values.blocks import DocumentBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request
 from bardo.values.wire import Arrival, WireRequest
@@ -231,3 +233,28 @@ def test_fields_beside_a_document_stay_in_their_dialect() -> None:
     request = decoded("anthropic_messages", part)
     assert holds(msgspec.json.decode(written("anthropic_messages", asked=request).body), part)
     assert {"citations", "context"} <= {one.what for one in written("gemini", asked=request).degraded}
+
+
+@pytest.mark.parametrize(
+    ("said", "data", "sent"),
+    [
+        ("image/png", b"\xff\xd8\xff\xe0 jpeg", "jpeg"),
+        ("image/jpeg", b"RIFF\x24\x00\x00\x00WEBPVP8 ", "webp"),
+        ("image/jpg", b"\xff\xd8\xff\xe0 jpeg", "jpeg"),
+        ("image/jpg", b"nobody knows", "jpeg"),
+        ("image/png", b"\x89PNG\r\n\x1a\n png", "png"),
+        ("image/png", b"nobody knows", "png"),
+    ],
+)
+@pytest.mark.parametrize("target", ["anthropic", "bedrock"])
+def test_a_picture_goes_under_its_own_type(target: str, said: str, data: bytes, sent: str) -> None:
+    url = f"data:{said};base64,{base64.b64encode(data).decode()}"
+    parts = [{"type": "text", "text": "Look."}, {"type": "image_url", "image_url": {"url": url}}]
+    body = json.dumps({"model": "anthropic.claude-sonnet-4-5", "messages": [{"role": "user", "content": parts}]})
+    request = dialect("openai_chat").decode_request(body.encode(), Arrival(model=""))
+    row = provider_row(target)
+    wire = dialect(row.dialect).encode_request(request, row)
+    picture = json.loads(wire.body)["messages"][0]["content"][1]
+    form = picture["source"]["media_type"] if target == "anthropic" else f"image/{picture['image']['format']}"
+    assert form == f"image/{sent}"
+    assert ("image.media_type" in [one.what for one in wire.degraded]) == (said != f"image/{sent}")

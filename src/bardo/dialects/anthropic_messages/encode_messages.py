@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bardo.catalog.dialect_models import dialect_models
 from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
-from bardo.dialects.documents import PDF, data_of, text_of
+from bardo.dialects.documents import PDF, data_of, picture_type, text_of
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
@@ -156,10 +156,9 @@ def _unknown(block: UnknownBlock) -> list[Wire]:
 def _image(block: ImageBlock, losses: Losses) -> Wire:
     inline = _DATA_URL.fullmatch(block.url)
     source: Wire = {"type": "url", "url": block.url}
-    if inline:
-        source = {"type": "base64", "media_type": inline[1], "data": inline[2]}
-    elif block.data or not block.url:
-        source = {"type": "base64", "media_type": block.media_type or "image/png", "data": block.data}
+    if inline or block.data or not block.url:
+        media_type, data = (inline[1], inline[2]) if inline else (block.media_type or "image/png", block.data)
+        source = {"type": "base64", "media_type": picture_type(media_type, data, losses), "data": data}
     return {"type": "image", "source": source, **losses.own_fields(block.carried)}
 
 
