@@ -84,6 +84,7 @@ ANSWERS = {
     "an empty channel": ("google/gemma-4-31b-it", "<|channel>thought<channel|>42", None, "42"),
     "a channel that opens twice": ("google/gemma-4-31b-it", "<|channel><|channel>thought\nhm<channel|>42", "hm", "42"),
     "the end of a turn": ("inclusionAI/Ling-3.0", "42<|role_end|>", None, "42"),
+    "thinking before a list": ("Salesforce/Llama-xLAM-2-8b-fc-r", "<think>hm</think>[1]", "hm", "[1]"),
     "the end of a message": ("ai-sage/GigaChat3-10B-A1.8B", "42<|message_sep|>\n\n", None, "42"),
     "the end of a turn after a final response": ("ServiceNow-AI/Apriel-1.6-15b-Thinker", "42<|end|>", None, "42"),
     "the frame of a turn": ("c4ai-command-r-plus", "<|CHATBOT_TOKEN|>42<|END_OF_TURN_TOKEN|>", None, "42"),

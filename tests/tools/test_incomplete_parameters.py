@@ -156,6 +156,12 @@ CASES = {
         ' ‹weather #1 {"city": "Paris", "days": 3}›‹clock #2 {}›',
     ),
     "beam, an answer": Case("beam", " to=be or not", " to=be †or not"),
+    "kimi k3, a name with signs": Case(
+        "kimi_k3",
+        '<|open|>tools<|sep|><|open|>call tool="a&lt;b" index="1"<|sep|><|open|>argument key="c<d" type="number"'
+        "<|sep|>1<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+        '‹a<b #1 †{"c<d": 1}›',
+    ),
     "mimo, line breaks in a value": Case(
         "mimo",
         "<tool_call><function=weather><parameter=city>\nParis\n</parameter></function></tool_call>",

@@ -88,8 +88,8 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Whether arguments that are no JSON are passed on as they are, with a note."""
     element_mark: str = ""
     """What stands before each tag of an element."""
-    escaped_keys: bool = False
-    """Whether the key of a parameter is written with XML's entities, such as `&quot;`."""
+    quoted_names: bool = False
+    """Whether names and keys are values of XML attributes: anything up to a quotation mark, with entities such as `&quot;`."""
     doubled_names: bool = False
     """Whether `name.name` is how the model writes a tool that was declared as `name`."""
     name_is_key: bool = False

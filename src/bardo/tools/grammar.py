@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from xml.sax.saxutils import unescape
 
 from bardo.tools.calls import OpenCall
 from bardo.tools.elements import ElementReader
 from bardo.tools.formats import ToolCallFormat
 from bardo.tools.json_calls import read_arguments, read_json_calls
 from bardo.tools.literals import ARGUMENT, LISTED_ARGUMENT, NOTATIONS, PYTHON, Following, pass_literal
-from bardo.tools.parameters import ParameterReader
+from bardo.tools.parameters import ENTITIES, QUOTED_NAME, ParameterReader
 from bardo.tools.scanner import Malformed, Reading, Scanner
 from bardo.tools.shapes import Shape, ShapeStep, shapes_of
 
@@ -107,6 +108,7 @@ class CallGrammar:
         self._name_is_key = row.name_is_key
         self._raw_arguments = row.raw_arguments
         self._doubled_names = row.doubled_names
+        self._quoted_names = row.quoted_names
         self._shapes = shapes_of(row)
         self._before = 0
         self._word = ""
@@ -184,7 +186,9 @@ class CallGrammar:
                 yield from read_gemma_arguments(scanner, call, stops)
             case _:
                 yield from scanner.blank()
-                self._emit(step.kind, (yield from scanner.word(NAME, limit=NAME_LIMIT)))
+                quoted = self._quoted_names and step.kind == "name"
+                word = yield from scanner.word(QUOTED_NAME if quoted else NAME, limit=NAME_LIMIT)
+                self._emit(step.kind, unescape(word, ENTITIES) if quoted else word)
 
     def _emit(self, kind: str, word: str) -> None:
         call = self._call

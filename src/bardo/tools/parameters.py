@@ -21,6 +21,7 @@ KEYS_LIMIT = 128
 """Declared parameters that end one without an end of its own."""
 BLANKS_AT_END = 16
 CDATA = "<![CDATA["
+QUOTED_NAME = re.compile(r"[^\"\r\n]*")
 ENTITIES = {"&quot;": '"', "&apos;": "'"}
 NOT_TEXT = frozenset({"object", "array", "number", "integer", "boolean", "null"})
 WRAPPERS = frozenset({"arguments", "parameters", "properties", "input"})
@@ -41,7 +42,7 @@ class ParameterReader:
         self._shapes = shapes_of(row)
         self._trims = row.trims_newlines
         self._cdata = row.cdata
-        self._escaped_keys = row.escaped_keys
+        self._quoted_names = row.quoted_names
         self._hold = hold
         self._stops: tuple[str, ...] = ()
         self._closers: tuple[str, ...] = ()
@@ -125,8 +126,9 @@ class ParameterReader:
     def _hole(self, step: ShapeStep) -> Reading[None]:
         if step.kind == "key":
             yield from self._scanner.blank()
-            word = (yield from self._scanner.word(KEY, limit=KEY_LIMIT)).strip()
-            self._key = unescape(word, ENTITIES) if self._escaped_keys else word
+            pattern = QUOTED_NAME if self._quoted_names else KEY
+            word = (yield from self._scanner.word(pattern, limit=KEY_LIMIT)).strip()
+            self._key = unescape(word, ENTITIES) if self._quoted_names else word
         elif step.kind == "value":
             yield from self._value(step.until)
         else:
