@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from openai import OpenAI
+from openai import BadRequestError, OpenAI
 
 from bardo.simulators import Script, ToolCall, Turn, presets
 from simulators.support import Body, answered, events_of, key_paths, recorded
@@ -214,3 +214,19 @@ def test_a_custom_tool_of_responses_is_called_with_plain_text_and_its_history_is
         events = list(ask(model="gpt-5", input="Patch it.", tools=[tool], stream=True))
     pieces = [event.delta for event in events if event.type == "response.custom_tool_call_input.delta"]
     assert "".join(pieces) == "*** Begin"
+
+
+def test_openais_chat_refuses_a_picture_in_the_result_of_a_tool() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: list[Any] = [
+        {"role": "user", "content": [picture]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": [picture]},
+    ]
+    with (
+        Simulator("openai_chat").running() as server,
+        OpenAI(base_url=server.base_url, api_key="k", max_retries=0) as client,
+        pytest.raises(BadRequestError, match="only allowed for messages with role 'user'"),
+    ):
+        client.chat.completions.create(model="gpt-5-mini", messages=messages)

@@ -151,6 +151,19 @@ def check_call_ids(body: Fields, most: int) -> None:
             check_length(f"messages[{index}].{field}", given, most)
 
 
+def check_pictures(body: Fields) -> None:
+    """Refuse a picture beside the user's own messages, in OpenAI's words as of 2026-11."""
+    for index, message in enumerate(rows(body.get("messages"))):
+        role = text(message.get("role"))
+        if role != "user" and any(part.get("type") == "image_url" for part in rows(message.get("content"))):
+            raise Refusal(
+                "bad_value",
+                f"Invalid 'messages[{index}]'. Image URLs are only allowed for messages with role 'user', but this message with role "
+                f"'{role}' contains an image URL.",
+                parameter=f"messages.[{index}]",
+            )
+
+
 def _check_answered(open_calls: set[str], index: int) -> None:
     if open_calls:
         raise Refusal(

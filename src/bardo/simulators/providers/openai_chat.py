@@ -32,6 +32,7 @@ class OpenAIChat(Chat):
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         found = super().decode_request(incoming, path)
         chat_request.check_call_ids(incoming.fields, _LONGEST_CALL_ID)
+        chat_request.check_pictures(incoming.fields)
         if "max_tokens" in incoming.fields and found.model in self.models:
             words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
             raise Refusal("unsupported_field", words, parameter="max_tokens")
