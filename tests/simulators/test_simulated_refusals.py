@@ -138,6 +138,13 @@ def test_by_default_the_models_that_the_preset_lists_are_taken_and_no_other(pres
     assert simulator.models
 
 
+@pytest.mark.parametrize(
+    ("model", "status"), [("claude-haiku-4-5", 200), ("claude-haiku-4", 404), ("claude-haiku-4-5-2025", 404)]
+)
+def test_anthropic_takes_a_model_by_its_name_without_the_date(model: str, status: int) -> None:
+    assert ask(AnySimulator("anthropic"), body_for("anthropic", model=model))[0] == status
+
+
 @pytest.mark.parametrize(("preset", "path"), [("openai_chat", "/v1/embeddings"), ("ollama_native", "/api/embed")])
 def test_an_unknown_model_makes_no_vectors_where_there_is_a_list(preset: str, path: str) -> None:
     simulator = Simulator(preset, models=("only-this",))

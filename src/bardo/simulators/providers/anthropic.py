@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -33,6 +34,9 @@ _ERROR_TYPES = {
 _LEAST_CACHED = 1024
 _REQUEST_ID = "req_011CWdMEehrhsdujMyQ9pChP"
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
+
+
+_DATE = re.compile(r"-20\d{6}$")
 
 
 class Anthropic(Provider):
@@ -151,6 +155,11 @@ class Anthropic(Provider):
 
     def unknown_path(self, incoming: Incoming) -> Refusal:
         return Refusal("unknown_path", "Not found")
+
+    def check_model(self, model: str, models: Sequence[str]) -> None:
+        """Raise Refusal for a model that is not in `models`; a name without its date means the listed one with a date."""
+        if not any(_DATE.sub("", one) == model for one in models):
+            super().check_model(model, models)
 
     def unknown_model(self, model: str) -> Refusal:
         return Refusal("unknown_model", f"model: {model}")
