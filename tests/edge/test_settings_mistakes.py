@@ -28,6 +28,7 @@ ONE = [
     ('[log]\npath = "C:\\logs"', 2, "single quotes"),
     ("[log]\nenabled = true\n[log]\ncontent = true", 3, "join them"),
     ("[log]\ncontent = true\ncontent = true\n", 3, "keep one"),
+    ('[providers.openai]\nmodels = ["a"]\n[[providers]]\nid = "x"', 3, "providers are written [[providers]]"),
 ]
 
 
