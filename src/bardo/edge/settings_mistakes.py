@@ -59,7 +59,10 @@ _SYNTAX = (
     ("invalid value", 'texts stand in quotes: host = "127.0.0.1"; true and false are in small letters'),
     ("unescaped", r"a path of Windows stands in single quotes: path = 'C:\logs\bardo.db'"),
     ("hex", r"a path of Windows stands in single quotes: path = 'C:\logs\bardo.db'"),
-    ("overwrite", "the same key stands there twice, or its table as [name] and as [[name]]: keep one; providers are written [[providers]]"),
+    (
+        "overwrite",
+        "the same key stands there twice, or its table as [name] and as [[name]]: keep one; providers are written [[providers]]",
+    ),
     ("twice", "the same table stands there twice: join them, or write [[…]] where there may be several"),
 )
 
