@@ -63,6 +63,19 @@ def test_choices_are_kept_apart_and_silent_thinking_leaves_no_tag() -> None:
     assert tagged(ThinkStart(0), STATE, ThinkEnd(0), ContentChunk(1, "Hi.")) == [ContentChunk(1, "Hi.")]
 
 
+def test_thinking_that_names_the_end_of_the_tag_does_not_end_it_wherever_it_is_cut() -> None:
+    thought = "Close with </think>, then </think> again, </thin and <"
+    expected = "<think>\nClose with </ think>, then </ think> again, </thin and <\n</think>\n\nSo."
+    for size in range(1, len(thought) + 1):
+        pieces = [ThinkChunk(0, thought[place : place + size]) for place in range(0, len(thought), size)]
+        events = tagged(ThinkStart(0), *pieces, ThinkEnd(0), ContentChunk(1, "So."))
+        assert text_of(events) == expected
+        assert [one.degradation.what for one in events if isinstance(one, Degraded)] == ["reasoning"]
+        assert all(one.text for one in events if isinstance(one, ContentChunk))
+    parts = tagged(ThinkChunk(0, "One </", 0), ThinkChunk(0, "think> two", 1))
+    assert text_of(parts) == "<think>\nOne </\n\nthink> two\n</think>\n\n"
+
+
 def test_thinking_that_nobody_asked_for_is_left_out_and_reported_once() -> None:
     stage = WithoutUnasked()
     events: list[Event] = [

@@ -20,6 +20,11 @@ from bardo.values.events import (
 from bardo.values.request import Request
 
 _OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
+# What ends the tag for who reads the text, and how it is written where the model thinks about it.
+_END, _NAMED_END = "</think>", "</ think>"
+_NAMED = Degraded(
+    Degradation("reasoning", asked=_END, sent=_NAMED_END, why="the thinking names the tag that ends it in the text")
+)
 
 
 def thinking_stage(request: Request, spoken: str) -> Stage[Event, Event] | None:
@@ -51,13 +56,18 @@ class WithoutUnasked(WithoutReasoning):
 
 
 class ThinkingInTags:
-    """Writes thinking as text between `<think>` tags, for clients that show only text. Its opaque state has no place there."""
+    """Writes thinking as text between `<think>` tags, for clients that show only text. Its opaque state has no place there.
+
+    Thinking that names the tag's end has it written otherwise, and says so once; what may be its beginning is held.
+    """
 
     acts_on = THOUGHTS
 
     def __init__(self) -> None:
         self._blocks: set[tuple[int, int]] = set()
         self._open: dict[int, tuple[int, int | None]] = {}
+        self._held: dict[int, str] = {}
+        self._reported = False
 
     def feed(self, item: Event) -> Sequence[Event]:
         """Pass on, thinking as text."""
@@ -86,10 +96,26 @@ class ThinkingInTags:
             closed, held = self._close(choice), None
         if held is None and not item.text:
             return closed
-        gap = _OPEN if held is None else "\n\n" if held[1] != item.part else ""
+        gap = _OPEN if held is None else self._held.pop(choice, "") + "\n\n" if held[1] != item.part else ""
         self._open[choice] = (item.block, item.part)
-        return (*closed, ContentChunk(item.block, gap + item.text, choice))
+        text, reported = self._without_end(choice, item.text)
+        return (
+            (*closed, ContentChunk(item.block, gap + text, choice), *reported) if gap or text else (*closed, *reported)
+        )
+
+    def _without_end(self, choice: int, text: str) -> tuple[str, Sequence[Event]]:
+        """Return a piece of thinking that does not end the tag, without what may begin such an end, and what is to be reported."""
+        text = self._held.pop(choice, "") + text
+        reported: Sequence[Event] = ()
+        if _END in text:
+            text = text.replace(_END, _NAMED_END)
+            reported, self._reported = () if self._reported else (_NAMED,), True
+        for length in range(min(len(_END) - 1, len(text)), 0, -1):
+            if text.endswith(_END[:length]):
+                self._held[choice] = text[-length:]
+                return text[:-length], reported
+        return text, reported
 
     def _close(self, choice: int) -> Sequence[Event]:
         block, _ = self._open.pop(choice)
-        return (ContentChunk(block, _CLOSE, choice),)
+        return (ContentChunk(block, self._held.pop(choice, "") + _CLOSE, choice),)
