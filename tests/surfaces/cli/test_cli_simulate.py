@@ -57,6 +57,7 @@ def test_it_runs_until_told_to_end_and_its_configuration_can_be_asked(number: si
 
 def test_a_model_that_is_not_listed_is_unknown() -> None:
     with running("simulate", "vllm") as process:
+        assert "Qwen/Qwen3-0.6B" in line_with(process.stderr, "vllm")
         line_with(process.stderr, "Ctrl-C ends")
         configured = line_with(process.stdout, "base_url")
         Path("bardo.toml").write_text(f'[[providers]]\nid = "vllm"\npreset = "vllm"\n{configured}\n', encoding="utf-8")

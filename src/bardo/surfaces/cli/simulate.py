@@ -205,8 +205,10 @@ def _stop_event() -> asyncio.Event:
 
 
 def _print_addresses(simulators: Sequence[Simulator], addresses: Mapping[str, str]) -> None:
-    columns = (Column("simulator"), Column("dialect"), Column("base URL"))
-    show(table(columns, ((name, PRESETS[name].dialect, url) for name, url in addresses.items())), stderr=True)
+    columns = (Column("simulator"), Column("dialect"), Column("base URL"), Column("models"))
+    models = {one.provider.name: ", ".join(one.models) for one in simulators}
+    rows = ((name, PRESETS[name].dialect, url, models[name]) for name, url in addresses.items())
+    show(table(columns, rows), stderr=True)
     print_stderr(f"\nTo ask them through bardo, save this as bardo.toml and run: {KEY_VARIABLE}=any bardo serve")
     print_stderr("Ctrl-C ends the simulators.\n")
     entries = [entry_for(simulator, addresses[simulator.provider.name]) for simulator in simulators]
