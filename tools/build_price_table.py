@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from genai_prices import data, types
@@ -57,10 +58,27 @@ def lines_of(table: PriceTable) -> bytes:
     """Return the table as JSON with a line for each model, so that changes can be read."""
     head = msgspec.json.encode({"version": table.version, "checked": table.checked})[:-1]
     sellers = [
-        msgspec.json.encode(name) + b":[\n" + b",\n".join(map(msgspec.json.encode, models)) + b"\n]"
+        msgspec.json.encode(name) + b":[\n" + b",\n".join(map(_line, models)) + b"\n]"
         for name, models in sorted(table.sellers.items())
     ]
     return head + b',"sellers":{\n' + b",\n".join(sellers) + b"\n}}\n"
+
+
+def _line(model: TableModel) -> bytes:
+    return msgspec.json.encode(_without_defaults(model))
+
+
+def _without_defaults(value: Any) -> Any:
+    """Return a value as JSON has it, each list of fields without those at its end that say nothing: a third of the table."""
+    if isinstance(value, tuple):
+        return [_without_defaults(one) for one in value]
+    if not isinstance(value, msgspec.Struct):
+        return value
+    fields = [getattr(value, name) for name in value.__struct_fields__]
+    defaults = list(value.__struct_defaults__)
+    while defaults and fields[-1] == defaults.pop():
+        fields.pop()
+    return [_without_defaults(one) for one in fields]
 
 
 def models_of(seller: types.Provider) -> Iterator[TableModel]:
