@@ -152,6 +152,8 @@ def test_thinking_that_is_excluded_is_omitted() -> None:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown level": ({"reasoning_effort": "huge"}, "reasoning_effort"),
+    "an empty level": ({"reasoning_effort": ""}, "reasoning_effort"),
+    "an empty nested level": ({"reasoning": {"effort": ""}}, "reasoning.effort"),
     "an unknown nested level": ({"reasoning": {"effort": "huge"}}, "reasoning.effort"),
     "an unknown level to think at": ({"think": "hard"}, "think"),
     "an unknown template's level": (template(reasoning_effort="huge"), f"{TEMPLATE}.reasoning_effort"),

@@ -63,7 +63,7 @@ class _RequestedReasoning:
         """Take a level, or one of the words that stand in its place."""
         if word in ("none", "default"):
             self.take("on", word == "default", place)
-        elif word:
+        elif word is not None:
             self.take("effort", _level(word, place), place)
 
     def budget(self, tokens: int | None, place: str) -> None:

@@ -33,21 +33,32 @@ from bardo.values.histories import Messages
 from bardo.values.request import Message
 
 Parts = str | list[dict[str, Any]]
+_FIELDS: dict[str, ReplayForm] = {
+    "reasoning_content": "reasoning_content",
+    "reasoning": "reasoning",
+    "content_list": "content_list",
+    FORMAT: FORMAT,
+}
+"""Where a Chat client has thinking, by its format; any other stands in `reasoning_details`."""
 # What is found of a conversation once.
 _WRITTEN = "openai_chat.written"
 
 
 class MessageWriter:
-    """Writes the messages of one request. `own` says that it came from a Chat client."""
+    """Writes the messages of one request. `own`: it came from a Chat client. `generic`: only the dialect of the server is known.
 
-    def __init__(self, quirks: Quirks, losses: Losses, *, own: bool) -> None:
+    Such a server gets the thinking that a Chat client gives it in the field in which the client has it.
+    """
+
+    def __init__(self, quirks: Quirks, losses: Losses, *, own: bool, generic: bool = False) -> None:
         self._own = own
+        self._keeps_fields = own and generic
         self._quirks = quirks
         self._losses = losses
 
     def write_all(self, messages: Messages) -> list[dict[str, Any]]:
         """Return the wire messages of a conversation. Those of messages that came before are shared: they must not be changed."""
-        form = (self._quirks, self._own, self._losses.dialect, self._losses.markers)
+        form = (self._quirks, self._own, self._keeps_fields, self._losses.dialect, self._losses.markers)
         return fold_without_loss(messages, _WRITTEN, form, self._losses, [], self._extended)
 
     def _extended(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
@@ -201,10 +212,13 @@ class MessageWriter:
     def _give_back(self, thoughts: Sequence[ReasoningBlock], output: dict[str, Any]) -> None:
         for block in thoughts:
             self._losses.lose_fields(block.carried)
-        replay: Replay = given_back(thoughts, self._quirks.replay, output["content"])
+        form: ReplayForm = self._quirks.replay
+        if form == "none" and self._keeps_fields and thoughts:
+            form = _FIELDS.get(thoughts[0].format, "reasoning_details")
+        replay: Replay = given_back(thoughts, form, output["content"])
         output |= replay.fields
         for style in replay.lost_formats:
-            self._drop_state(style, sent=self._quirks.replay if replay.fields else None)
+            self._drop_state(style, sent=form if replay.fields else None)
 
 
 def _image(block: ImageBlock) -> dict[str, Any]:

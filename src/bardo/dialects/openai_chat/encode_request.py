@@ -57,7 +57,9 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     quirks = row.quirks
     if not quirks.developer_role and _names_developer(request):
         losses.lose("messages.role.developer", DEVELOPER, "this provider calls that role system", sent="system")
-    messages = MessageWriter(quirks, losses, own=request.dialect == NAME).write_all(request.messages)
+    messages = MessageWriter(quirks, losses, own=request.dialect == NAME, generic=row.generic).write_all(
+        request.messages
+    )
     messages = waive_signatures(request.model, messages, quirks, losses)
     body: dict[str, Any] = {"model": request.model, "messages": messages}
     tools = written_tools(request, losses, _tools)
@@ -92,7 +94,8 @@ def differs(request: Request, row: ProviderRow) -> bool:
         return True
     if row.quirks.signed_calls and has_unsigned_calls(request.model, body.get("messages"), row.quirks):
         return True
-    if row.quirks.replay == "none" and _gives_thinking_back(request):
+    # What any server takes is not known: a client that gives thinking back in a field knows its own.
+    if row.quirks.replay == "none" and not row.generic and _gives_thinking_back(request):
         return True
     if not row.quirks.media_in_results and _shows_media_in_results(request):
         return True

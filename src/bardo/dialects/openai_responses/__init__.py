@@ -14,7 +14,12 @@ from bardo.dialects.openai_responses.as_functions import as_functions, own_tools
 from bardo.dialects.openai_responses.decode_reply import CALLS
 from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.openai_responses.encode_reply import ReplyWriter, encode_response
-from bardo.dialects.openai_responses.encode_request import DECLARATION, encode_body, encode_control
+from bardo.dialects.openai_responses.encode_request import (
+    DECLARATION,
+    encode_body,
+    encode_control,
+    gives_untaken_thinking,
+)
 from bardo.dialects.openai_responses.errors import decode_error, encode_error
 from bardo.dialects.openai_responses.first_frame import DetectedDialectReply
 from bardo.dialects.openai_responses.searches import SEARCHES
@@ -33,6 +38,7 @@ DIALECT = Dialect(
     declaration=DECLARATION,
     request_path=lambda request: "responses",
     encode_body=encode_body,
+    mends=gives_untaken_thinking,
     encode_control=encode_control,
     reply=ReplyDeclaration(
         searches=SEARCHES,

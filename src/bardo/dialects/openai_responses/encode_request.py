@@ -17,6 +17,8 @@ from bardo.dialects.openai_responses.state import NAME
 from bardo.dialects.reasoning_fields import with_own_words
 from bardo.dialects.repeated_tools import written_tools
 from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
+from bardo.values.blocks import ReasoningBlock
+from bardo.values.histories import parts_of
 from bardo.values.request import OutputFormat, Request, Tool
 
 ENCRYPTED = "reasoning.encrypted_content"
@@ -47,6 +49,14 @@ DECLARATION = Declaration(
         **limitations("Responses has no such field; the text stays", "tool_result.is_error"),
     },
 )
+
+
+def gives_untaken_thinking(request: Request, row: ProviderRow) -> bool:
+    """Whether a client's own body gives back thinking of another model, which has no state here: OpenAI refuses the item, or its id."""
+    if row.quirks.replay != "none" or row.generic or ReasoningBlock not in parts_of(request.messages):
+        return False
+    blocks = (block for message in request.messages for block in message.blocks if isinstance(block, ReasoningBlock))
+    return any(not block.opaque for block in blocks)
 
 
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
