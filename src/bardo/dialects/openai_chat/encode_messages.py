@@ -37,7 +37,7 @@ _FIELDS: dict[str, ReplayForm] = {
     "reasoning_content": "reasoning_content",
     "reasoning": "reasoning",
     "content_list": "content_list",
-    FORMAT: FORMAT,
+    "thinking_blocks": "thinking_blocks",
 }
 """Where a Chat client has thinking, by its format; any other stands in `reasoning_details`."""
 # What is found of a conversation once.
