@@ -41,6 +41,8 @@ def _chat_messages() -> Iterator[dict[str, Any]]:
             if place % 2:
                 yield {"role": "assistant", "content": "So.", "reasoning_content": "Hm.", "tool_calls": [call]}
         yield {"role": "tool", "tool_call_id": call_id, "content": f"found {place}"}
+    parallel = [{"id": one, "type": "function", "function": {"name": "look", "arguments": "{}"}} for one in IDS]
+    yield {"role": "assistant", "content": None, "tool_calls": parallel}
 
 
 def _messages_messages() -> Iterator[dict[str, Any]]:

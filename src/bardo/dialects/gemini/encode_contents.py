@@ -10,6 +10,7 @@ import msgspec
 from bardo.dialects.documents import data_of, type_by_name
 from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
 from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, reasoning_parts, text_part
+from bardo.dialects.gemini.user_turns import UserTurn
 from bardo.dialects.losses import Losses
 from bardo.dialects.wire import NO_SIGNATURE, is_object
 from bardo.dialects.written_histories import fold_without_loss
@@ -36,10 +37,15 @@ _WRITTEN = "gemini.written"
 
 
 class _Written(NamedTuple):
-    """The names of the tools that were called, by the ids of the calls, and the contents."""
+    """The names of the tools that were called, by the ids of the calls, and the contents.
+
+    `turn` may go on with the next message: the contents from `ended` on are written of it.
+    """
 
     names: dict[str, str]
     contents: list[Part]
+    ended: int
+    turn: UserTurn
 
 
 class ContentWriter:
@@ -65,25 +71,35 @@ class ContentWriter:
     def _contents(self, messages: Messages) -> list[Part]:
         """Return the contents. Those of messages that came before are shared: they must not be changed."""
         form = (self._own, self._signed, self._losses.dialect, self._losses.markers)
-        written = fold_without_loss(messages, _WRITTEN, form, self._losses, _Written({}, []), self._extended)
+        written = fold_without_loss(
+            messages, _WRITTEN, form, self._losses, _Written({}, [], 0, UserTurn()), self._extended
+        )
         return [*written.contents]
 
     def _extended(self, found: _Written, messages: Messages, place: int) -> _Written:
-        self._names, contents = {**found.names}, [*found.contents]
+        self._names, contents, turn = {**found.names}, found.contents[: found.ended], found.turn.copy()
         for message in messages[place:]:
             self._names |= {call.id: call.name for call in message.calls}
-            parts = self._parts(message)
-            if not parts:
+            written = [(block, parts) for block in message.blocks if (parts := self._block(block))]
+            if not written:
                 continue
             if message.role == "system":
                 self._losses.lose_each("messages.role", "system", "only the first messages can be system", sent="user")
+            parts = [part for _, some in written for part in some]
             content = {"role": self._role(message), "parts": parts, **fields_for(NAME, message.carried)}
-            if not self._own and contents and _are_results(contents[-1]) and _are_results(content):
-                # The results of one turn's calls must stand in one content.
-                contents[-1] = {**contents[-1], "parts": [*contents[-1]["parts"], *parts]}
-            else:
+            if self._own or message.role == "assistant":
+                if not turn.is_empty:
+                    contents += turn.contents()
+                    turn = UserTurn()
                 contents.append(content)
-        return _Written(self._names, contents)
+                turn.follow([call.id for call in message.calls])
+            elif ToolResultBlock in message.kinds:
+                results = [(block.call_id, some) for block, some in written if isinstance(block, ToolResultBlock)]
+                beside = [part for block, some in written if not isinstance(block, ToolResultBlock) for part in some]
+                turn.add_results(content, results, beside)
+            else:
+                turn.add(content)
+        return _Written(self._names, [*contents, *turn.contents()], len(contents), turn)
 
     def _role(self, message: Message) -> str:
         return "model" if message.role == "assistant" else "user"
