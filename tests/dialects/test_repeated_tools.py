@@ -20,7 +20,7 @@ from bardo.values.wire import Arrival
 from dialects.test_same_bytes import BODIES
 from recordings import folders, rows
 
-PROVIDERS = ("deepseek", "openai-responses", "anthropic", "gemini", "cohere", "ollama", "bedrock")
+PROVIDERS = ("deepseek", "vllm", "openai-responses", "anthropic", "gemini", "cohere", "ollama", "bedrock")
 DIALECTS = {"v1/messages": "anthropic_messages", "responses": "openai_responses", "enerateContent": "gemini"}
 
 

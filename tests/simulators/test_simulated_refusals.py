@@ -275,3 +275,13 @@ def test_watsonx_wants_its_version_and_words_its_errors_in_its_own_form() -> Non
     assert isinstance(body["errors"], list)
     assert list(body["errors"][0]) == ["code", "message", "more_info"]
     assert body["errors"][0]["code"] == "model_not_supported"
+
+
+@pytest.mark.parametrize(("model", "refused"), [("Qwen/Qwen3.6-27B", True), ("Qwen/Qwen3-0.6B", False)])
+def test_vllm_refuses_a_later_system_message_where_the_template_of_the_model_does(model: str, refused: bool) -> None:
+    said = [("system", "a"), ("user", "x"), ("system", "b"), ("user", "y")]
+    messages = [{"role": role, "content": content} for role, content in said]
+    for body, status in (({"messages": messages}, 400 if refused else 200), ({"messages": messages[:2]}, 200)):
+        given, answer = ask(Simulator("vllm"), {"model": model, **body})
+        assert given == status
+        assert status == 200 or at(answer, "error.message") == "System message must be at the beginning."

@@ -52,6 +52,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The name of Chat's output limit; a client may use either, and gets this one."""
     developer_role: bool = False
     """Whether messages of the role `developer` are taken; elsewhere they become `system`."""
+    one_system: bool = False
+    """Whether only one system message is taken, at the beginning: others there are joined to it, and later ones become the user's."""
     media_in_results: bool = False
     """Whether results of tools may hold pictures and documents in Chat; elsewhere those go into a message of the user after them."""
     stream_usage: bool = True

@@ -130,6 +130,12 @@ def developer_message(body: Fields) -> int | None:
     return roles.index("developer") if "developer" in roles else None
 
 
+def check_system_place(body: Fields) -> None:
+    """Refuse a system message behind the first message, as the chat template of Qwen3.5 does."""
+    if any(message.get("role") == "system" for message in rows(body.get("messages"))[1:]):
+        raise Refusal("bad_value", "System message must be at the beginning.")
+
+
 def check_length(where: str, given: str, most: int) -> None:
     """Refuse text of more than `most` characters, in OpenAI's words."""
     if len(given) > most:

@@ -13,6 +13,7 @@ from bardo.dialects.losses import Losses
 from bardo.dialects.openai_chat.constants import GEMINI, NAME
 from bardo.dialects.openai_chat.details import replay_details
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
+from bardo.dialects.openai_chat.system_messages import parts_of_content, with_one_system
 from bardo.dialects.openai_chat.thinking_blocks import FORMAT, replay_blocks
 from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
@@ -62,7 +63,8 @@ class MessageWriter:
         return fold_without_loss(messages, _WRITTEN, form, self._losses, [], self._extended)
 
     def _extended(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
-        return [*written, *[one for message in messages[place:] for one in self.write(message)]]
+        new = [one for message in messages[place:] for one in self.write(message)]
+        return with_one_system(written, new, self._losses) if self._quirks.one_system else [*written, *new]
 
     def write(self, message: Message) -> list[dict[str, Any]]:
         """Return the wire messages of one message: tool results are messages of their own."""
@@ -276,7 +278,7 @@ def given_back(thoughts: Sequence[ReasoningBlock], form: ReplayForm, content: An
 def _text_given_back(thoughts: Sequence[ReasoningBlock], text: str, form: ReplayForm, content: Any) -> dict[str, Any]:
     match form:
         case "content_list":
-            return {"content": [_thinking_part(thoughts, text), *_parts(content)]}
+            return {"content": [_thinking_part(thoughts, text), *parts_of_content(content)]}
         case "think_tags" if isinstance(content, list):
             return {"content": [{"type": "text", "text": f"<think>{text}</think>"}, *content]}
         case "think_tags":
@@ -289,12 +291,6 @@ def _thinking_part(thoughts: Sequence[ReasoningBlock], text: str) -> dict[str, A
     part: dict[str, Any] = {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
     states = [state.data for block in thoughts for state in block.opaque if state.format == "content_list"]
     return {**part, "signature": states[-1]} if states else part
-
-
-def _parts(content: Any) -> list[dict[str, Any]]:
-    if isinstance(content, list):
-        return content
-    return [{"type": "text", "text": content}] if content else []
 
 
 def _says_nothing(message: Message, output: dict[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from bardo.dialects.hosted_tools import is_asked_otherwise
 from bardo.dialects.losses import Losses
 from bardo.dialects.openai_chat.constants import DEVELOPER, NAME
 from bardo.dialects.openai_chat.encode_messages import MessageWriter
+from bardo.dialects.openai_chat.system_messages import has_later_system
 from bardo.dialects.openai_chat.unsigned_calls import has_unsigned_calls, waive_signatures
 from bardo.dialects.reasoning_fields import with_own_words
 from bardo.dialects.repeated_tools import written_tools
@@ -81,8 +82,8 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
 def differs(request: Request, row: ProviderRow) -> bool:
     """Whether a body of this dialect holds what the provider does not take.
 
-    That is the name of its output limit, a role, an unsigned call, a picture in the result of a tool, or earlier thinking where there is no
-    field for it.
+    That is the name of its output limit, a role or its place, an unsigned call, a picture in the result of a tool, or earlier thinking
+    where there is no field for it.
     """
     body = request.body
     if not body:
@@ -98,6 +99,8 @@ def differs(request: Request, row: ProviderRow) -> bool:
     if row.quirks.replay == "none" and not row.generic and _gives_thinking_back(request):
         return True
     if not row.quirks.media_in_results and _shows_media_in_results(request):
+        return True
+    if row.quirks.one_system and has_later_system(body.get("messages")):
         return True
     return not row.quirks.developer_role and _names_developer(request)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators import chat_request
@@ -13,6 +14,8 @@ from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.turns import ToolCall
+
+_ONE_SYSTEM = re.compile(r"(?i)qwen3\.[5-9]")
 
 
 class VLLM(Chat):
@@ -33,10 +36,16 @@ class VLLM(Chat):
     hiding_switches = (("include_reasoning", False),)
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
-        """Refuse to begin another message where the last one is gone on with: `add_generation_prompt` is true unless it is turned off."""
+        """Refuse to begin another message where the last one is gone on with: `add_generation_prompt` is true unless it is turned off.
+
+        The chat template of Qwen3.5 and later refuses a system message behind the first message (vllm-project/vllm#41114, 2026-11).
+        """
         body = incoming.fields
         chat_request.continues_answer({"add_generation_prompt": True, **body})
-        return super().decode_request(incoming, path)
+        conversation = super().decode_request(incoming, path)
+        if _ONE_SYSTEM.search(conversation.model):
+            chat_request.check_system_place(body)
+        return conversation
 
     def reasoning_is_off(self, exchange: Exchange) -> bool:
         """Whether the thinking is turned off, or stands whole in the answer that the model goes on with."""
