@@ -29,16 +29,17 @@ class _Kept:
     """Tools as they were sent: their JSON and its value, what each dialect reads in it, and how it is written.
 
     `written` is None for a form in which something of the tools is lost, which each call must report. `complete` tells of declarations
-    whether they hold all that the tools say.
+    whether they hold all that the tools say, and `names` what follows from the names for a bound of their length.
     """
 
-    __slots__ = ("complete", "raw", "read", "value", "written")
+    __slots__ = ("complete", "names", "raw", "read", "value", "written")
 
     def __init__(self, raw: bytes, value: list[Any]) -> None:
         self.raw, self.value = raw, value
         self.read: dict[str, tuple[Tool, ...]] = {}
         self.written: dict[Hashable, msgspec.Raw | None] = {}
         self.complete: dict[Hashable, bool] = {}
+        self.names: dict[int, Any] = {}
 
 
 class RepeatedTools:
@@ -130,6 +131,16 @@ def are_complete(tools: tuple[Tool, ...], losses: Losses, report: Callable[[Loss
         report(alone)
         kept.complete[form] = alone.empty
     return kept.complete.get(form, False)
+
+
+def names_of(tools: tuple[Tool, ...], find: Callable[[tuple[Tool, ...], int], Any], most: int) -> Any:
+    """Return what `find` gives for tools and a bound of their names, in characters: found once for tools that came before."""
+    kept = REPEATED_TOOLS.of(tools)
+    if kept is None:
+        return find(tools, most)
+    if most not in kept.names:
+        kept.names[most] = find(tools, most)
+    return kept.names[most]
 
 
 REPEATED_TOOLS = RepeatedTools()

@@ -266,6 +266,7 @@ class UpstreamReply:
             provider=provider.id,
             model=attempt.target.model,
             formats=attempt.formats,
+            tool_names=attempt.tool_names,
             make_id=_new_call_id,
             thinking=thinking_stage(self._request, provider.row.dialect),
             budget=self._budget,

@@ -26,6 +26,7 @@ from bardo.engine.route import RouteRecord, Target
 from bardo.engine.search_budget import within_budget
 from bardo.engine.shape_plan import ShapePlan, plan_shape, settled
 from bardo.engine.text_formats import PLAIN, TextFormats
+from bardo.engine.tool_names import short_tool_names, with_short_names
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
 from bardo.reasoning.control import ControlPlan, RouteFact, untold
 from bardo.reasoning.replay import Recalled, amended, prefix_of, restore
@@ -54,7 +55,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     schema is asked for. `written` is what `wire` was written from, None where it is the client's own body. `endpoint` says why this
     endpoint was taken, None where the provider has one only, and `route` how the target was found, None where the request named a model.
     `search` is how calls of the gateway's own web search run, None where the model is not offered it, `caching` what the prompt cache got.
-    `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then.
+    `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then. `tool_names` are the client's names of
+    the tools whose names were too long for the target, by the short ones that it got.
     """
 
     target: Target
@@ -74,6 +76,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     search: SearchPlan | None = None
     caching: CacheHints | None = None
     kept_budget: BudgetPlan | None = None
+    tool_names: dict[str, str] = {}
     degraded: tuple[Degradation, ...] = ()
 
     @property
@@ -194,17 +197,19 @@ class Draft:
         """Write the request, and return the attempt. Raises Unsupported where what matters would be lost."""
         asked, planned, row = self.shaped, self._settled, self.target.provider.row
         done = planned.controlled
-        formats = planned.formats.with_tools(asked.tools, self.target.model)
+        names = short_tool_names(asked.tools, dialect(row.dialect).declaration.longest_tool_name)
+        formats = planned.formats.with_tools(asked.tools if names is None else names.tools, self.target.model)
         kept = self._kept_budget()
         if kept is not None:
             asked = msgspec.structs.replace(asked, stream=True, stream_usage=True)
-        forward = kept is None and self._may_forward_now() and formats == PLAIN
+        forward = kept is None and names is None and self._may_forward_now() and formats == PLAIN
         withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
         wire = as_it_came(planned, asked, row, asks_usage=withhold) if forward else None
         refitted: tuple[Degradation, ...] = ()
         written: Request | None = None
         if wire is None:
             written, refitted = done.with_content(asked)
+            written = written if names is None else with_short_names(written, names)
             wire = dialect(row.dialect).encode_request(written, row)
         wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
         unsearched: tuple[Degradation, ...] = ()
@@ -237,6 +242,7 @@ class Draft:
             search=self.search,
             caching=hints,
             kept_budget=kept,
+            tool_names={} if names is None else names.originals,
             degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),
         )
 

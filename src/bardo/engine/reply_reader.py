@@ -6,7 +6,7 @@ belongs to this reply alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
@@ -27,6 +27,7 @@ from bardo.engine.reply_stages import (
 )
 from bardo.engine.sound_frames import EventsAndBytes, SoundFrames, without_quoted, without_secrets
 from bardo.engine.text_formats import TextFormats, text_formats_of
+from bardo.engine.tool_names import RestoreToolNames
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
 from bardo.streams.stage import Stage
@@ -42,7 +43,8 @@ from bardo.values.usage import Usage
 class ReplyReader:
     """Reads one reply from one provider.
 
-    `formats` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
+    `formats` is how its text is read; by default, as the row and the model say. `tool_names` are the client's names of tools, by those that
+    the provider knows, where they differ. `make_id` names tool calls that come without an id.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
     `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `budget` ends the
     thinking, whether or not the client gets it, and `stages` look at the events last. `beginning` is how it began.
@@ -57,6 +59,7 @@ class ReplyReader:
         provider: str = "",
         model: str = "",
         formats: TextFormats | None = None,
+        tool_names: Mapping[str, str] | None = None,
         make_id: Callable[[], str] | None = None,
         thinking: Stage[Event, Event] | None = None,
         budget: Stage[Event, Event] | None = None,
@@ -83,6 +86,8 @@ class ReplyReader:
         self._lets_ids_out = language.omits_call_ids
         of_text = (formats or text_formats_of(row, model)).stages(make_id)
         self._inline = _inline_of(of_text) if of_text else None
+        if tool_names:
+            of_text = [*of_text, RestoreToolNames(tool_names)]
         self._all: ResponseFold | None = None
         if thinking is not None:
             self._all = ResponseFold(provider=self._provider, model=model, most_text=most_text)

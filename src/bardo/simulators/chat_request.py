@@ -157,6 +157,18 @@ def check_call_ids(body: Fields, most: int) -> None:
             check_length(f"messages[{index}].{field}", given, most)
 
 
+def check_tool_names(body: Fields, most: int) -> None:
+    """Refuse the name of a function with more than `most` characters: of a tool, of the one that is chosen, or of a call."""
+    named = [(f"tools[{index}]", tool) for index, tool in enumerate(rows(body.get("tools")))]
+    named += [("tool_choice", fields(body.get("tool_choice")))]
+    for index, message in enumerate(rows(body.get("messages"))):
+        named += [
+            (f"messages[{index}].tool_calls[{at}]", call) for at, call in enumerate(rows(message.get("tool_calls")))
+        ]
+    for place, value in named:
+        check_length(f"{place}.function.name", text(fields(value.get("function")).get("name")), most)
+
+
 def check_pictures(body: Fields) -> None:
     """Refuse a picture beside the user's own messages, in OpenAI's words as of 2026-11."""
     for index, message in enumerate(rows(body.get("messages"))):

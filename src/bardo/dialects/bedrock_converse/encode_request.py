@@ -23,6 +23,7 @@ _CHOICES = {"auto": "auto", "required": "any"}
 DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
+    longest_tool_name=64,
     own_format=FORMAT,
     reasoning_why="only thinking that Bedrock signed may be sent back to it",
     own=frozenset({"sampling.top_k"}),

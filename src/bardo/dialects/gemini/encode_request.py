@@ -22,6 +22,7 @@ _COLLECTIONS = ("models", "tunedModels", "dynamic")
 DECLARATION = Declaration(
     dialect=NAME,
     title="Gemini",
+    longest_tool_name=64,
     expresses=frozenset(
         (
             "choices",

@@ -19,6 +19,7 @@ from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoic
 DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
+    longest_tool_name=64,
     expresses=frozenset(
         (
             "document",

@@ -17,6 +17,7 @@ from bardo.simulators.providers import gemini_signatures
 from bardo.simulators.refusal import Refusal
 
 _VERSION = re.compile(r"^/v1(?:beta)?/models(?=/|$)")
+_LONGEST_NAME = 64
 METHODS = ("generateContent", "streamGenerateContent")
 
 
@@ -75,6 +76,7 @@ def read(incoming: Incoming, path: str) -> Conversation:
     model, method = called(path)
     _check_end(contents[-1], model)
     _check_references(contents)
+    _check_tool_names(body)
     gemini_signatures.check(contents, model)
     schema = setting(body, "responseJsonSchema") or setting(body, "responseSchema")
     return Conversation(
@@ -111,6 +113,17 @@ def _check_end(last: Fields, model: str) -> None:
     if last.get("role") == "model" and not answers and _NO_PREFILL.match(model):
         words = "Requests ending with a model turn are not supported unless the last part is a function response."
         raise Refusal("bad_value", words)
+
+
+def _check_tool_names(body: Fields) -> None:
+    for place, tool in enumerate(rows(body.get("tools"))):
+        for index, function in enumerate(rows(either(tool, "functionDeclarations"))):
+            if len(text(function.get("name"))) > _LONGEST_NAME:
+                raise Refusal(
+                    "bad_value",
+                    f"* GenerateContentRequest.tools[{place}].function_declarations[{index}].name: Invalid function name. Its maximum "
+                    f"length is {_LONGEST_NAME}.\n",
+                )
 
 
 def _check_references(contents: Sequence[Fields]) -> None:

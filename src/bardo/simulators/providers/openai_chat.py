@@ -15,6 +15,7 @@ from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, whole
 
 _LONGEST_CALL_ID = 40
+_LONGEST_NAME = 64
 KEYS_PAGE = "https://platform.openai.com/account/api-keys"
 
 
@@ -32,6 +33,7 @@ class OpenAIChat(Chat):
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         found = super().decode_request(incoming, path)
         chat_request.check_call_ids(incoming.fields, _LONGEST_CALL_ID)
+        chat_request.check_tool_names(incoming.fields, _LONGEST_NAME)
         chat_request.check_pictures(incoming.fields)
         if "max_tokens" in incoming.fields and found.model in self.models:
             words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."

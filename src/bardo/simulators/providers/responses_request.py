@@ -17,6 +17,7 @@ _CALLS = ("function_call", "custom_tool_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _ROLES = ("assistant", "system", "developer", "user")
 _LONGEST_CALL_ID = 64
+_LONGEST_NAME = 64
 _KNOWN = frozenset(
     (
         "access_programs", "background", "background_options", "client_metadata", "context_management", "conversation", "image", "include",
@@ -48,6 +49,7 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Conversat
     _check_roles(items)
     for index, item in enumerate(items):
         chat_request.check_length(f"input[{index}].call_id", text(item.get("call_id")), _LONGEST_CALL_ID)
+    _check_tool_names(body, items)
     _check_outputs(items, before)
     check_reasoning(items, model)
     _check_include(body, model)
@@ -68,6 +70,13 @@ def _check_names(body: Fields) -> None:
     for name in body:
         if name not in _KNOWN:
             raise Refusal("unknown_field", f"Unknown parameter: '{name}'.", parameter=name)
+
+
+def _check_tool_names(body: Fields, items: Sequence[Fields]) -> None:
+    tools = [(f"tools[{index}]", tool) for index, tool in enumerate(rows(body.get("tools")))]
+    calls = [(f"input[{index}]", item) for index, item in enumerate(items) if item.get("type") in _CALLS]
+    for place, value in (*tools, ("tool_choice", fields(body.get("tool_choice"))), *calls):
+        chat_request.check_length(f"{place}.name", text(value.get("name")), _LONGEST_NAME)
 
 
 _WITHOUT_THINKING = ("gpt-4", "gpt-3.5", "chatgpt-")
