@@ -285,3 +285,16 @@ def test_vllm_refuses_a_later_system_message_where_the_template_of_the_model_doe
         given, answer = ask(Simulator("vllm"), {"model": model, **body})
         assert given == status
         assert status == 200 or at(answer, "error.message") == "System message must be at the beginning."
+
+
+@pytest.mark.parametrize(("beside", "status"), [({"description": "d", "default": 1}, 200), ({"title": "t"}, 400)])
+def test_gemini_takes_only_a_description_and_a_default_beside_a_reference(beside: Body, status: int) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"p": {"$ref": "#/$defs/P", **beside}},
+        "$defs": {"P": {"type": "string"}},
+    }
+    tools = [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": schema}]}]
+    config = {"responseMimeType": "application/json", "responseJsonSchema": schema}
+    for fields in ({"tools": tools}, {"generationConfig": config}):
+        assert ask(Simulator("gemini"), {**body_for("gemini"), **fields})[0] == status

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
+
+import msgspec
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.models import builtin_models
@@ -11,6 +14,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.gemini.constants import NAME, SAMPLING, split_fields
 from bardo.dialects.gemini.encode_contents import ContentWriter
+from bardo.dialects.gemini.references import with_lone_references
 from bardo.dialects.gemini.schema import json_schema
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
@@ -61,7 +65,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
         **{name: value for name, value in extra.items() if name not in ("generationConfig", "toolConfig")},
         "contents": contents,
         "systemInstruction": system,
-        "tools": _tools(request.tools, losses),
+        "tools": _tools(request.tools, losses, own=own),
         "toolConfig": _tool_config(request, extra),
         "generationConfig": {**_object(extra, "generationConfig"), **_generation_config(request)},
     }
@@ -130,7 +134,7 @@ def _system_role(request: Request) -> str:
     return role if isinstance(role, str) else ""
 
 
-def _tools(tools: tuple[Tool, ...], losses: Losses) -> list[dict[str, Any]]:
+def _tools(tools: tuple[Tool, ...], losses: Losses, *, own: bool) -> list[dict[str, Any]]:
     declarations: list[dict[str, Any]] = []
     written: list[dict[str, Any]] = []
     for tool in tools:
@@ -138,12 +142,25 @@ def _tools(tools: tuple[Tool, ...], losses: Losses) -> list[dict[str, Any]]:
         if not tool.hosted:
             if not declarations:
                 written.append({"functionDeclarations": declarations})
-            declarations.append(_declaration(tool, fields))
+            declarations.append(_declaration(tool if own else _with_lone_references(tool, losses), fields))
         elif fields:
             written.append(fields)
         else:
             losses.lose_tool(tool)
     return written
+
+
+def _with_lone_references(tool: Tool, losses: Losses) -> Tool:
+    if tool.schema is None:
+        return tool
+
+    def lose(keywords: Iterable[str]) -> None:
+        why = "Gemini takes only a description and a default beside $ref, and what it points to cannot be written in its place"
+        for keyword in keywords:
+            losses.lose("tools.schema", f"{keyword} beside $ref", why, key=f"{tool.name} {keyword}")
+
+    schema = with_lone_references(tool.schema, lose)
+    return tool if schema is tool.schema else msgspec.structs.replace(tool, schema=schema)
 
 
 def _declaration(tool: Tool, fields: dict[str, Any]) -> dict[str, Any]:

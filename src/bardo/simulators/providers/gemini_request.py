@@ -79,6 +79,7 @@ def read(incoming: Incoming, path: str) -> Conversation:
     _check_tool_names(body)
     gemini_signatures.check(contents, model)
     schema = setting(body, "responseJsonSchema") or setting(body, "responseSchema")
+    _check_schemas([schema, *(_parameters(function) for function in _functions(body))])
     return Conversation(
         model=model,
         question=next((said for content in reversed(contents) if (said := _content_text(content))), ""),
@@ -162,6 +163,32 @@ def _functions(body: Fields) -> list[Fields]:
     return [function for tool in tools for function in rows(either(tool, "functionDeclarations"))]
 
 
+def _parameters(function: Fields) -> object:
+    return either(function, "parametersJsonSchema") or function.get("parameters")
+
+
+_VALUES = frozenset({"enum", "const", "default", "example", "examples"})
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+
+
+def _check_schemas(schemas: Sequence[object]) -> None:
+    """Refuse what stands beside a `$ref`, keywords with a dollar sign left out (su-kaka/gcli2api#374, ai.google.dev, 2026)."""
+    waiting = [*schemas]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            name = one.get("$ref")
+            beside = [word for word in one if word not in ("description", "default") and not word.startswith("$")]
+            if isinstance(name, str) and beside:
+                words = "If a schema node has $ref set, then only description and default can be set alongside it"
+                raise Refusal("bad_value", f"$ref '{name}' was set alongside unsupported fields. {words}")
+            for word, value in one.items():
+                named = isinstance(value, dict) and word in _MAPS
+                waiting += value.values() if named else [value] if word not in _VALUES else []
+        elif isinstance(one, list):
+            waiting.extend(one)
+
+
 def _tools(body: Fields) -> tuple[Tool, ...]:
     if either(body, "toolConfig.functionCallingConfig.mode") == "NONE":
         return ()
@@ -169,7 +196,7 @@ def _tools(body: Fields) -> tuple[Tool, ...]:
         Tool(
             text(function.get("name")),
             text(function.get("description")),
-            fields(either(function, "parametersJsonSchema") or function.get("parameters")),
+            fields(_parameters(function)),
         )
         for function in _functions(body)
     )
