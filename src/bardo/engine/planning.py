@@ -197,7 +197,8 @@ class Draft:
         """Write the request, and return the attempt. Raises Unsupported where what matters would be lost."""
         asked, planned, row = self.shaped, self._settled, self.target.provider.row
         done = planned.controlled
-        names = short_tool_names(asked.tools, dialect(row.dialect).declaration.longest_tool_name)
+        most = dialect(row.dialect).declaration.longest_tool_name
+        names = short_tool_names(asked.tools, most)
         formats = planned.formats.with_tools(asked.tools if names is None else names.tools, self.target.model)
         kept = self._kept_budget()
         if kept is not None:
@@ -209,7 +210,7 @@ class Draft:
         written: Request | None = None
         if wire is None:
             written, refitted = done.with_content(asked)
-            written = written if names is None else with_short_names(written, names)
+            written = with_short_names(written, names, most)
             wire = dialect(row.dialect).encode_request(written, row)
         wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
         unsearched: tuple[Degradation, ...] = ()

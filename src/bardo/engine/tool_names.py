@@ -14,6 +14,7 @@ import msgspec
 from bardo.dialects.repeated_tools import names_of
 from bardo.values.blocks import Block, ToolCallBlock, ToolResultBlock
 from bardo.values.events import Event, ReplyFields, ToolCallStart
+from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request, Tool
 
 _CALLS = frozenset((ToolCallBlock, ToolResultBlock))
@@ -25,9 +26,8 @@ _REPEATED = ("tools", "tool_choice")
 
 
 class ShortToolNames(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools of a request with names of at most `most` characters, and the client's own names by the short ones."""
+    """The tools of a request with short names, and the client's own names by the short ones."""
 
-    most: int
     tools: tuple[Tool, ...]
     originals: dict[str, str]
 
@@ -41,15 +41,11 @@ def short_tool_names(tools: tuple[Tool, ...], most: int | None) -> ShortToolName
 
 
 def _shortened(tools: tuple[Tool, ...], most: int) -> ShortToolNames | None:
-    originals = {shorten(tool.name, most): tool.name for tool in tools if _is_long(tool, most)}
-    if not originals:
+    long = [tool.name for tool in tools if len(tool.name) > most and not tool.hosted]
+    if not long:
         return None
-    short = tuple(_with_short_name(tool, most) if _is_long(tool, most) else tool for tool in tools)
-    return ShortToolNames(most=most, tools=short, originals=originals)
-
-
-def _is_long(tool: Tool, most: int) -> bool:
-    return len(tool.name) > most and not tool.hosted
+    short = [tool if tool.hosted or len(tool.name) <= most else _with_short_name(tool, most) for tool in tools]
+    return ShortToolNames(tools=tuple(short), originals={shorten(name, most): name for name in long})
 
 
 def _with_short_name(one: Any, most: int) -> Any:
@@ -64,9 +60,17 @@ def shorten(name: str, most: int) -> str:
     return f"{name[: most - _DIGITS - 1]}_{digest}"
 
 
-def with_short_names(request: Request, names: ShortToolNames) -> Request:
-    """Return a request that has short names only: in its tools, in the choice among them, and in the calls and results of its history."""
-    most, choice = names.most, request.tool_choice
+def with_short_names(request: Request, names: ShortToolNames | None, most: int | None) -> Request:
+    """Return a request that has short names only: in its tools, in the choice among them, and in the calls and results of its history.
+
+    `names` are those of its tools; its history may have called others. A request without a long name is returned itself.
+    """
+    if most is None or (names is None and not _calls_long_names(request.messages, most)):
+        return request
+    messages = tuple([_of_message(message, most) for message in request.messages])
+    if names is None:
+        return msgspec.structs.replace(request, messages=messages)
+    choice = request.tool_choice
     if choice is not None and len(choice.name) > most:
         choice = _with_short_name(choice, most)
     short = {long: name for name, long in names.originals.items()}
@@ -75,9 +79,17 @@ def with_short_names(request: Request, names: ShortToolNames) -> Request:
         request,
         tools=names.tools,
         tool_choice=choice,
-        messages=tuple([_of_message(message, most) for message in request.messages]),
+        messages=messages,
         extra=extra,
     )
+
+
+def _calls_long_names(messages: Messages, most: int) -> bool:
+    def extend(found: bool, messages: Messages, place: int) -> bool:
+        return found or any(len(call.name) > most for message in messages[place:] for call in message.calls)
+
+    # The first message is no model's.
+    return len(messages) > 1 and fold_history(messages, "long_tool_names", most, False, extend)
 
 
 def _of_message(message: Message, most: int) -> Message:

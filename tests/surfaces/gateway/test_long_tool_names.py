@@ -193,6 +193,21 @@ def test_a_history_that_comes_again_is_short_again(town: House, client: str, str
     assert SHORT in bodies[2]["messages"]
 
 
+@pytest.mark.parametrize("others", [(), ("weather",)], ids=["no tools", "other tools"])
+@pytest.mark.parametrize("provider", ["openai_chat", "openai_responses", "gemini", "deepseek"])
+def test_calls_of_tools_that_are_there_no_more_have_short_names(
+    town: House, provider: str, others: tuple[str, ...]
+) -> None:
+    asked = {**history("anthropic_messages", LONG), **(tools("anthropic_messages", *others) if others else {})}
+    for _ in range(2):
+        answer_with(town, provider, Turn(text="Done."))
+        answer = ask(town, "anthropic_messages", provider, asked)
+        assert answer.status == 200, answer.text
+        sent = json.dumps(town.last(provider))
+        assert LONG not in sent
+        assert SHORT in sent
+
+
 @pytest.mark.parametrize("mode", ["auto", "required"])
 @pytest.mark.parametrize("provider", ["openai_chat", "gemini"])
 def test_a_choice_among_the_tools_has_short_names(town: House, provider: str, mode: str) -> None:
