@@ -298,3 +298,12 @@ def test_gemini_takes_only_a_description_and_a_default_beside_a_reference(beside
     config = {"responseMimeType": "application/json", "responseJsonSchema": schema}
     for fields in ({"tools": tools}, {"generationConfig": config}):
         assert ask(Simulator("gemini"), {**body_for("gemini"), **fields})[0] == status
+
+
+@pytest.mark.parametrize("preset", ["openai_chat", "openai_responses", "gemini"])
+@pytest.mark.parametrize("size", [64, 65])
+def test_a_tool_has_a_name_of_at_most_64_characters(preset: str, size: int) -> None:
+    body = json.dumps(body_for(preset, tools=True)).replace('"weather"', json.dumps("n" * size))
+    status, refused = ask(Simulator(preset), body.encode())
+    assert status == (200 if size == 64 else 400)
+    assert size == 64 or "64" in json.dumps(refused)
