@@ -96,13 +96,17 @@ class ReasoningBlock(msgspec.Struct, frozen=True, tag="reasoning", kw_only=True,
 
 
 class ToolCallBlock(msgspec.Struct, frozen=True, tag="tool_call", kw_only=True, omit_defaults=True):
-    """A call the model asks for. `arguments` is the JSON text exactly as the model wrote it."""
+    """A call the model asks for. `arguments` is the JSON text exactly as the model wrote it.
+
+    `own_id`: the provider that the call goes back to is known to have given it this id; False says nothing.
+    """
 
     id: str
     name: str
     arguments: str = ""
     opaque: tuple[Opaque, ...] = ()
     carried: Carried | None = None
+    own_id: bool = False
 
 
 class RefusalBlock(msgspec.Struct, frozen=True, tag="refusal", omit_defaults=True):

@@ -94,6 +94,15 @@ def test_each_turn_has_its_own_results() -> None:
     assert found[3] == ["Wait."]
 
 
+def test_ids_that_gemini_gave_go_back_on_the_call_and_its_result() -> None:
+    called = Message("assistant", (msgspec.structs.replace(CALLS[0], own_id=True), CALLS[1]))
+    contents = _contents(ASKED, called, _results(1, 0), CALLED, _results(0, 1, 2))
+    calls = [part["functionCall"].get("id") for content in contents[1::2] for part in content["parts"]]
+    results = [part["functionResponse"].get("id") for content in contents[2::2] for part in content["parts"]]
+    # The second turn has calls of the same ids, which are not known to be Gemini's.
+    assert calls == results == ["c0", None, None, None, None]
+
+
 def test_a_gemini_client_keeps_its_own_order() -> None:
     contents = _contents(ASKED, CALLED, _results(1), WAIT, _results(0), dialect="gemini")
     assert _said(contents)[2:] == [["r1"], ["Wait."], ["r0"]]

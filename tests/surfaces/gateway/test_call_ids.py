@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from bardo.edge.replay_store import ReplayKeeper
+from bardo.edge.state import MemoryStore
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.scripted import Scripted, chat_message, chat_reply, scripted
 
@@ -78,6 +80,29 @@ def test_a_gemini_client_is_given_no_id_that_google_did_not_give(stream: bool) -
     text = answer.decode().removeprefix("data: ").split("\r\n\r\n")[0].split("\n\n")[0]
     parts = json.loads(text)["candidates"][0]["content"]["parts"]
     assert [part["functionCall"] for part in parts] == [{"name": "look", "args": {}}] * 2
+
+
+@whole_and_streamed
+@pytest.mark.parametrize("own", [("gA", "gB"), ("gA", None), (None, None)])
+def test_ids_that_google_gave_go_back_to_it_with_the_results(own: tuple[str | None, ...], stream: bool) -> None:
+    given = [{"name": "look", "args": {}} | ({"id": one} if one else {}) for one in own]
+    parts = [{"functionCall": given[0], "thoughtSignature": "U0lH"}, {"functionCall": given[1]}]
+    reply = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}]}
+    asked = {"role": "user", "content": "Look."}
+    with scripted(["gemini"], ReplayKeeper(MemoryStore())) as played:
+        played.replies = [[reply] if stream else reply, gemini_reply(stream=stream)]
+        body = {"model": "gemini/gemini-3-pro", "messages": [asked], "tools": TOOLS, "stream": stream}
+        said = chat_message(played.post("/v1/chat/completions", body)[1], stream=stream)
+        calls = [{name: call[name] for name in ("id", "type", "function")} for call in said["tool_calls"]]
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": call["id"]} for call in reversed(calls)]
+        history = [asked, {"role": "assistant", "content": None, "tool_calls": calls}, *results]
+        played.post("/v1/chat/completions", {**body, "messages": history})
+        _, called, answered = played.bodies[-1]["contents"]
+    assert [part["functionCall"].get("id") for part in called["parts"]] == [*own]
+    assert called["parts"][0]["thoughtSignature"] == "U0lH"
+    sent = [part["functionResponse"] for part in answered["parts"]]
+    assert [one.get("id") for one in sent] == [*own]
+    assert [one["response"]["output"] for one in sent] == [call["id"] for call in calls]
 
 
 def anthropic_reply(missing: dict[str, Any], *, stream: bool) -> Any:

@@ -37,12 +37,12 @@ _WRITTEN = "gemini.written"
 
 
 class _Written(NamedTuple):
-    """The names of the tools that were called, by the ids of the calls, and the contents.
+    """The calls that were made, by their ids, and the contents.
 
     `turn` may go on with the next message: the contents from `ended` on are written of it.
     """
 
-    names: dict[str, str]
+    calls: dict[str, ToolCallBlock]
     contents: list[Part]
     ended: int
     turn: UserTurn
@@ -55,7 +55,7 @@ class ContentWriter:
         self._losses = losses
         self._own = own
         self._signed = signed
-        self._names: dict[str, str] = {}
+        self._calls: dict[str, ToolCallBlock] = {}
 
     def write(self, messages: Messages) -> tuple[Part | None, list[Part]]:
         """Return the system instruction, if there is one, and the contents."""
@@ -77,9 +77,9 @@ class ContentWriter:
         return [*written.contents]
 
     def _extended(self, found: _Written, messages: Messages, place: int) -> _Written:
-        self._names, contents, turn = {**found.names}, found.contents[: found.ended], found.turn.copy()
+        self._calls, contents, turn = {**found.calls}, found.contents[: found.ended], found.turn.copy()
         for message in messages[place:]:
-            self._names |= {call.id: call.name for call in message.calls}
+            self._calls |= {call.id: call for call in message.calls}
             written = [(block, parts) for block in message.blocks if (parts := self._block(block))]
             if not written:
                 continue
@@ -99,7 +99,7 @@ class ContentWriter:
                 turn.add_results(content, results, beside)
             else:
                 turn.add(content)
-        return _Written(self._names, [*contents, *turn.contents()], len(contents), turn)
+        return _Written(self._calls, [*contents, *turn.contents()], len(contents), turn)
 
     def _role(self, message: Message) -> str:
         return "model" if message.role == "assistant" else "user"
@@ -159,7 +159,7 @@ class ContentWriter:
             why = "args must be an object, so the text stands under this key"
             self._losses.lose_each("tool_call.arguments", block.id, why, sent=RAW_ARGUMENTS)
         part = call_part(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "tool_call")))
-        if not self._own:
+        if not (self._own or block.own_id):
             # An id that is not Gemini's own says nothing to it: calls and results are matched by name and order.
             part["functionCall"].pop("id", None)
         return part
@@ -171,7 +171,7 @@ class ContentWriter:
         response = fields.get("functionResponse", {})
         part_names = display_names([*beside, *(response.get("parts") or ())])
         inside: Part = {"name": self._name(block), "response": self._response(block, part_names)}
-        if self._own:
+        if self._own or ((call := self._calls.get(block.call_id)) is not None and call.own_id):
             inside["id"] = block.call_id
         if beside and self._signed:
             inside["parts"] = beside
@@ -197,7 +197,8 @@ class ContentWriter:
 
     def _named(self, block: ToolResultBlock) -> str:
         """Return the name of the tool whose result this is, empty where nobody says it."""
-        return self._names.get(block.call_id) or block.name
+        call = self._calls.get(block.call_id)
+        return call.name if call is not None and call.name else block.name
 
     def _name(self, block: ToolResultBlock) -> str:
         name = self._named(block)

@@ -117,6 +117,7 @@ class ReplayKeeper:
             self._rules,
             fields,
             omits_ids=omits_ids,
+            own_ids=dialect(reader.row.dialect).omits_call_ids,
             shown=shown,
         )
         if memories:

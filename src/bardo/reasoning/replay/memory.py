@@ -52,10 +52,11 @@ class TextRecord(msgspec.Struct, frozen=True, tag="s", array_like=True):
 
 
 class CallRecord(msgspec.Struct, frozen=True, tag="c", array_like=True):
-    """A call, and its state."""
+    """A call, and its state. `own_id`: the provider gave the id, in a dialect whose calls may be without."""
 
     id: str
     opaque: tuple[Opaque, ...] = ()
+    own_id: bool = False
 
 
 class OtherRecord(msgspec.Struct, frozen=True, tag="o", array_like=True):
@@ -129,12 +130,14 @@ def remember(
     fields: Mapping[int, dict[str, Any]] | None = None,
     *,
     omits_ids: bool = False,
+    own_ids: bool = False,
     shown: Response | None = None,
 ) -> list[Memory]:
     """Return what is kept of each choice of a reply; nothing for most.
 
     `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply. `fields` are those that
-    the provider takes back unmodified, by choice. `omits_ids`: clients of the request's dialect may send calls back without their ids.
+    the provider takes back unmodified, by choice. `omits_ids`: clients of the request's dialect may send calls back without their ids,
+    `own_ids`: the provider's dialect may leave ids out too, so that an id it did give is noted.
     `shown` is the reply as the client got it, and so sends it back, where that is not what the provider said.
     """
     known = rules or builtin_replay()
@@ -149,7 +152,16 @@ def remember(
     prefix = prefix_of(sent) if known.binding(reader) is not None else None
     returned = {} if shown is None else dict(enumerate(one.blocks for one in (shown, *shown.alternatives)))
     return [
-        _memory(blocks, returned.get(choice, blocks), choice, request, reader, prefix, (fields or {}).get(choice, {}))
+        _memory(
+            blocks,
+            returned.get(choice, blocks),
+            choice,
+            request,
+            reader,
+            prefix,
+            (fields or {}).get(choice, {}),
+            own_ids=own_ids,
+        )
         for choice, blocks in worth
     ]
 
@@ -210,21 +222,24 @@ def _memory(
     reader: Reader,
     prefix: Prefix | None,
     fields: dict[str, Any],
+    *,
+    own_ids: bool,
 ) -> Memory:
-    parts = [part for block in blocks if (part := _part(block)) is not None] if _worth(blocks, request) else []
+    found = [_part(block, own_ids=own_ids) for block in blocks] if _worth(blocks, request) else []
+    parts = [part for part in found if part is not None]
     kept = ReplyRecord(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
     keys = [*reply_keys(request, returned), *(state_key(state) for state in kept.states)]
     return Memory(tuple(dict.fromkeys(keys)), kept, choice)
 
 
-def _part(block: ReplyBlock) -> Part | None:
+def _part(block: ReplyBlock, *, own_ids: bool) -> Part | None:
     match block:
         case ReasoningBlock():
             return ThinkingRecord(msgspec.structs.replace(block, opaque=_unstamped(block.opaque)))
         case TextBlock():
             return TextRecord(len(block.text), _unstamped(block.opaque), digest(block.text))
         case ToolCallBlock():
-            return CallRecord(block.id, _unstamped(block.opaque))
+            return CallRecord(block.id, _unstamped(block.opaque), own_ids and bool(stated_id(block)))
         case UnknownBlock():
             return OtherRecord(block)
         case _:

@@ -70,9 +70,9 @@ def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = 
                 placed.append(next((one for one in own if _same_thought(one, block)), block))
             case TextRecord():
                 placed += texts.pop(0) if texts else ()
-            case CallRecord(opaque=opaque):
+            case CallRecord():
                 call = next(calls, None)
-                placed += [] if call is None else [_with(call, opaque)]
+                placed += [] if call is None else [_restored_call(call, part, at_home=with_others)]
             case OtherRecord(block=block):
                 own_form = _own_form(block, others)
                 placed += [block] if own_form is None and with_others else [own_form] if own_form is not None else []
@@ -149,6 +149,13 @@ def _calls(calls: list[ToolCallBlock], record: ReplyRecord) -> Iterator[ToolCall
     if all(call.id in order for call in calls):
         calls = sorted(calls, key=lambda call: order[call.id])
     return iter(calls)
+
+
+def _restored_call(call: ToolCallBlock, part: CallRecord, *, at_home: bool) -> Block:
+    """Return a call with its state; `at_home`, where it goes to the provider that made it, with the word that the id is its own."""
+    if at_home and part.own_id and part.id == call.id:
+        call = msgspec.structs.replace(call, own_id=True)
+    return _with(call, part.opaque)
 
 
 def _with(block: TextBlock | ToolCallBlock, opaque: tuple[Opaque, ...]) -> Block:
