@@ -23,6 +23,7 @@ from bardo.dialects.reply_declaration import ReplyDeclaration
 from bardo.dialects.same_bytes import with_original_form
 from bardo.dialects.shared_fields import carry_shared, with_shared
 from bardo.dialects.surplus_markers import with_last_markers
+from bardo.dialects.turns import with_turn
 from bardo.dialects.wire import write_json
 from bardo.streams.frames import Frame
 from bardo.streams.sse import FrameEnds, encode_sse
@@ -218,6 +219,8 @@ class Dialect:
         request = carry_sound(request, self.name)
         if request.dialect != self.name:
             request = carry_pictures(request, early, from_model=self.model_pictures)
+            if self._declaration(request).needs_turn:
+                request = with_turn(request, early)
         request, hosted = carry_hosted(request, row, early)
         request, carried = carry_shared(request, row, early)
         if not self.search_results and request.dialect != self.name:
@@ -273,6 +276,9 @@ class Dialect:
         return losses
 
     def _no_losses(self, request: Request, row: ProviderRow | None = None) -> Losses:
-        declaration = self.declaration if self.wraps is None else self.wraps(request.model).declaration
+        declaration = self._declaration(request)
         markers = None if row is None else row.quirks.markers or dialect_models(self.name, request.model).markers
         return Losses(declaration, markers=markers)
+
+    def _declaration(self, request: Request) -> Declaration:
+        return self.declaration if self.wraps is None else self.wraps(request.model).declaration

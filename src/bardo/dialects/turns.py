@@ -1,9 +1,49 @@
-"""The turns of a request in dialects that take them in alternation, each with a list of blocks (Anthropic, Converse)."""
+"""The turns of a request: one for dialects that need one, and for those that take them in alternation, each with a list of blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import msgspec
+
+from bardo.dialects.losses import Losses
+from bardo.values.blocks import Block, Carried, TextBlock
+from bardo.values.request import Message, Request
+
+
+def with_turn(request: Request, losses: Losses) -> Request:
+    """Return a request with a turn: where all it says is of the system, the last of that becomes the user's turn, which is reported.
+
+    A request that has a turn, or that says nothing, is returned itself.
+    """
+    if any(message.role != "system" and _has_content(message) for message in reversed(request.messages)):
+        return request
+    places = [place for place, message in enumerate(request.messages) if _has_content(message)]
+    if not places:
+        return request
+    losses.lose("messages.role", "system", f"{losses.declaration.title} needs a message of the user", sent="user")
+    place = places[-1]
+    last, others = request.messages[place], (*request.messages[:place], *request.messages[place + 1 :])
+    return msgspec.structs.replace(
+        request, messages=(*others, Message("user", last.blocks, _without_role(last.carried)))
+    )
+
+
+def _has_content(message: Message) -> bool:
+    return any(map(_is_content, message.blocks))
+
+
+def _is_content(block: Block) -> bool:
+    return not isinstance(block, TextBlock) or bool(block.text and not block.text.isspace())
+
+
+def _without_role(carried: Carried | None) -> Carried | None:
+    """Return what a message carries beside the role `developer` of its own dialect."""
+    if carried is None:
+        return None
+    fields = {name: value for name, value in carried.fields.items() if name != "role"}
+    return Carried(carried.dialect, fields) if fields else None
 
 
 def add_turn(turns: list[dict[str, Any]], turn: dict[str, Any]) -> None:

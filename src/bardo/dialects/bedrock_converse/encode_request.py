@@ -24,6 +24,7 @@ DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
     longest_tool_name=64,
+    needs_turn=True,
     own_format=FORMAT,
     reasoning_why="only thinking that Bedrock signed may be sent back to it",
     own=frozenset({"sampling.top_k"}),

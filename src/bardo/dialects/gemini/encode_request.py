@@ -27,6 +27,7 @@ DECLARATION = Declaration(
     dialect=NAME,
     title="Gemini",
     longest_tool_name=64,
+    needs_turn=True,
     expresses=frozenset(
         (
             "choices",

@@ -20,6 +20,7 @@ DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
     longest_tool_name=64,
+    needs_turn=True,
     expresses=frozenset(
         (
             "document",

@@ -38,10 +38,15 @@ _WRITTEN = "openai_responses.written"
 
 
 def encode_input(request: Request, row: ProviderRow, losses: Losses) -> tuple[str, list[dict[str, Any]]]:
-    """Return the instructions and the input items. Leading system messages are instructions, unless they came as items."""
+    """Return the instructions and the input items. Leading system messages are instructions, unless they came as items.
+
+    Where there is nothing else, the last one is an item: instructions without input are refused.
+    """
     leading = 0
     while leading < len(request.messages) and _is_instruction(request.messages[leading]):
         leading += 1
+    if 0 < leading == len(request.messages) and request.dialect != NAME:
+        leading -= 1
     instructions = [message.paragraphs for message in request.messages[:leading]]
     writer = _Writer(request, row, losses)
     return "\n\n".join(instructions), writer.write_all(request.messages[leading:])
