@@ -307,3 +307,12 @@ def test_a_tool_has_a_name_of_at_most_64_characters(preset: str, size: int) -> N
     status, refused = ask(Simulator(preset), body.encode())
     assert status == (200 if size == 64 else 400)
     assert size == 64 or "64" in json.dumps(refused)
+
+
+@pytest.mark.parametrize(("results", "status"), [([[1, 1]], 200), ([[1], [1]], 400), ([[1, 1, 1]], 400)])
+def test_gemini_counts_the_results_in_the_content_after_the_calls(results: list[list[int]], status: int) -> None:
+    call, result = {"name": "f", "args": {}}, {"name": "f", "response": {"output": "x"}}
+    answers = [{"role": "user", "parts": [{"functionResponse": result} for _ in parts]} for parts in results]
+    called = {"role": "model", "parts": [{"functionCall": call}] * 2}
+    contents = [{"role": "user", "parts": [{"text": "x"}]}, called, *answers]
+    assert ask(Simulator("gemini"), {**body_for("gemini"), "contents": contents})[0] == status

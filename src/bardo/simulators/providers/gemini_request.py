@@ -76,6 +76,7 @@ def read(incoming: Incoming, path: str) -> Conversation:
     model, method = called(path)
     _check_end(contents[-1], model)
     _check_references(contents)
+    _check_results(contents)
     _check_tool_names(body)
     gemini_signatures.check(contents, model)
     schema = setting(body, "responseJsonSchema") or setting(body, "responseSchema")
@@ -125,6 +126,19 @@ def _check_tool_names(body: Fields) -> None:
                     f"* GenerateContentRequest.tools[{place}].function_declarations[{index}].name: Invalid function name. Its maximum "
                     f"length is {_LONGEST_NAME}.\n",
                 )
+
+
+def _check_results(contents: Sequence[Fields]) -> None:
+    """Refuse results in the content after calls that are not as many as these (google-gemini/gemini-cli#4504, microsoft/vscode#299295)."""
+    calls = 0
+    for content in contents:
+        parts = rows(content.get("parts"))
+        results = sum(either(part, "functionResponse") is not None for part in parts)
+        if calls and results and calls != results:
+            words = "the number of function response parts is equal to the number of function call parts"
+            raise Refusal("bad_value", f"Please ensure that {words} of the function call turn.")
+        called = sum(either(part, "functionCall") is not None for part in parts)
+        calls = calls + called if content.get("role") == "model" else 0
 
 
 def _check_references(contents: Sequence[Fields]) -> None:
