@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -44,6 +44,24 @@ def _without_role(carried: Carried | None) -> Carried | None:
         return None
     fields = {name: value for name, value in carried.fields.items() if name != "role"}
     return Carried(carried.dialect, fields) if fields else None
+
+
+class WrittenTurns(NamedTuple):
+    """The turns of a conversation, and each as it is sent."""
+
+    turns: list[dict[str, Any]]
+    sent: list[dict[str, Any]]
+
+    def extended(
+        self, new: Iterable[dict[str, Any]], finish: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> WrittenTurns:
+        """Return these turns and new ones; `finish` returns a turn as it is sent. What is here is not changed."""
+        turns = [*self.turns]
+        for turn in new:
+            add_turn(turns, turn)
+        # More may have been added to the last of those before.
+        same = max(0, len(self.turns) - 1)
+        return WrittenTurns(turns, [*self.sent[:same], *map(finish, turns[same:])])
 
 
 def add_turn(turns: list[dict[str, Any]], turn: dict[str, Any]) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from bardo.catalog.dialect_models import dialect_models
 from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.documents import PDF, data_of, picture_type, text_of
 from bardo.dialects.losses import Losses
-from bardo.dialects.turns import add_turn, answers_without_thinking
+from bardo.dialects.turns import WrittenTurns, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
@@ -47,25 +47,13 @@ def encode_messages(request: Request, losses: Losses) -> Wire:
     keeps_system = request.dialect == NAME or dialect_models(NAME, request.model).system_turns
     form = (keeps_system, losses.dialect, losses.markers)
 
-    def extend(found: _Written, messages: Messages, place: int) -> _Written:
-        turns = [*found.turns]
-        for message in messages[place:]:
-            add_turn(turns, _turn(message, losses, keeps_system=keeps_system))
-        # More may have been added to the last of those before.
-        same = max(0, len(found.turns) - 1)
-        new = [{**turn, "content": _shortest(_results_first(turn))} for turn in turns[same:]]
-        return _Written(turns, [*found.sent[:same], *new])
+    def extend(found: WrittenTurns, messages: Messages, place: int) -> WrittenTurns:
+        new = [_turn(message, losses, keeps_system=keeps_system) for message in messages[place:]]
+        return found.extended(new, _as_sent)
 
-    written = fold_without_loss(request.messages[leading:], _WRITTEN, form, losses, _Written([], []), extend)
+    written = fold_without_loss(request.messages[leading:], _WRITTEN, form, losses, WrittenTurns([], []), extend)
     fields: Wire = {"system": _shortest(system)} if system else {}
     return {**fields, "messages": written.sent}
-
-
-class _Written(NamedTuple):
-    """The turns of a conversation, and each as it is sent."""
-
-    turns: list[Wire]
-    sent: list[Wire]
 
 
 def tool_id(call_id: str) -> str:
@@ -108,6 +96,10 @@ def _with_last_marker(blocks: list[Wire], fields: Wire, losses: Losses) -> list[
         losses.lose(MARKER, fields[MARKER], "nothing is left of the message to be marked", key="empty")
         return blocks
     return [*blocks[:-1], {**blocks[-1], MARKER: fields[MARKER]}]
+
+
+def _as_sent(turn: Wire) -> Wire:
+    return {**turn, "content": _shortest(_results_first(turn))}
 
 
 def _results_first(turn: Wire) -> list[Wire]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from bardo.catalog.fragments import merge_fields
 from bardo.dialects.bedrock_converse.block_writer import text_block
@@ -21,7 +21,7 @@ from bardo.dialects.bedrock_converse.constants import (
 from bardo.dialects.bedrock_converse.documents import DocumentWriter
 from bardo.dialects.documents import picture_type
 from bardo.dialects.losses import Losses
-from bardo.dialects.turns import add_turn, answers_without_thinking
+from bardo.dialects.turns import WrittenTurns, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
@@ -49,13 +49,6 @@ _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
 
 
-class _Written(NamedTuple):
-    """The turns of a conversation, and each as it is sent."""
-
-    turns: list[Wire]
-    sent: list[Wire]
-
-
 class MessageWriter:
     """Writes the messages of one request: of earlier reasoning, what the model takes back.
 
@@ -79,25 +72,22 @@ class MessageWriter:
 
     def _turns(self, messages: Messages) -> list[Wire]:
         """Return the messages. Those that came before are shared: they must not be changed."""
-        begin = _Written([], [])
+        begin = WrittenTurns([], [])
         if DocumentBlock in parts_of(messages):
             # The name of a document depends on those of all others.
             return self._extended(begin, messages, 0).sent
         form = (self._own, self._needs_signatures, self._takes_unsigned, self._losses.dialect, self._losses.markers)
         return fold_without_loss(messages, _WRITTEN, form, self._losses, begin, self._extended).sent
 
-    def _extended(self, found: _Written, messages: Messages, place: int) -> _Written:
-        turns = [*found.turns]
+    def _extended(self, found: WrittenTurns, messages: Messages, place: int) -> WrittenTurns:
+        new: list[Wire] = []
         for message in messages[place:]:
             turn = self._turn(message)
             if turn["content"] and all(FIELD in block for block in turn["content"]):
                 self._losses.lose("reasoning", "a turn", "Bedrock refuses a turn that is thinking alone", key="turn")
                 continue
-            add_turn(turns, turn)
-        # More may have been added to the last of those before.
-        same = max(0, len(found.turns) - 1)
-        new = [{**turn, "content": _results_first(turn)} for turn in turns[same:]]
-        return _Written(turns, [*found.sent[:same], *new])
+            new.append(turn)
+        return found.extended(new, _as_sent)
 
     def _system(self, message: Message) -> list[Wire]:
         written = with_cache_points(wire for block in message.blocks for wire in self._block(block))
@@ -258,6 +248,10 @@ def lacks_thinking(turns: Sequence[Wire]) -> bool:
     return answers_without_thinking(
         turns, is_result=lambda block: "toolResult" in block, is_thinking=lambda block: FIELD in block
     )
+
+
+def _as_sent(turn: Wire) -> Wire:
+    return {**turn, "content": _results_first(turn)}
 
 
 def _results_first(turn: Wire) -> list[Wire]:
