@@ -99,7 +99,7 @@ def test_servers_known_by_their_dialect_alone_are_platforms_of_their_own() -> No
     ],
 )
 def test_models_of_preserved_thinking_are_bound_to_the_prefix(model: str) -> None:
-    assert RULES.binding(reader("anthropic", model)) is not None
+    assert RULES.of(reader("anthropic", model)).binding is not None
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_models_of_preserved_thinking_are_bound_to_the_prefix(model: str) -> Non
     ],
 )
 def test_others_are_not(preset: str, model: str) -> None:
-    assert RULES.binding(reader(preset, model)) is None
+    assert RULES.of(reader(preset, model)).binding is None
 
 
 @pytest.mark.parametrize("preset", ["deepseek", "moonshot"])
 def test_hosts_that_insist_on_reasoning_have_something_to_fill_in(preset: str) -> None:
-    rule = RULES.text(reader(preset, "m"))
+    rule = RULES.of(reader(preset, "m")).text
     assert rule.required == "tool_calls"
     assert rule.fill
 

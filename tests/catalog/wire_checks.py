@@ -114,7 +114,8 @@ def system_turns(model: str) -> bool:
 
 def bound(model: str) -> bool:
     """Return whether a Claude model binds its thinking to the prompt before it."""
-    return builtin_replay().binding(builtin_replay().reader("anthropic", provider("anthropic"), model)) is not None
+    rules = builtin_replay()
+    return rules.of(rules.reader("anthropic", provider("anthropic"), model)).binding is not None
 
 
 def state_why(format_name: str, model: str) -> str:

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -121,6 +121,22 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class ReaderRules(NamedTuple):
+    """What the rows say of a reader, whatever it is to read.
+
+    `text`: what becomes of foreign text. `binding`: how state is bound to its prefix, None where it is not. `needs_thinking`: it can think
+    only behind calls that have their thinking. `expects_thinking`: it is given the thinking behind earlier calls back, so that a loss of
+    it is reported; `expects_states`: that is its opaque state alone. `signed`: it refuses thinking that has no signature.
+    """
+
+    text: TextRule
+    binding: Binding | None
+    needs_thinking: bool
+    expects_thinking: bool
+    expects_states: bool
+    signed: bool
+
+
 class ReplayRules:
     """All rows. Never changed once made."""
 
@@ -140,7 +156,7 @@ class ReplayRules:
         self.texts = tuple(texts)
         self.bindings = tuple(bindings)
         # Asked for every call; the names of models come from clients.
-        self._binding_at = lru_cache(maxsize=1024)(self._find_binding)
+        self._of = lru_cache(maxsize=1024)(self._find)
         self._binds_anywhere = lru_cache(maxsize=1024)(self._find_binding_of)
         self.needed = tuple(needed)
         self.expected = tuple(expected)
@@ -162,9 +178,9 @@ class ReplayRules:
                 return "" if rule.legal and _same(rule, origin, reader) else rule.why
         return _DEFAULT_WHY
 
-    def text(self, reader: Reader) -> TextRule:
-        """Return what becomes of foreign text at `reader`."""
-        return next((rule for rule in self.texts if _any(reader.row.id, rule.providers)), TextRule(providers=("*",)))
+    def of(self, reader: Reader) -> ReaderRules:
+        """Return what holds for `reader`, whatever it is to read."""
+        return self._of(reader.row.id, reader.platform, reader.model)
 
     def native(self, dialect: str, format_name: str) -> bool:
         """Whether native state of `dialect` may be of this format."""
@@ -176,26 +192,6 @@ class ReplayRules:
         row = self._dialects.get(dialect)
         return row is not None and row.bound_ids
 
-    def needs_thinking(self, reader: Reader) -> bool:
-        """Whether `reader` can think only behind calls that have their thinking."""
-        return any(_matches(reader.platform, reader.model, rule) for rule in self.needed)
-
-    def expects_thinking(self, reader: Reader) -> bool:
-        """Whether `reader` is given the thinking behind earlier calls back, so that a loss of it has to be reported."""
-        return any(_matches(reader.platform, reader.model, rule) for rule in self.expected)
-
-    def expects_states(self, reader: Reader) -> bool:
-        """Whether what `reader` is given back of earlier thinking is its opaque state alone."""
-        return any(rule.states and _matches(reader.platform, reader.model, rule) for rule in self.expected)
-
-    def needs_signatures(self, reader: Reader) -> bool:
-        """Whether `reader` refuses thinking that has no signature."""
-        return any(_matches(reader.platform, reader.model, rule) for rule in self.signed)
-
-    def binding(self, reader: Reader) -> Binding | None:
-        """Return how `reader` binds state to its prefix, None where it does not."""
-        return self._binding_at(reader.platform, reader.model)
-
     def may_bind(self, model: str) -> bool:
         """Whether a model binds state to its prefix at any platform."""
         return self._binds_anywhere(model)
@@ -203,8 +199,16 @@ class ReplayRules:
     def _find_binding_of(self, model: str) -> bool:
         return any(_any(plain_id(model), binding.models) for binding in self.bindings)
 
-    def _find_binding(self, platform: str, model: str) -> Binding | None:
-        return next((binding for binding in self.bindings if _matches(platform, model, binding)), None)
+    def _find(self, row: str, platform: str, model: str) -> ReaderRules:
+        expected = [rule for rule in self.expected if _matches(platform, model, rule)]
+        return ReaderRules(
+            text=next((rule for rule in self.texts if _any(row, rule.providers)), TextRule(providers=("*",))),
+            binding=next((rule for rule in self.bindings if _matches(platform, model, rule)), None),
+            needs_thinking=any(_matches(platform, model, rule) for rule in self.needed),
+            expects_thinking=bool(expected),
+            expects_states=any(rule.states for rule in expected),
+            signed=any(_matches(platform, model, rule) for rule in self.signed),
+        )
 
 
 def _any(name: str, globs: Iterable[str]) -> bool:

@@ -150,7 +150,7 @@ class Draft:
         rules, target = recalled.rules or builtin_replay(), self.target
         reader = rules.reader(target.provider.id, target.provider.row, target.model)
         restored = restore(self.request, reader, recalled)
-        prefix = prefix_of(restored.request).whole if rules.binding(reader) is not None else ""
+        prefix = prefix_of(restored.request).whole if rules.of(reader).binding is not None else ""
         self.request, self.ask, self.origin = restored.request, restored.ask, reader.origin(prefix)
         self.degraded = (*self.degraded, *recalled.degraded, *restored.degraded)
         self.may_forward = self.may_forward and not restored.altered

@@ -149,7 +149,7 @@ def remember(
     ]
     if not worth or response.error is not None:
         return []
-    prefix = prefix_of(sent) if known.binding(reader) is not None else None
+    prefix = prefix_of(sent) if known.of(reader).binding is not None else None
     returned = {} if shown is None else dict(enumerate(one.blocks for one in (shown, *shown.alternatives)))
     return [
         _memory(

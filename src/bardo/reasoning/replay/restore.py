@@ -69,9 +69,9 @@ def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> R
     messages = work.messages()
     altered = not all(map(is_, messages, request.messages))
     changed = msgspec.structs.replace(request, messages=messages) if altered else request
-    if work.rules.needs_thinking(reader) and lacks_thinking(changed):
+    if work.switch.own_rules.needs_thinking and lacks_thinking(changed):
         changed, altered = thoughtless(changed, work.switch), True
-    binding = work.rules.binding(reader)
+    binding = work.switch.own_rules.binding
     if binding is None:
         return RestoredRequest(request=changed, degraded=tuple(work.switch.degradations), altered=altered)
     guarded = guard(changed, work.made, binding, recalled.on_change)
@@ -87,17 +87,17 @@ class _Work:
     """The history of one request, message by message. `made`: what is known of how each was made, by its place."""
 
     def __init__(self, request: Request, reader: Reader, recalled: Recalled) -> None:
-        self.rules = recalled.rules or builtin_replay()
-        self.switch = Switch(reader, self.rules, self._origin_of, request.dialect)
+        self.switch = Switch(reader, recalled.rules or builtin_replay(), self._origin_of, request.dialect)
         self.made: dict[int, ReplyRecord] = {}
         self._request = request
         self._reader = reader
         self._found = recalled.found
         self._kept = _assigned(request, recalled) if recalled.found else {}
-        self._fill = self.rules.text(reader)
+        own = self.switch.own_rules
+        self._fill = own.text
         self._tools = _tool_turns(request) if self._fill.required else frozenset()
-        self._loop = open_loop(request) if self.rules.expects_thinking(reader) else frozenset()
-        self._states_alone = self.rules.expects_states(reader)
+        self._loop = open_loop(request) if own.expects_thinking else frozenset()
+        self._states_alone = own.expects_states
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, those that stay as they are unchanged."""

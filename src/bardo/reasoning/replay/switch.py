@@ -41,7 +41,8 @@ class Switch:
         self.degradations: list[Degradation] = []
         self._origin_of = origin_of
         self._refusals: dict[tuple[str, ...], str] = {}
-        self.signed = rules.needs_signatures(reader)
+        self.own_rules = rules.of(reader)
+        self.signed = self.own_rules.signed
         self._speaks_same = client == reader.row.dialect
 
     def refusal(self, states: Sequence[Opaque], origin: Origin | None = None) -> str:
@@ -105,7 +106,7 @@ class Switch:
 
     def takes_text(self) -> bool:
         """Whether the reader is given the thinking of others as text."""
-        return self.rules.text(self.reader).foreign == "text" and self.reader.row.quirks.replay != "none"
+        return self.own_rules.text.foreign == "text" and self.reader.row.quirks.replay != "none"
 
 
 def _without_id(block: Block | None, rules: ReplayRules) -> Block | None:
