@@ -25,6 +25,7 @@ from bardo.values.wire import WireRequest
 
 _SPACE = ord(" ")
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_SPACED_FIELD = b'"%b": %b'.__mod__
 _BEFORE_VALUE = re.compile(rb'[\s,{]*"([^"\\]*)"\s*:\s*')
 # Bytes from which on a copy of a value is not made lightly.
 _LONG = 16_384
@@ -74,7 +75,7 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
         # Most clients write no spaces, or one: writing the values as they came gives their own bytes again.
         write = _spaced if raw[raw.find(b":") + 1] == _SPACE else encode_json
         if write(values) == raw:
-            return _begun_anew(raw, values, changes, write) if changes else raw
+            return _changed(raw, values, changes, write) if changes else raw
     spans = _spans(raw, values)
     if spans is None:
         return None
@@ -92,25 +93,21 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
     return b"".join([*pieces, view[place:]]) if pieces else raw
 
 
-def _begun_anew(
+def _changed(
     raw: bytes, values: dict[str, Any], changes: dict[str, Any], write: Callable[[dict[str, Any]], bytes]
 ) -> bytes:
     """Return an object that `write` gives as it came with some of its fields changed: in its place where that is the first one alone."""
     first = next(iter(values))
     if len(changes) == 1 and first in changes:
-        before, after = write({first: values[first]}), write({first: msgspec.Raw(encode_json(changes[first]))})
-        return after[:-1] + raw[len(before) - 1 :]
-    return write({**values, **_written(changes)})
+        begin = len(first.encode()) + len('{"": ' if write is _spaced else '{"":')
+        return b"".join((raw[:begin], encode_json(changes[first]), raw[begin + _length(values[first]) :]))
+    return write({**values, **{name: msgspec.Raw(encode_json(value)) for name, value in changes.items()}})
 
 
 def _spaced(values: dict[str, Any]) -> bytes:
     """Return an object as Python's own encoder writes it. A name that must be escaped is not, so that this is what no client has sent."""
-    fields = [b'"%b": %b' % (name.encode(), value) for name, value in values.items()]
-    return b"{%b}" % b", ".join(fields)
-
-
-def _written(changes: dict[str, Any]) -> dict[str, msgspec.Raw]:
-    return {name: msgspec.Raw(encode_json(value)) for name, value in changes.items()}
+    # Without a step of Python for each field.
+    return b"{%b}" % b", ".join(map(_SPACED_FIELD, zip(map(str.encode, values), values.values(), strict=True)))
 
 
 def _spans(raw: bytes, values: dict[str, msgspec.Raw]) -> dict[str, tuple[int, int]] | None:
