@@ -446,3 +446,13 @@ def test_errors_are_json_with_a_hint() -> None:
         answer = client.reply()
         assert answer.headers["content-type"] == "application/json"
         assert "HTTP" in json.dumps(answer.json)
+
+
+def test_each_request_of_a_connection_has_its_own_path() -> None:
+    with serving() as served:
+        client = served.connect()
+        paths = ["/one", "/one", "/two?x=1", "/two", "/a%20b", "/one"]
+        for path in paths:
+            client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert client.reply().status == 200
+        assert served.app.asked == ["/one", "/one", "/two", "/two", "/a b", "/one"]

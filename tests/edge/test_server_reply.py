@@ -13,7 +13,7 @@ import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from bardo.edge.server_reply import RequestCycle, cycle_of
+from bardo.edge.server_reply import NOBODY_WAITS, RequestCycle, cycle_of
 
 DATE = (b"date", b"Sun, 22 Nov 2026 21:00:00 GMT")
 Said = list[dict[str, Any]]
@@ -296,3 +296,39 @@ def test_a_request_that_was_answered_is_in_no_circle_of_references(by_messages: 
         assert asyncio.run(kept()) is None
     finally:
         gc.enable()
+
+
+def test_a_body_that_is_here_is_taken_once() -> None:
+    async def take() -> None:
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.message_event = NOBODY_WAITS
+        cycle.add_body(b"he")
+        assert cycle.take_body() is None
+        cycle.add_body(b"llo")
+        cycle.end_body()
+        assert cycle.take_body() == b"hello"
+        assert cycle.take_body() is None
+        waiting = asyncio.ensure_future(cycle.receive())
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        cycle.lose()
+        assert await waiting == {"type": "http.disconnect"}
+
+    asyncio.run(take())
+
+
+def test_who_waits_for_a_body_gets_each_piece() -> None:
+    async def wait() -> None:
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.message_event = NOBODY_WAITS
+        cycle.add_body(b"he")
+        assert await cycle.receive() == {"type": "http.request", "body": b"he", "more_body": True}
+        waiting = asyncio.ensure_future(cycle.receive())
+        await asyncio.sleep(0)
+        cycle.end_body()
+        assert await waiting == {"type": "http.request", "body": b"", "more_body": False}
+        assert cycle.take_body() is None
+
+    asyncio.run(wait())

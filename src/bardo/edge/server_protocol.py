@@ -8,13 +8,11 @@ An ordinary request, which arrives in one piece, costs a few comparisons.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from bardo.edge.server_limits import (
@@ -27,7 +25,8 @@ from bardo.edge.server_limits import (
     too_many_pipelined,
 )
 from bardo.edge.server_refusal import BODY, HEAD, NOTHING, RefusingProtocol
-from bardo.edge.server_reply import RequestCycle
+from bardo.edge.server_reply import FIRST_HEADERS, NOBODY_WAITS, RequestCycle
+from bardo.edge.server_special_cases import EarlyReply, without_chunks, without_upgrade
 from bardo.values.errors import BardoError, InvalidRequest, RequestTimeout
 
 
@@ -48,6 +47,9 @@ class BoundedProtocol(RefusingProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._bounds = self._limits.bounds
         self._surplus = False
+        # The address that was parsed last: its path, the path as it came, and its query.
+        self._parsed_url = b""
+        self._paths = "", b"", b""
         # Bytes of this read; of earlier reads that belong to the head; of reads of a body that brought nothing of it.
         self._read_size = 0
         self._head_size = 0
@@ -105,9 +107,12 @@ class BoundedProtocol(RefusingProtocol):
     # The parser's callbacks
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        self.url, self.headers = b"", []
         self._arriving = HEAD
         self._head_size = 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         if self._deadline is not None:
@@ -115,34 +120,51 @@ class BoundedProtocol(RefusingProtocol):
         self._check_head()
         if self.parser.should_upgrade():
             return
-        self._begin_request()
+        version = self.parser.get_http_version()
+        self._begin_request(version)
         self._arriving = BODY
         # Whatever headers follow the body are not the request's.
         self.headers = []
         self._empty_size = 0
-        if self.scope["http_version"] != "1.1":
-            self._serve_older_version()
-
-    def _begin_request(self) -> None:
-        """Have the application answer the request whose head is complete, after those before it, as uvicorn does."""
-        version, url, scope = self.parser.get_http_version(), httptools.parse_url(self.url), self.scope
         if version != "1.1":
-            scope["http_version"] = version
-        path = url.path.decode("ascii")
-        scope["method"] = self.parser.get_method().decode("ascii")
-        scope["path"] = self.root_path + (unquote(path) if "%" in path else path)
-        scope["raw_path"] = self.root_path.encode("ascii") + url.path
-        scope["query_string"] = url.query or b""
+            self._serve_older_version(version)
+
+    def _begin_request(self, version: str) -> None:
+        """Have the application answer the request whose head is complete, after those before it, as uvicorn does."""
+        headers = self.headers
+        first = dict(reversed(headers))
+        if self.url != self._parsed_url:
+            # The next requests of a connection are most often for the same endpoint.
+            self._paths = _paths(self.url, self.root_path)
+            self._parsed_url = self.url
+        path, raw_path, query = self._paths
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": self.root_path,
+            "headers": headers,
+            FIRST_HEADERS: first,
+            "state": self.app_state.copy(),
+            "method": self.parser.get_method().decode("ascii"),
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+        }
+        self.scope = scope  # type: ignore[assignment]
         cycle = self.cycle = RequestCycle(
-            scope=scope,
+            scope=self.scope,
             transport=self.transport,
             flow=self.flow,
             logger=self.logger,
             access_logger=self.access_logger,
             access_log=self.access_log,
             default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
+            message_event=NOBODY_WAITS,
+            expect_100_continue=b"expect" in first and first[b"expect"].lower() == b"100-continue",
             keep_alive=version != "1.0" and self.parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
@@ -162,12 +184,12 @@ class BoundedProtocol(RefusingProtocol):
         limits.body_bytes += size
         if limits.body_bytes > self._bounds.max_total_body_bytes:
             self._refuse_now(too_many_body_bytes(self._bounds.max_total_body_bytes))
-        super().on_body(body)
+        self.cycle.add_body(body)
 
     def on_message_complete(self) -> None:
         if self._arriving == HEAD:
             return  # It asked for another protocol, and is parsed again.
-        super().on_message_complete()
+        self.cycle.end_body()
         self._arriving = NOTHING
         self._message_ended = True
         if self._deadline is not None:
@@ -194,8 +216,8 @@ class BoundedProtocol(RefusingProtocol):
             hint = "send a path; bardo is not a proxy"
             self._refuse_now(InvalidRequest("the target of the request is not a path", hint=hint))
 
-    def _serve_older_version(self) -> None:
-        if self.scope["http_version"] != "1.0":
+    def _serve_older_version(self, version: str) -> None:
+        if version != "1.0":
             self._refuse_now(InvalidRequest("this version of HTTP is not served here", hint="use HTTP/1.1"))
         without_chunks(self.cycle)
 
@@ -237,62 +259,13 @@ class BoundedProtocol(RefusingProtocol):
         raise _RequestRefused
 
 
+def _paths(url: bytes, root: str) -> tuple[str, bytes, bytes]:
+    """Return the path of a request below `root`, the path as it came, and the query. Raises HttpParserError."""
+    parsed = httptools.parse_url(url)
+    path = parsed.path.decode("ascii")
+    return root + (unquote(path) if "%" in path else path), root.encode("ascii") + parsed.path, parsed.query or b""
+
+
 def _size_of_head(url: bytes, headers: Headers) -> int:
     """Return the bytes of a head's lines."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
-
-
-class EarlyReply:
-    """Makes a reply close its connection if it is sent before its request has wholly arrived. `revoke` once it has.
-
-    The rest of the request would otherwise have to be read before the next one. `close` is called instead of the transport's own.
-    """
-
-    def __init__(self, cycle: RequestResponseCycle, transport: asyncio.Transport, close: Callable[[], None]) -> None:
-        self._cycle = cycle
-        self._transport = transport
-        self._keep_alive = cycle.keep_alive
-        self.close = close
-        self.write = transport.write
-        self.is_closing = transport.is_closing
-        cycle.keep_alive = False
-        cycle.transport = self  # type: ignore[assignment]
-
-    def revoke(self) -> None:
-        """Restore the reply's transport and whether its connection is kept alive."""
-        self._cycle.keep_alive = self._keep_alive
-        self._cycle.transport = self._transport
-
-    def stay_closed(self) -> None:
-        """Close the connection after the reply in any case."""
-        self._keep_alive = False
-
-
-def without_chunks(cycle: RequestResponseCycle) -> None:
-    """Send a reply of unknown length as it is: its end is the end of the connection."""
-    send = cycle.send
-    unknown_length = False
-
-    async def send_plain(message: Any) -> None:
-        nonlocal unknown_length
-        if message["type"] == "http.response.start":
-            unknown_length = not any(name == b"content-length" for name, _ in message.get("headers", ()))
-            if unknown_length:
-                cycle.chunked_encoding = False
-        elif unknown_length:
-            # uvicorn compares what is sent with what was announced.
-            cycle.expected_content_length = len(message.get("body", b""))
-        await send(message)
-
-    cycle.send = send_plain  # type: ignore[method-assign]
-
-
-def without_upgrade(method: bytes, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the head of an HTTP/1.1 request without the wish that another protocol follows it."""
-    lines = [b"%s %s HTTP/1.1\r\n" % (method, url)]
-    for name, value in headers:
-        if name != b"connection":
-            lines.append(b"%s: %s\r\n" % (name, value))
-        elif b"close" in value.lower():
-            lines.append(b"connection: close\r\n")
-    return b"".join([*lines, b"\r\n"])

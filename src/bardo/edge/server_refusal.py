@@ -140,7 +140,9 @@ class RefusingProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         assert isinstance(cycle, RequestCycle)
         self._active = cycle
-        super()._start_asgi_task(cycle, app)
+        task = self.loop.create_task(cycle.run_asgi(app))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def _clear_deadline(self) -> None:
         if self._deadline is not None:

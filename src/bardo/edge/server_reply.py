@@ -12,14 +12,27 @@ from functools import lru_cache
 from operator import add
 from typing import Any
 
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
 
 Message = MutableMapping[str, Any]
+FIRST_HEADERS = "bardo.headers"
+"""Where a request's scope holds its headers by their names, the first of each."""
 Pairs = list[tuple[bytes, bytes]]
 # Copying more takes as long as a second system call.
 _MOST_JOINED = 64 * 1024
 _WITHOUT_BODY = (204, 304)
 _OK = 200
+
+
+class _NobodyWaits(asyncio.Event):
+    """The event of all requests for whose next message nobody waits."""
+
+    def set(self) -> None:
+        """Wake nobody."""
+
+
+NOBODY_WAITS = _NobodyWaits()
 
 
 class RequestCycle(RequestResponseCycle):
@@ -33,6 +46,38 @@ class RequestCycle(RequestResponseCycle):
     """What holds the beginning of a stream until the event loop's next turn."""
     _when_gone: Callable[[], None] | None = None
     _streams = False
+    _body_taken = False
+
+    def add_body(self, piece: bytes) -> None:
+        """Take a piece of the request's body."""
+        if not self.response_complete:
+            self.body += piece
+            if len(self.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            self.message_event.set()
+
+    def end_body(self) -> None:
+        """Note that the body has wholly arrived."""
+        if not self.response_complete:
+            self.more_body = False
+            self.message_event.set()
+
+    def take_body(self) -> bytes | None:
+        """Return the whole body without ASGI's messages; None where not all of it is here, or part of it was taken already."""
+        if self.more_body or self._body_taken or self.disconnected or self.response_complete:
+            return None
+        self._body_taken = True
+        body, self.body = self.body, bytearray()
+        return bytes(body)
+
+    async def receive(self) -> Any:
+        """Return the next ASGI message."""
+        if self.message_event is NOBODY_WAITS:
+            self.message_event = asyncio.Event()
+            if self.body or not (self.more_body or self._body_taken):
+                self.message_event.set()
+        self._body_taken = True
+        return await super().receive()
 
     @property
     def watched(self) -> bool:

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs
 
-from bardo.edge.server_reply import cycle_of
+from bardo.edge.server_reply import FIRST_HEADERS, cycle_of
 from bardo.values.chance import CHANCE
 from bardo.values.errors import TooLarge
 
@@ -28,6 +28,12 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
     Nothing is read of a body that announces more than `limit` bytes, and no more than that of any other.
     """
+    cycle = cycle_of(receive)
+    arrived = None if cycle is None else cycle.take_body()
+    if arrived is not None:
+        if len(arrived) > limit:
+            raise _too_large(limit)
+        return arrived
     declared = header(scope, b"content-length")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
@@ -67,9 +73,9 @@ def header(scope: Scope, name: bytes) -> str:
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
     """Return the headers of a request by their names, the first of each: made once for a request."""
-    found: dict[bytes, bytes] | None = scope.get("bardo.headers")
+    found: dict[bytes, bytes] | None = scope.get(FIRST_HEADERS)
     if found is None:
-        found = scope["bardo.headers"] = dict(reversed(scope["headers"]))
+        found = scope[FIRST_HEADERS] = dict(reversed(scope["headers"]))
     return found
 
 
