@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, cast
+from typing import cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from bardo.edge.direct_incoming import Disconnected, Incoming, NotHttp
-from bardo.edge.http_sockets import idle_limit
+from bardo.edge.http_sockets import idle_limit, reading_watch
 
 # What may come without a byte of a body: heads, 1xx replies, trailers and chunk extensions together.
 _OVERHEAD_BYTES = 64 * 1024
@@ -42,6 +42,7 @@ class DirectConnection(asyncio.Protocol):
         self._release = release
         self._forget = forget
         self._transport: asyncio.Transport | None = None
+        self._something_waits: Callable[[], bool] | None = None
         # A stream has a piece for each of its events: the parser puts them into a list without a function of Python's in between.
         self._pieces: list[bytes] = []
         self.on_body = self._pieces.append
@@ -61,11 +62,14 @@ class DirectConnection(asyncio.Protocol):
         """What carries the bytes; None once the connection is lost."""
         return self._transport
 
-    @property
-    def socket(self) -> Any:
-        """The socket; None once the connection is lost or closing."""
+    def has_something_to_read(self) -> bool:
+        """Whether bytes, or an end, wait to be read; also where the connection is lost or closing."""
         transport = self._transport
-        return None if transport is None or transport.is_closing() else transport.get_extra_info("socket")
+        if transport is None or transport.is_closing():
+            return True
+        if self._something_waits is None:
+            self._something_waits = reading_watch(transport.get_extra_info("socket"))
+        return self._something_waits()
 
     @property
     def expired(self) -> bool:
@@ -123,7 +127,8 @@ class DirectConnection(asyncio.Protocol):
             try:
                 self._parser.feed_data(data)
             finally:
-                self._take_pieces()
+                if self._pieces:
+                    self._take_pieces()
         except HttpParserUpgrade:
             incoming.fail(NotHttp("it switches protocols unasked"))
         except HttpParserError as problem:
@@ -132,10 +137,11 @@ class DirectConnection(asyncio.Protocol):
             if self._overhead > _OVERHEAD_BYTES and not incoming.complete:
                 incoming.fail(NotHttp(f"got more than {_OVERHEAD_BYTES} bytes without a body"))
         if incoming.complete:
+            incoming.wake()
             self._end(incoming)
 
     def connection_lost(self, failure: Exception | None) -> None:
-        self._transport = None
+        self._transport = self._something_waits = None
         self._forget(self)
         incoming, self._incoming = self._incoming, None
         if incoming is None or incoming.complete:
@@ -180,26 +186,23 @@ class DirectConnection(asyncio.Protocol):
         )
         framed = "content-length" in headers or "chunked" in headers.get("transfer-encoding", "").lower()
         incoming.until_close = not framed and status not in _WITHOUT_BODY
-        limit = idle_limit(headers.get("keep-alive"))
-        if limit is not None:
+        if "keep-alive" in headers and (limit := idle_limit(headers["keep-alive"])) is not None:
             self.idle_limit = limit
         incoming.headed = True
         incoming.wake()
 
     def on_message_complete(self) -> None:
-        self._take_pieces()
+        if self._pieces:
+            self._take_pieces()
         incoming = self._incoming
         if incoming is None or self._informational or self._surplus:
             return
         if incoming.failure is None:
             incoming.complete = True
-            incoming.wake()
 
     def _take_pieces(self) -> None:
         """Give the reply what the parser found of its body."""
         pieces = self._pieces
-        if not pieces:
-            return
         self._overhead = 0
         if self._incoming is not None and not self._surplus:
             self._incoming.add(pieces)

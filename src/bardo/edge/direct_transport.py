@@ -20,7 +20,7 @@ from bardo.edge.direct_tunnel import ProxyRefused, ProxyUnreachable, TunnelReply
 from bardo.edge.http_bodies import TimedReply
 from bardo.edge.http_calls import Call, Deadlines, can_be_sent
 from bardo.edge.http_destinations import allowed_addresses
-from bardo.edge.http_sockets import IDLE_SECONDS, NAME_SECONDS, has_something_to_read, watched_socket
+from bardo.edge.http_sockets import IDLE_SECONDS, NAME_SECONDS, watched_socket
 from bardo.values.errors import BardoError
 
 _MOST_NAMES = 1024
@@ -28,7 +28,6 @@ _MOST_NAMES = 1024
 _ATTEMPT_SECONDS = 0.25
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _DEFAULTS = {"user-agent": f"bardo/{__version__}", "accept-encoding": "identity"}
-_OWN_NAMES = frozenset({"host", *_DEFAULTS})
 
 
 class DirectTransport:
@@ -105,7 +104,7 @@ class DirectTransport:
         kept = self._idle.get(address)
         while kept:
             connection = kept.pop()
-            if not connection.expired and not has_something_to_read(connection.socket):
+            if not connection.expired and not connection.has_something_to_read():
                 return connection
             connection.abort()
         return None
@@ -247,34 +246,32 @@ def _failed_head(failure: BaseException, call: Call, *, closed: bool) -> BardoEr
 
 def request_head(call: Call, way: RequestRoute) -> bytes:
     """Return the head of a request. Raises ConfigError for a header that HTTP does not allow."""
-    names = {name.lower() for name in call.headers}
-    if not way.headers and _OWN_NAMES.isdisjoint(names):
-        lines = [_usual_lines(call.method, way)]
-    else:
-        lines = [b"%b %b HTTP/1.1\r\n" % (call.method.encode(), way.target)]
-        if "host" not in names:
-            lines.append(b"host: %b\r\n" % way.host)
-        defaults = (*_DEFAULTS.items(), *way.headers)
-        lines += [_line(name, value) or b"" for name, value in defaults if name not in names]
-    for name, value in call.headers.items():
-        line = _line(name, value)
-        if line is None:
-            raise problems.unsendable_header(call)
-        lines.append(line)
-    if (call.body or call.method != "GET") and "content-length" not in names:
-        lines.append(b"content-length: %d\r\n" % len(call.body))
-    lines.append(b"\r\n")
-    return b"".join(lines)
+    known = _head_before_length(call.method, way, tuple(call.headers.items()))
+    if known is None:
+        raise problems.unsendable_header(call)
+    head, needs_length = known
+    if needs_length and (call.body or call.method != "GET"):
+        return b"%bcontent-length: %d\r\n\r\n" % (head, len(call.body))
+    return head + b"\r\n"
 
 
 @lru_cache(maxsize=256)
-def _usual_lines(method: str, way: RequestRoute) -> bytes:
-    """Return the first lines of a request whose headers say nothing of what stands in them."""
-    own = b"".join([_line(name, value) or b"" for name, value in _DEFAULTS.items()])
-    return b"%b %b HTTP/1.1\r\nhost: %b\r\n%b" % (method.encode(), way.target, way.host, own)
+def _head_before_length(
+    method: str, way: RequestRoute, headers: tuple[tuple[str, str], ...]
+) -> tuple[bytes, bool] | None:
+    """Return the lines that calls with the same headers begin with, and whether the length is to follow; None where HTTP allows one not."""
+    names = {name.lower() for name, _ in headers}
+    lines: list[bytes | None] = [b"%b %b HTTP/1.1\r\n" % (method.encode(), way.target)]
+    if "host" not in names:
+        lines.append(b"host: %b\r\n" % way.host)
+    defaults = (*_DEFAULTS.items(), *way.headers)
+    lines += [_line(name, value) or b"" for name, value in defaults if name not in names]
+    lines += [_line(name, value) for name, value in headers]
+    allowed = [line for line in lines if line is not None]
+    return (b"".join(allowed), "content-length" not in names) if len(allowed) == len(lines) else None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _line(name: str, value: str) -> bytes | None:
     """Return one header line; None where HTTP does not allow it."""
     if not can_be_sent(name, value):

@@ -170,7 +170,8 @@ class TimedReply(ABC):
             self._set_alarm()
 
     def _let_go(self) -> None:
-        self._cancel_timers()
+        if self._alarm is not None or self._end is not None:
+            self._cancel_timers()
         self._open_replies.discard(self)
         self._hang_up()
 

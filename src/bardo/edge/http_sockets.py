@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import select
 import socket
+from collections.abc import Callable
 from typing import Any
 
 # Shorter than servers and networks usually keep a silent connection.
@@ -30,13 +31,16 @@ def watched_socket(info: tuple[Any, ...]) -> socket.socket:
 
 def has_something_to_read(carrier: Any) -> bool:
     """Whether bytes, or an end, wait on a socket; also where there is none."""
-    if carrier is None:
-        return True
+    return carrier is None or reading_watch(carrier)()
+
+
+def reading_watch(carrier: Any) -> Callable[[], bool]:
+    """Return what tells whether bytes, or an end, wait on a socket, as long as it is open."""
     if not hasattr(select, "poll"):
-        return bool(select.select([carrier], [], [], 0)[0])
+        return lambda: bool(select.select([carrier], [], [], 0)[0])
     poll = select.poll()
     poll.register(carrier, select.POLLIN)
-    return bool(poll.poll(0))
+    return lambda: bool(poll.poll(0))
 
 
 def idle_limit(header: str | None) -> float | None:
