@@ -25,7 +25,8 @@ class DirectReply(TimedReply):
     def __init__(
         self, incoming: Incoming, call: Call, idle: float, open_replies: set[TimedReply], *, resent: bool
     ) -> None:
-        self._unpacker = Unpacker.of(incoming.headers.get("content-encoding", "").strip().lower())
+        encoding = incoming.headers.get("content-encoding")
+        self._unpacker = None if encoding is None else Unpacker.of(encoding.strip().lower())
         self._incoming = incoming
         super().__init__(incoming.status, incoming.headers, call, idle, open_replies, incoming.loop, resent=resent)
 

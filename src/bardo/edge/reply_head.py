@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from bardo.dialects import dialect
@@ -102,4 +103,9 @@ def is_streamed(reply: Reply, *, requested: bool) -> bool:
 
 def _kind(reply: Reply) -> str:
     named = reply.headers.get("content-type", "")
-    return named if named in _STREAMED else named.partition(";")[0].strip().lower()
+    return named if named in _STREAMED else _kind_of(named)
+
+
+@lru_cache(maxsize=64)
+def _kind_of(named: str) -> str:
+    return named.partition(";")[0].strip().lower()

@@ -20,7 +20,7 @@ from bardo.values.errors import BardoError
 from bardo.values.events import ContentChunk, Degraded, Event, Finish, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.fold import ResponseFold, response_of_text
 from bardo.values.response import Response
-from bardo.values.secrets import Secrets, SecretWatch
+from bardo.values.secrets import Secrets
 from bardo.values.usage import Usage
 
 _OF_TEXTS = frozenset({ReplyStart, ContentChunk, Finish, UsageUpdate, ReplyFields, Degraded})
@@ -111,7 +111,7 @@ def read_text(
     row = target.provider.row
     read = dialect(row.dialect).read_text
     events = None if read is None or len(body) > MAX_FRAME_BYTES else read(body, row)
-    if not events or not _is_one_text(events) or SecretWatch(secrets).feed(body):
+    if not events or not _is_one_text(events) or (secrets.longest and secrets.stand_in(body)):
         return None
     start = events[0]
     if type(start) is ReplyStart and start.id and start.model and start.created is not None and _is_short(start):
@@ -126,5 +126,5 @@ def _is_short(start: ReplyStart) -> bool:
 
 
 def _is_one_text(events: Sequence[Event]) -> bool:
-    kinds = [type(event) for event in events]
+    kinds = [*map(type, events)]
     return kinds.count(ContentChunk) == 1 and _OF_TEXTS.issuperset(kinds)
