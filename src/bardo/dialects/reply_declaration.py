@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, get_args
 
 from bardo.dialects.citations import CitationForm
@@ -93,6 +93,13 @@ class ReplyDeclaration:
     pictures: PictureForm | None = None
     refusal_words: str = ""
     refusal_field: str = ""
+
+    @cached_property
+    def lacked_counts(self) -> tuple[tuple[str, str], ...]:
+        """The counts that the dialect has no place for: their names, and those of the fields of `Usage`."""
+        fields = frozenset(Usage.__struct_fields__)
+        split = [(name, name.partition(".")[2]) for name in self.lacks]
+        return tuple([(name, count) for name, count in split if count in fields])
 
     @property
     def declared(self) -> frozenset[str]:

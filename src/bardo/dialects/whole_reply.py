@@ -44,6 +44,8 @@ def write_response(encoder: _Encoder, response: Response, *, wraps: str = "", ke
 
 def _with_wrapped(response: Response, wraps: str, key: str) -> dict[str, Any]:
     calls = [block for block in response.blocks if type(block) is ToolCallBlock]
+    if not calls:
+        return response.bardo
     wrapped = [call for call in calls if not has_no_arguments(call.arguments) and not is_object(call.arguments)]
     return with_wrapped(response.bardo, wrapped, what=wraps, key=key) if wrapped else response.bardo
 

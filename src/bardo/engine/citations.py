@@ -7,6 +7,7 @@ of the whole answer, or nothing, where a citation belongs to the block in which 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from bardo.dialects import dialect
@@ -191,9 +192,14 @@ def citations_between(source: str, client: str, model: str = "") -> list[Transla
 
     `model` says which dialect one that only wraps others has inside.
     """
+    forms = _forms_between(source, client, model)
+    return [] if forms is None else [TranslateCitations(*forms)]
+
+
+@lru_cache(maxsize=256)
+def _forms_between(source: str, client: str, model: str) -> tuple[str, CitationForm, str, CitationForm] | None:
+    """Return two dialects and their forms, where they differ and both have citations."""
     wraps = dialect(source).wraps
     source = source if wraps is None else wraps(model).name
     given, wanted = citation_form(source), citation_form(client)
-    if source == client or given is None or wanted is None:
-        return []
-    return [TranslateCitations(source, given, client, wanted)]
+    return None if source == client or given is None or wanted is None else (source, given, client, wanted)

@@ -55,12 +55,13 @@ class ForeignContent:
 
     def feed(self, item: Event) -> tuple[Event, ...]:
         """Pass on, after a report the first time something is lost."""
-        look = _LOOK.get(type(item))
+        kind = type(item)
+        look = _LOOK.get(kind)
         if look is None or self._declared is None:
             return (item,)
         if type(item) is Finish and self._breaks_off(item):
             return ()
-        if type(item) is Finish or type(item) is UsageUpdate:
+        if kind is Finish or kind is UsageUpdate:
             return (*look(self, item), item)
         pictures = self._pictures_of(item) if isinstance(item, UnknownContent | ReplyFields) else []
         return (*look(self, item), item, *self._carried(item), *pictures)
@@ -79,22 +80,27 @@ class ForeignContent:
         Reasoning that is not known to have happened may be 0.
         """
         assert self._declared is not None
-        if not self._usage.reported and not self._declared.counts_always:
+        usage = self._usage
+        if not usage.reported and not self._declared.counts_always:
             return []
-        zeros = dict.fromkeys(self._declared.counts, 0)
-        if not self._thought:
-            zeros.pop("reasoning_tokens", None)
-        others = {name: getattr(self._usage, other) for name, other in self._declared.counts_instead.items()}
+        missing = [name for name in self._declared.counts if getattr(usage, name) is None]
+        if not missing and not self._declared.counts_instead:
+            return []
+        zeros = {name: 0 for name in missing if name != "reasoning_tokens" or self._thought}
+        others = {name: getattr(usage, other) for name, other in self._declared.counts_instead.items()}
         return [
             Degraded(Degradation(f"usage.{name}", sent=sent, why=_NO_COUNT))
             for name, sent in {**zeros, **others}.items()
-            if sent is not None and getattr(self._usage, name) is None
+            if sent is not None and getattr(usage, name) is None
         ]
 
     def _lost_counts(self) -> list[Event]:
         assert self._declared is not None
-        counts = {name: getattr(self._usage, name.partition(".")[2], None) for name in self._declared.lacks}
-        return [event for name, count in counts.items() if count for event in self._report(name, asked=count)]
+        lost: list[Event] = []
+        for name, attribute in self._declared.lacked_counts:
+            if count := getattr(self._usage, attribute):
+                lost += self._report(name, asked=count)
+        return lost
 
     def _look_at_block(self, item: UnknownContent) -> list[Event]:
         if item.dialect == self._client:

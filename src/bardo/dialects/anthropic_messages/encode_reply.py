@@ -72,13 +72,16 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
         """Write `message_delta` and `message_stop`."""
         fields = dict(self.fields.fields)
         delta = stop(self.finish_event, calls=calls)
-        delta |= {name: fields.pop(name) for name in _AT_STOP if name in fields}
+        if fields:
+            delta |= {name: fields.pop(name) for name in _AT_STOP if name in fields}
         if self.extension:
             fields["bardo"] = self.extension
         self.frames.write("message_delta", delta=delta, usage=encode_usage(self.usage), **fields)
         self.frames.write("message_stop")
 
     def _take_fields_for_start(self) -> dict[str, Any]:
+        if not self.fields.fields:
+            return {}
         names = [name for name in self.fields.fields if name not in _AT_STOP]
         return {name: self.fields.pop(name) for name in names}
 
@@ -100,7 +103,9 @@ def stop(finish: Finish | None, *, calls: bool) -> dict[str, Any]:
     Clients run their tools only on `tool_use`, and some providers call a tool and say that they just stopped.
     """
     finish = finish or Finish("unknown")
-    word = finish.raw if finish.raw in REASONS else _STOP_REASONS.get(finish.reason, "end_turn")
-    if finish.raw not in REASONS and word == "end_turn":
-        word = "tool_use" if calls else "end_turn" if finish.stop_sequence is None else "stop_sequence"
+    word: str = finish.raw
+    if word not in REASONS:
+        word = _STOP_REASONS.get(finish.reason, "end_turn")
+        if word == "end_turn":
+            word = "tool_use" if calls else "end_turn" if finish.stop_sequence is None else "stop_sequence"
     return {"stop_reason": word, "stop_sequence": finish.stop_sequence}

@@ -49,20 +49,19 @@ def decode_usage(
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """Return the usage object for a client. Counts nobody reported are 0 where the dialect must have a number."""
-    raw = usage.raw if _is_own(usage.raw) else {}
+    raw: dict[str, Any] = usage.raw if _is_own(usage.raw) else {}
     if raw and decode_usage(raw)[0] == usage:
         return raw
     cached, written = usage.cached_input_tokens, usage.cache_write_tokens
-    counts: dict[str, Any] = {
-        "input_tokens": max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0)),
-        "cache_creation_input_tokens": written,
-        "cache_read_input_tokens": cached,
-        "output_tokens": usage.output_tokens or 0,
-    }
-    known = {name: value for name, value in counts.items() if value is not None}
+    known: dict[str, Any] = {"input_tokens": max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0))}
+    if written is not None:
+        known["cache_creation_input_tokens"] = written
+    if cached is not None:
+        known["cache_read_input_tokens"] = cached
+    known["output_tokens"] = usage.output_tokens or 0
     if usage.reasoning_tokens is not None:
         known["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
-    return {**raw, **known}
+    return {**raw, **known} if raw else known
 
 
 def _is_own(raw: Any) -> bool:
