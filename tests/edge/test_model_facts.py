@@ -19,10 +19,11 @@ from bardo.edge.http import Call
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings, parse_settings
 from bardo.engine.knowledge import control_target
+from bardo.engine.planning import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import RouteFact
 from bardo.values.errors import ConfigError, UpstreamRefused
-from bardo.values.wire import Arrival
+from bardo.values.wire import Arrival, WireRequest
 
 DAY = 86_400.0
 REFUSAL = {
@@ -198,7 +199,8 @@ def test_a_model_that_shuts_down_is_a_line_in_the_log_once(caplog: pytest.LogCap
     with caplog.at_level(logging.WARNING, logger="bardo.control"):
         for facts in (early, early, late):
             for model in ("claude-sonnet-4-5-20250929", "claude-opus-5"):
-                facts.warn_of_shutdown(Target(provider=provider, model=model))
+                at = Target(provider=provider, model=model)
+                facts.warnings.note(Attempt(target=at, wire=WireRequest(path="", body=b"")), facts.knowledge([at]))
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
     assert "shuts down on 2026-11-30" in told[0]

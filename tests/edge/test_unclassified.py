@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.edge import model_facts
+from bardo.edge import model_warnings
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
@@ -34,7 +34,7 @@ def warned(caplog: pytest.LogCaptureFixture, *seen: Attempt) -> list[logging.Log
     facts = ModelFacts()
     with caplog.at_level(logging.WARNING, logger="bardo.control"):
         for one in seen:
-            facts.warn_of_unclassified(one)
+            facts.warnings.note(one, facts.knowledge([one.target]))
     return caplog.records
 
 
@@ -68,7 +68,7 @@ def test_a_known_model_and_a_call_that_asks_nothing_are_not_warned_of(
 def test_names_that_clients_make_up_cannot_fill_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_facts, "_MOST_WARNED", 3)
+    monkeypatch.setattr(model_warnings, "_MOST_WARNED", 3)
     assert len(warned(caplog, *(attempt(f"made-up-{number}") for number in range(9)))) == 3
 
 

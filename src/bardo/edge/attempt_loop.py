@@ -6,7 +6,6 @@ A call that is answered at once passes through here without a clock or a timer b
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -23,11 +22,8 @@ from bardo.engine.knowledge import Knowledge, Lesson
 from bardo.engine.planning import Attempt
 from bardo.engine.repeated_attempts import RepeatedAttempt
 from bardo.engine.route import Target
-from bardo.routing.profiles import LOCKED
 from bardo.values.attempts import AttemptCause
 from bardo.values.errors import BardoError, UpstreamTimeout
-
-_log = logging.getLogger("bardo.control")
 
 
 class LoopContext(CallContext, Protocol):
@@ -162,10 +158,7 @@ class AttemptLoop:
         return self._latest
 
     def _send(self, attempt: Attempt, cause: AttemptCause, why: str) -> SentAttempt:
-        facts = self._context.facts
-        facts.warn_of_unclassified(attempt)
-        facts.warn_of_shutdown(attempt.target)
-        _warn_of_locked(attempt)
+        self._context.facts.warnings.note(attempt, self._knowledge)
         return self._live.note_sent(attempt, cause=cause, why=why)
 
     async def _begin(self, opened: OpenedReply) -> None:
@@ -258,11 +251,3 @@ class AttemptLoop:
 
 def _target_key(target: Target) -> tuple[str, str]:
     return target.provider.place, target.model
-
-
-def _warn_of_locked(attempt: Attempt) -> None:
-    """Warn of what a locked profile did not honour in one call."""
-    for lost in attempt.degraded:
-        if lost.why == LOCKED:
-            about = {"field": lost.what, "provider": attempt.target.provider.id, "model": attempt.target.model}
-            _log.warning("%s was asked for otherwise: %s", lost.what, LOCKED, extra=about)

@@ -6,7 +6,6 @@ It is read from memory, once for each call: planning waits for nobody.
 from __future__ import annotations
 
 import datetime
-import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -22,6 +21,7 @@ from bardo.edge.introspect.layers import layers_of
 from bardo.edge.introspect.live import FactsAnswer
 from bardo.edge.listings import ListedModel, Listing, Listings
 from bardo.edge.listings.listings import context_of, features_of, layers_of_list
+from bardo.edge.model_warnings import ModelWarnings
 from bardo.engine.knowledge import (
     BUILTIN,
     Knowledge,
@@ -34,7 +34,6 @@ from bardo.engine.knowledge import (
     control_target,
     place_name,
 )
-from bardo.engine.planning import Attempt
 from bardo.engine.refused_fields import RefusedField
 from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Provider, Target, endpoints_of
@@ -46,14 +45,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _MOST_KEPT = 4096
-_MOST_WARNED = 1000
 _MOST_FIELDS = 32
-"""Clients choose the names of models, so neither the memory nor the log may grow with them."""
+"""Clients choose the names of models, so the memory may not grow with them."""
 DAYS_TO_REMEMBER = 1
 """A refusal may have been a mistake of the provider's, and models change."""
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
-
-_log = logging.getLogger("bardo.control")
 
 
 class _Resolved(NamedTuple):
@@ -65,6 +61,15 @@ class _Resolved(NamedTuple):
     learned: RouteFact | None
     missing: bool
     facts: TargetFacts
+
+
+class _Kept(NamedTuple):
+    """What the plans of calls to `targets` are made from: it holds as long as the version and what servers say now are the same."""
+
+    targets: tuple[Target, ...]
+    version: tuple[int, int, int]
+    live: Sequence[tuple[Target, LiveFacts | None]]
+    knowledge: Knowledge
 
 
 class ModelFacts:
@@ -88,7 +93,10 @@ class ModelFacts:
         self._listings = listings
         self._clock = clock
         self.searches = DailySearches(clock)
+        self.warnings = ModelWarnings()
         self._plans: PlanCache[Any] = PlanCache()
+        self._learned_count = 0
+        self._known: dict[tuple[tuple[int, ...], str], _Kept] = {}
         self._resolved: dict[PlaceName, _Resolved] = {}
         self._learned: dict[ControlTarget, RouteFact] = {}
         self._starts: dict[tuple[PlaceName, bool], SeenStart] = {}
@@ -96,20 +104,36 @@ class ModelFacts:
         self._missing: dict[tuple[str, str], datetime.date] = {}
         self._refused_fields: dict[PlaceName, tuple[RefusedField, ...]] = {}
         self._overridden: set[ControlTarget] = set()
-        self._unclassified: set[PlaceName] = set()
-        self._shutdowns: set[PlaceName] = set()
 
     def knowledge(self, targets: Sequence[Target], tenant: str = "") -> Knowledge:
-        """Return what the plans of one call of a tenant to `targets` are made from, as it is known now."""
+        """Return what the plans of one call of a tenant to `targets` are made from: the same value as long as nothing new is known."""
+        lists = 0 if self._listings is None else self._listings.revision
+        version = self._learned_count, lists, int(self._clock() // 86_400)
+        # What is kept holds the targets, so that no other ones have their ids.
+        place = tuple(map(id, targets)), "" if self._settings.caching is None else tenant
+        kept = self._known.get(place)
+        if kept is None or kept.version != version or not self._still_says(kept.live):
+            asked = [at for target in targets for at in endpoints_of(target) if self._is_asked(at)]
+            live = [(at, self._live(at, asks=True)) for at in asked]
+            kept = _Kept(tuple(targets), version, live, self._made_knowledge(targets, tenant))
+            _store_newest(self._known, place, kept)
+        return kept.knowledge
+
+    def _still_says(self, live: Sequence[tuple[Target, LiveFacts | None]]) -> bool:
+        """Whether the servers of targets say what they said; those whose facts are due are asked again."""
+        for target, said in live:  # noqa: SIM110 - asked for every call, where a loop costs half of what `all` does.
+            if self._live(target, asks=True) is not said:
+                return False
+        return True
+
+    def _is_asked(self, target: Target) -> bool:
+        return self._introspector is not None and self._introspector.asks(target.provider)
+
+    def _made_knowledge(self, targets: Sequence[Target], tenant: str) -> Knowledge:
         own = self._settings
         caching = own.caching
-        return Knowledge(
-            formats=own.formats,
-            budgets=own.budgets,
-            prompt_words=own.prompt_words,
-            kept_budgets=own.kept_budgets,
-            structured=own.structured,
-            search=own.search,
+        return msgspec.structs.replace(
+            own,
             caching=None if caching is None else msgspec.structs.replace(caching, tenant=tenant),
             today=self.today(),
             facts=dict([self._placed(at) for target in targets for at in endpoints_of(target)]),
@@ -153,6 +177,7 @@ class ModelFacts:
 
     def learn(self, lesson: Lesson) -> None:
         """Keep what a refusal taught."""
+        self._learned_count += 1
         if isinstance(lesson, RouteFact):
             _store_newest(self._learned, lesson.target, lesson)
             return
@@ -173,45 +198,12 @@ class ModelFacts:
         place = place_name(target)
         if self._starts.get((place, off)) == seen:
             return
+        self._learned_count += 1
         self._resolved.pop(place, None)
         if seen is None:
             del self._starts[place, off]
         else:
             _store_newest(self._starts, (place, off), seen)
-
-    def warn_of_unclassified(self, attempt: Attempt) -> None:
-        """Warn once of each model whose thinking is asked for in a form that is only assumed."""
-        plan = attempt.control
-        if plan is None or not plan.unclassified:
-            return
-        place = place_name(attempt.target)
-        if place in self._unclassified or len(self._unclassified) >= _MOST_WARNED:
-            return
-        self._unclassified.add(place)
-        provider, _, model = place
-        like = plan.like
-        _log.warning(
-            "nothing is known of %r at %s: %sits thinking is asked for in the form %s; `bardo probe` finds out more",
-            model,
-            provider,
-            f"it is taken to be like {like}, and " if like else "",
-            plan.form,
-            extra={"provider": provider, "model": model, "form": plan.form, "like": like},
-        )
-
-    def warn_of_shutdown(self, target: Target) -> None:
-        """Warn once of each model in use whose provider has named the day on which it shuts down."""
-        place = place_name(target)
-        if place in self._shutdowns or len(self._shutdowns) >= _MOST_WARNED:
-            return
-        self._shutdowns.add(place)
-        day = self.of(target).known.facts.shutdown
-        if day is None:
-            return
-        provider, _, model = place
-        when = "was to shut down" if day <= self.today() else "shuts down"
-        about = {"provider": provider, "model": model, "shutdown": day.isoformat()}
-        _log.warning("%r at %s %s on %s: move to another model", model, provider, when, day, extra=about)
 
     def today(self) -> datetime.date:
         """Return the date, in UTC."""

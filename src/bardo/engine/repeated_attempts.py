@@ -1,14 +1,12 @@
 """The first attempt of a call that is like an earlier one: what was planned then is taken over, and only what is said is written anew.
 
-Like it is a call of the same shape and the same fields, which names the same targets, while all that is known of them is the same. Calls
+Like it is a call of the same shape and the same fields, which names the same targets, while the same is known of them. Calls
 of plain text alone are looked up: what is planned of tools, schemas, pictures and a history depends on what stands in them.
 `tests/engine/test_repeated_attempts.py` holds each to the attempt that is planned anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import is_
 from typing import NamedTuple
 
 import msgspec
@@ -16,10 +14,10 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
 from bardo.engine.forwarded_body import body_as_it_came
-from bardo.engine.knowledge import Knowledge, TargetFacts
+from bardo.engine.knowledge import Knowledge
 from bardo.engine.planning import Attempt, with_own_headers
 from bardo.engine.request_shape import Place, shape_of
-from bardo.engine.route import RouteRecord, Target, endpoints_of
+from bardo.engine.route import RouteRecord, Target
 from bardo.engine.shape_plan import ShapePlan, plan_shape
 from bardo.reasoning.replay import Recalled
 from bardo.values.blocks import TextBlock
@@ -35,14 +33,12 @@ class _Kept(NamedTuple):
     attempt: Attempt
     planned: ShapePlan
     language: Dialect
-    facts: Sequence[TargetFacts]
-    """What was known of each endpoint of the target."""
 
 
 class RepeatedAttempt:
     """The first attempt of one call: `find` takes it over from an earlier one, `keep` keeps it for the next."""
 
-    __slots__ = ("_facts", "_knowledge", "_place", "_request", "_target")
+    __slots__ = ("_knowledge", "_place", "_request", "_target")
 
     def __init__(
         self,
@@ -56,21 +52,18 @@ class RepeatedAttempt:
     ) -> None:
         self._request, self._target, self._knowledge = request, target, knowledge
         self._place: Place | None = None
-        self._facts: Sequence[TargetFacts] = ()
         plain = route is None and not recalled.found and not recalled.degraded and _is_plain(request)
         if plain and knowledge.search is None and knowledge.caching is None:
             shape = shape_of(request)
             names = None if request.body is None else tuple(request.body)
             self._place = None if shape is None else (target.provider.place, target.model, shape, names, may_forward)
-            self._facts = [knowledge.of(at) for at in endpoints_of(target)]
 
     def find(self) -> Attempt | None:
         """Return the attempt, with all that is known now; None where there is none like it."""
         if self._place is None:
             return None
-        kept: _Kept | None = self._knowledge.plans.find(self._place, self._target, self._facts[0])
-        same = kept is not None and all(map(is_, kept.facts, self._facts))
-        return _again(kept, self._request) if kept is not None and same else None
+        kept: _Kept | None = self._knowledge.plans.find(self._place, self._target, self._knowledge)
+        return None if kept is None else _again(kept, self._request)
 
     def keep(self, attempt: Attempt) -> None:
         """Keep an attempt that was planned for the call, where nothing of it depends on what was said."""
@@ -89,10 +82,10 @@ class RepeatedAttempt:
             return
         empty = msgspec.structs.replace(attempt.wire, body=b"", headers={})
         bare = msgspec.structs.replace(attempt, request=None, written=None, wire=empty)
-        kept = _Kept(bare, planned, language, self._facts)
+        kept = _Kept(bare, planned, language)
         # Whether what is taken over is what was planned shows at the call at hand.
         if _again(kept, request) == attempt:
-            self._knowledge.plans.keep(place, self._target, self._facts[0], kept)
+            self._knowledge.plans.keep(place, self._target, self._knowledge, kept)
 
 
 def _is_plain(request: Request) -> bool:

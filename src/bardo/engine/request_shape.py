@@ -36,7 +36,7 @@ _SOME_TOOL = Tool(name="tool")
 class PlanCache(Generic[Plan]):
     """The newest plans, by their place. One cache goes with one set of settings.
 
-    The provider's row and the facts of the target that a plan was made from are kept with it: it holds as long as they are the same.
+    What a plan was made from is kept with it, the provider's row and what is known of the target: it holds as long as they are the same.
     """
 
     def __init__(self) -> None:

@@ -98,6 +98,10 @@ class Introspector:
             self._begin(key, adapter, provider, model)
         return None if asked is None or asked.lost else asked.facts.get(model)
 
+    def asks(self, provider: Provider) -> bool:
+        """Whether the servers of a provider can be asked."""
+        return provider.row.id in self._adapters
+
     def known(self, provider: Provider, model: str) -> LiveFacts | None:
         """Return what is known now; a server that must be asked for each model is not asked."""
         adapter = self._adapters.get(provider.row.id)

@@ -25,7 +25,7 @@ class _CachedListing(NamedTuple):
 
 
 class Listings:
-    """Lists by provider. `store` None: nothing is kept on disk. `revision` changes with every list that is taken over."""
+    """Lists by provider. `store` None: nothing is kept on disk. `revision` changes with every list that is taken over, or is gone."""
 
     def __init__(self, store: ListingStore | None = None) -> None:
         self._store = store
@@ -79,9 +79,11 @@ class Listings:
         return held
 
     def _hold(self, provider: Provider, held: _CachedListing) -> None:
+        before = self._held.get((provider.row.id, provider.base_url))
         self._held[provider.row.id, provider.base_url] = held
-        if held.listing is not None:
+        if held.listing is not None or (before is not None and before.listing is not None):
             self.revision += 1
+        if held.listing is not None:
             for told in self._on_change:
                 told(provider, held.listing)
 
