@@ -280,7 +280,7 @@ def test_a_line_of_the_log_gives_no_key_away(caplog: pytest.LogCaptureFixture, m
         raise ValueError(f"cannot read {KEY}")
 
     with monkeypatch.context() as patch, caplog.at_level(logging.DEBUG):
-        patch.setattr(generate, "with_header_options", fail)
+        patch.setattr(generate, "with_headers", fail)
         assert gateway.ask("openai_chat", stream=False).status == 500
     shown = "\n".join(logging.Formatter().format(record) for record in caplog.records)
     assert "cannot read [key]" in shown

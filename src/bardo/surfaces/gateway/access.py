@@ -10,6 +10,7 @@ import ipaddress
 import re
 
 from bardo.edge.settings_gateway import GatewaySettings, is_loopback_host
+from bardo.surfaces.gateway.client_head import Lines, head_of
 from bardo.surfaces.gateway.http import Message, Scope, Send, headers_of
 from bardo.values.errors import Forbidden, InvalidRequest, Unsupported, UnsupportedMediaType
 
@@ -37,16 +38,23 @@ class Access:
 
         Raises Forbidden for a foreign host or origin, InvalidRequest for headers that are missing or given twice.
         """
-        fields = headers_of(scope)
+        head = head_of(scope)
+        if head.accepted_by is self:
+            return ""
+        fields = head.fields
         host = fields.get(b"host")
         if host not in self._checked_hosts:
             self._check_host(host, scope)
         if b"upgrade" in fields and fields[b"upgrade"].lower() == b"websocket":
             raise Unsupported("bardo serves no WebSockets", hint="send an HTTP request")
-        if len(fields) != len(scope["headers"]):
-            _check_repeated(scope["headers"])
+        if len(fields) != len(head.lines):
+            _check_repeated(head.lines)
         origin = fields.get(b"origin")
-        return "" if origin is None else self._check_origin(origin.decode("latin-1"), str(host or b"", "latin-1"))
+        if origin is not None:
+            return self._check_origin(origin.decode("latin-1"), str(host or b"", "latin-1"))
+        if host is not None:
+            head.accepted_by = self
+        return ""
 
     def allowed_origin(self, headers: Pairs) -> str:
         """Return the listed origin that a request names, empty where there is none: for errors made without `check`."""
@@ -100,7 +108,7 @@ def _plain_host(host: str) -> str:
         return bare
 
 
-def _check_repeated(headers: Pairs) -> None:
+def _check_repeated(headers: Lines) -> None:
     for once in (b"host", b"origin", b"content-type"):
         if sum(name == once for name, _ in headers) > 1:
             raise InvalidRequest(f"the header {once.decode()} is given twice", hint="send it once", param=once.decode())
@@ -111,16 +119,18 @@ def require_json(scope: Scope) -> None:
 
     Programs may leave the content type out. A web page may not: browsers send such bodies to any address without asking.
     """
-    fields = headers_of(scope)
+    head = head_of(scope)
+    if head.is_json:
+        return
+    fields = head.fields
     if b"content-encoding" in fields and fields[b"content-encoding"].lower() not in (b"", b"identity"):
         raise UnsupportedMediaType("compressed bodies are not read", hint="send the body without content-encoding")
     kind = fields.get(b"content-type")
-    if kind == b"application/json" or (kind is None and b"origin" not in fields):
-        return
     named = str(kind or b"", "latin-1").partition(";")[0].strip().lower()
-    if not _JSON.fullmatch(named):
+    if not _JSON.fullmatch(named) and (kind is not None or b"origin" in fields):
         said = f"the content type is {named[:200]!r}" if kind is not None else "the body has no content type"
         raise UnsupportedMediaType(said, hint="send the header content-type: application/json")
+    head.is_json = True
 
 
 def is_preflight(scope: Scope, origin: str) -> bool:

@@ -11,7 +11,7 @@ from bardo.dialects.openai_chat.completions import decode_completion, encode_com
 from bardo.edge.batches.item_requests import EmbedItem, GenerateItem, ItemRequest
 from bardo.edge.batches.records import BatchRecord
 from bardo.surfaces.gateway.http import Scope
-from bardo.surfaces.gateway.request_options import header_options, with_header_options, with_headers
+from bardo.surfaces.gateway.request_options import header_options, with_headers
 from bardo.values.errors import Unsupported
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -68,4 +68,4 @@ def _completion(body: bytes, scope: Scope) -> GenerateItem:
 def _whole_only(request: Request, scope: Scope) -> Request:
     if request.stream:
         raise Unsupported("a batch streams no replies", hint="leave out stream", param="stream")
-    return with_headers(with_header_options(request, scope), scope)
+    return with_headers(request, scope)

@@ -18,7 +18,7 @@ from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import stream_replies
 from bardo.surfaces.gateway.http import Receive, Scope
-from bardo.surfaces.gateway.request_options import with_header_options, with_headers
+from bardo.surfaces.gateway.request_options import with_headers
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.request import Request
@@ -27,7 +27,7 @@ from bardo.values.request import Request
 async def complete(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for completions. Raises BardoError where none begins."""
     asked = decode_completion(await context.body(scope, receive))
-    requests = tuple(with_headers(with_header_options(one, scope), scope) for one in asked.requests)
+    requests = tuple(with_headers(one, scope) for one in asked.requests)
     asked = msgspec.structs.replace(asked, requests=requests)
     caller = caller_of(scope)
     if asked.stream:

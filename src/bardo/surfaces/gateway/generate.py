@@ -21,7 +21,7 @@ from bardo.surfaces.gateway.answer import Answer, KeepAlive, run_until_disconnec
 from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.partials import with_partials
-from bardo.surfaces.gateway.request_options import with_header_options, with_headers, with_trace
+from bardo.surfaces.gateway.request_options import with_headers, with_trace
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.cost import CallCost
@@ -59,7 +59,7 @@ async def answer_request(
     kept: ReplyStorage | None = None,
 ) -> None:
     """Answer a request that was decoded. `kept` keeps its reply. Raises BardoError where no reply begins."""
-    request = with_headers(with_header_options(request, scope), scope)
+    request = with_headers(request, scope)
     if context.runner.telemetry is not None:
         request = with_trace(request, scope)
     if context.unasked_thinking and request.options.omit_unasked:

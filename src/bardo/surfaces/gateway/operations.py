@@ -15,7 +15,7 @@ from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import ReadyReply, RunningReply
-from bardo.surfaces.gateway.request_options import header_options, with_header_options, with_headers
+from bardo.surfaces.gateway.request_options import header_options, with_headers
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import Unavailable, UnknownRoute
@@ -82,7 +82,7 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
     form = dialect(route.dialect).token_count
     assert form is not None, route.dialect
     request = form.decode_request(await context.body(scope, receive), route.arrival)
-    request = with_headers(with_header_options(request, scope), scope)
+    request = with_headers(request, scope)
 
     caller = caller_of(scope)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from bardo.dialects.intents import read_intent, read_intent_header, read_vitality_header
-from bardo.dialects.jsonfield import header_value
 from bardo.dialects.options import (
     REASONING_WORDS,
     includable,
@@ -15,40 +14,26 @@ from bardo.dialects.options import (
     read_session,
     read_verify,
 )
-from bardo.surfaces.gateway.http import Scope, header, headers_of
+from bardo.surfaces.gateway.client_head import FAILOVER_HEADERS, ROUTING_HEADERS, head_of
+from bardo.surfaces.gateway.http import Scope, header
 from bardo.values.errors import InvalidRequest
 from bardo.values.intent import Intent
 from bardo.values.request import TRACE_HEADERS, BardoOptions, Request
 
-_ROUTING_HEADERS = frozenset((b"x-bardo-intent", b"x-bardo-subsystem", b"x-bardo-vitality"))
-_FAILOVER_HEADERS = frozenset((b"x-bardo-deadline-seconds", b"x-bardo-allow-stale"))
-_OPTION_HEADERS = (
-    frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss", b"x-bardo-verify"))
-    | _ROUTING_HEADERS
-    | _FAILOVER_HEADERS
-    | {b"x-bardo-pipeline", b"x-bardo-session", b"cache-control"}
-)
-# Headers that belong to a dialect: they ask its provider for features, and hold no secret.
-_DIALECT_HEADERS = frozenset((b"anthropic-beta", b"openai-beta"))
-# Headers by which agents name themselves and their session: providers keep a session's prompts at one place by them, where caches hold.
-_CLIENT_HEADERS = frozenset(
-    (
-        *(b"user-agent", b"x-app", b"originator", b"session-id", b"session_id", b"thread-id", b"conversation_id"),
-        *(b"x-client-request-id", b"x-session-id"),
-    )
-)
-_CLIENT_PREFIXES = (b"x-claude-code-", b"x-codex-")
 
-
-def with_header_options(request: Request, scope: Scope) -> Request:
-    """Return the request with what the `X-Bardo-*` headers ask for. Raises InvalidRequest."""
-    options = header_options(request.options, scope)
-    return request if options is request.options else msgspec.structs.replace(request, options=options)
+def with_headers(request: Request, scope: Scope) -> Request:
+    """Return the request with what its headers ask for, and the headers of its dialect and its program. Raises InvalidRequest."""
+    head = head_of(scope)
+    options = header_options(request.options, scope) if head.has_options else request.options
+    own, program = head.passed_on
+    if not own and not program and options is request.options:
+        return request
+    return msgspec.structs.replace(request, options=options, headers=own or request.headers, client_headers=program)
 
 
 def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
     """Return the options with what the `X-Bardo-*` headers ask for. Raises InvalidRequest."""
-    if _OPTION_HEADERS.isdisjoint(headers_of(scope)):
+    if not head_of(scope).has_options:
         return options
     options = _with_bounds(_with_intent(options, scope), scope)
     control = header(scope, b"cache-control")
@@ -89,7 +74,7 @@ def _with_intent(options: BardoOptions, scope: Scope) -> BardoOptions:
 
     Raises InvalidRequest.
     """
-    if _ROUTING_HEADERS.isdisjoint(headers_of(scope)):
+    if ROUTING_HEADERS.isdisjoint(head_of(scope).fields):
         return options
     vitality = read_vitality_header(header(scope, b"x-bardo-vitality"), "X-Bardo-Vitality")
     if vitality is not None:
@@ -110,7 +95,7 @@ def _with_intent(options: BardoOptions, scope: Scope) -> BardoOptions:
 
 def _with_bounds(options: BardoOptions, scope: Scope) -> BardoOptions:
     """Return the options with the deadline, and the age of an old reply, that the headers give. Raises InvalidRequest."""
-    if _FAILOVER_HEADERS.isdisjoint(headers_of(scope)):
+    if FAILOVER_HEADERS.isdisjoint(head_of(scope).fields):
         return options
     deadline = read_seconds_header(header(scope, b"x-bardo-deadline-seconds"), "X-Bardo-Deadline-Seconds")
     stale = read_seconds_header(header(scope, b"x-bardo-allow-stale"), "X-Bardo-Allow-Stale")
@@ -123,24 +108,6 @@ def _with_bounds(options: BardoOptions, scope: Scope) -> BardoOptions:
 
 def _split_list(value: str) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
-
-
-def with_headers(request: Request, scope: Scope) -> Request:
-    """Return the request with the headers of its dialect and its program. Raises InvalidRequest for a value that cannot be sent on."""
-    found: dict[str, str] = {}
-    program: dict[str, str] = {}
-    for name, value in scope["headers"]:
-        if name in _DIALECT_HEADERS and value:
-            key = name.decode()
-            text = header_value(str(value, "latin-1"), key)
-            found[key] = f"{found[key]}, {text}" if key in found else text
-        elif name in _CLIENT_HEADERS or name.startswith(_CLIENT_PREFIXES):
-            text = str(value, "latin-1")
-            if text.isascii() and text.isprintable():
-                program[name.decode()] = text
-    if not found and not program:
-        return request
-    return msgspec.structs.replace(request, headers=found or request.headers, client_headers=program)
 
 
 def with_trace(request: Request, scope: Scope) -> Request:

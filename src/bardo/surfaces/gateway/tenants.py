@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from bardo.edge.accounts.account import Account
-from bardo.surfaces.gateway.http import Scope, headers_of
+from bardo.surfaces.gateway.client_head import head_of
+from bardo.surfaces.gateway.http import Scope
 
-_KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key")
-# Each signature of AWS is another; the id of the key that made it stays.
-_SIGNED = re.compile(r"AWS4-[A-Z0-9-]+ .*?Credential=([^/,\s]+)")
 _LONGEST_CACHED = 512
 
 
@@ -41,19 +38,12 @@ def caller_of(scope: Scope) -> Caller:
 
 def key_of(scope: Scope) -> str:
     """Return the key a client came with, the id of the key where it signs requests as AWS's do, empty where it came without one."""
-    fields = headers_of(scope)
-    raw = fields.get(_KEYS[0]) or fields.get(_KEYS[1]) or fields.get(_KEYS[2])
-    if not raw:
-        return _key_in_query(scope.get("query_string", b""))
-    found = str(raw, "latin-1")
-    if found.startswith("AWS4-") and (signed := _SIGNED.match(found)):
-        return signed[1]
-    return found.removeprefix("Bearer ").removeprefix("bearer ").strip()
+    return head_of(scope).key or _key_in_query(scope.get("query_string", b""))
 
 
 def is_signed(scope: Scope) -> bool:
     """Whether a request is signed as AWS's are, so that it holds no key."""
-    return headers_of(scope).get(_KEYS[0], b"").startswith(b"AWS4-")
+    return head_of(scope).is_signed
 
 
 def _key_in_query(query: bytes) -> str:
