@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -74,3 +76,14 @@ def test_a_reply_is_kept_at_its_finish_and_not_before() -> None:
     assert means.kept == []
     means, _ = asyncio.run(keep([ContentChunk(0, "a"), Finish("stop")]))
     assert means.kept == ["a"]
+
+
+def test_what_is_kept_of_a_call_goes_with_the_call() -> None:
+    call = CallRecorder(CallContext(), Request(model="m", messages=()), "req", "")  # type: ignore[arg-type]
+    recorder = weakref.ref(call)
+    gc.disable()
+    try:
+        del call
+        assert recorder() is None, "a circle of references waits for the garbage collector"
+    finally:
+        gc.enable()

@@ -191,7 +191,7 @@ class AnswerStepRunner:
         try:
             again = self._again = await open_reply(self._context, attempt, request, self._key, self._recorder.payments)
             if again.resent:
-                self._recorder.note_resent()
+                self._recorder.attempts.count += 1
             await again.begin(stamp, (tap, *self._stages(step)), clean=self._clean)
             while (update := await again.next_update()) is not None:
                 yield [event for event in update.events if type(event) is not Failed]
@@ -203,7 +203,7 @@ class AnswerStepRunner:
             failure = problem
             raise
         finally:
-            self._recorder.note_ended(sent, error=failure, usage=tap.usage, whole=whole)
+            self._recorder.attempts.end(sent, error=failure, usage=tap.usage, whole=whole)
             if self._again is not None:
                 self._again.learn_start()
                 await self._again.close()

@@ -24,48 +24,47 @@ _FILTERED = "content_filter"
 """Azure bills a prompt that its filter refused (learn.microsoft.com, "Content filtering", read 2026-11)."""
 
 
-class SentAttempt:
+class SentAttempt(msgspec.Struct, eq=False):
     """One attempt, from before it is sent.
 
     `whole`: its reply came to its end, so that its usage is final. `lost`: another attempt of the same call was quicker. `paid_nanos` is
     what was paid for it from the wallet.
     """
 
-    __slots__ = (
-        "cause", "cost", "error", "key", "lost", "may_have_cost", "open", "paid_nanos", "seconds", "started", "target", "usage", "whole",
-        "why",
-    )  # fmt: skip
-
-    def __init__(self, target: Target, cause: AttemptCause, why: str, key: str, started: float) -> None:
-        self.target = target
-        self.cause = cause
-        self.why = why
-        self.key = key
-        self.started = started
-        self.seconds: float | None = None
-        self.error: BardoError | None = None
-        self.usage: Usage | None = None
-        self.may_have_cost = True
-        self.paid_nanos = 0
-        self.whole = False
-        self.lost = False
-        self.open = True
-        self.cost: CallCost = UNKNOWN_COST
+    target: Target
+    cause: AttemptCause
+    why: str
+    key: str
+    started: float
+    seconds: float | None = None
+    error: BardoError | None = None
+    usage: Usage | None = None
+    may_have_cost: bool = True
+    paid_nanos: int = 0
+    whole: bool = False
+    lost: bool = False
+    open: bool = True
+    cost: CallCost = UNKNOWN_COST
 
 
 class CallAttempts:
-    """The attempts of one call. `watch` tells seconds since the call began, `now` is the Unix time whose prices it pays."""
+    """The attempts of one call, which begins when this is made. `watch` counts seconds, `now` is the Unix time whose prices it pays."""
+
+    payments: CallPayments | None = None
+    count = 0
+    """How many were sent, with those that the transport repeated, because their connection had been closed before they went out."""
+    _cost: CallCost | None = None
 
     def __init__(self, watch: Callable[[], float], prices: PriceBook, now: float) -> None:
         self._watch = watch
+        self._began = watch()
         self._prices = prices
         self._now = now
         self._sent: list[SentAttempt] = []
-        self._cost: CallCost | None = None
-        self.payments: CallPayments | None = None
 
-    def __len__(self) -> int:
-        return len(self._sent)
+    def age(self) -> float:
+        """Return the seconds since the call began."""
+        return self._watch() - self._began
 
     @property
     def last_target(self) -> Target | None:
@@ -74,8 +73,9 @@ class CallAttempts:
 
     def send(self, target: Target, *, cause: AttemptCause, why: str = "", key: str = "") -> SentAttempt:
         """Note an attempt that is about to be sent: it may cost money from then on."""
-        attempt = SentAttempt(target, cause, why, key, self._watch())
+        attempt = SentAttempt(target, cause, why, key, self._watch() - self._began)
         self._sent.append(attempt)
+        self.count += 1
         self._cost = None
         return attempt
 
@@ -89,13 +89,17 @@ class CallAttempts:
         whole: bool = True,
         lost: bool = False,
     ) -> None:
-        """Note how an attempt ended: by default the latest that is open. One that has ended stays as it is."""
+        """Note how an attempt ended: by default the latest that is open. One that has ended stays as it is.
+
+        `may_have_cost` is told by the error where it is not given. `whole`: the reply came to its end, so that its usage is final. `lost`:
+        another attempt was quicker.
+        """
         one = attempt or self._latest_open()
         if one is None or not one.open:
             return
         one.open, one.lost = False, lost
         one.whole = whole and error is None and not lost
-        one.seconds = self._watch() - one.started
+        one.seconds = self.age() - one.started
         one.error, one.usage = error, usage
         one.may_have_cost = may_have_cost_of(error) if may_have_cost is None else may_have_cost
         if self.payments is not None:

@@ -22,7 +22,6 @@ from bardo.values.errors import BardoError
 from bardo.values.events import Event, Finish
 from bardo.values.request import Request
 from bardo.values.response import Response
-from bardo.values.usage import Usage
 
 if TYPE_CHECKING:
     from bardo.edge.pipeline.call_layers import CallLayers
@@ -33,6 +32,17 @@ _MOST_TIMES_KEPT = 16
 
 class CallRecorder:
     """Keeps and logs one call. It begins when this is made: `started_at` is Unix time."""
+
+    layers: CallLayers | None = None
+    """What the layers that worked on the call left; None where it had none."""
+    awaits_verdict = False
+    """Whether the call is one of a cascade: its row is written when it is known whether its answer was good enough."""
+    logged = False
+    _unjudged: LogRow | None = None
+    _first_byte: float | None = None
+    _kept: tuple[ReplyBlock, ...] = ()
+    _times_kept = 0
+    _came_later = False
 
     def __init__(
         self,
@@ -50,34 +60,19 @@ class CallRecorder:
         self.tenant = tenant
         self.key_id = key_id
         self._tags = tags
-        self.payments = None if context.payments is None else context.payments.of_call(request_id)
-        self.layers: CallLayers | None = None
-        """What the layers that worked on the call left; None where it had none."""
-        self._first_byte: float | None = None
-        self._resent = 0
-        self._kept: tuple[ReplyBlock, ...] = ()
-        self._times_kept = 0
-        self._came_later = False
         self.started_at = context.clock()
-        self._began = context.watch()
-        self.attempts = CallAttempts(self.age, context.prices, self.started_at)
-        self.attempts.payments = self.payments
-        self.awaits_verdict = False
-        """Whether the call is one of a cascade: its row is written when it is known whether its answer was good enough."""
-        self._unjudged: LogRow | None = None
-        self.logged = False
-
-    def age(self) -> float:
-        """Return the seconds since the call began."""
-        return self._context.watch() - self._began
+        self.attempts = CallAttempts(context.watch, context.prices, self.started_at)
+        self.payments = None if context.payments is None else context.payments.of_call(request_id)
+        if self.payments is not None:
+            self.attempts.payments = self.payments
 
     def note_sent(
         self, attempt: Attempt, *, cause: AttemptCause = "first", why: str = "", key: str = ""
     ) -> SentAttempt:
         """Note one more attempt, before it is sent: it may cost money from then on."""
-        request, target = self._request, attempt.target
+        request, target, subsystem = self._request, attempt.target, subsystem_of(self._request, attempt)
         if self.payments is not None:
-            self.payments.payer = Payer(tenant=self.tenant, subsystem=subsystem_of(request, attempt) or "")
+            self.payments.payer = Payer(tenant=self.tenant, subsystem=subsystem or "")
             self.payments.expect(attempt, request, self._context.prices, self.started_at)
         sent = self.attempts.send(target, cause=cause, why=why, key=key)
         self._context.facts.searches.note(attempt)
@@ -91,10 +86,10 @@ class CallRecorder:
                 request.model,
                 target.model,
                 request.stream,
-                self._count(),
+                self.attempts.count,
                 request.operation,
                 self.key_id,
-                subsystem_of(request, attempt),
+                subsystem,
                 self._tags,
             )
         )
@@ -108,33 +103,9 @@ class CallRecorder:
         """Return what the receipt says of the call's payments."""
         return None if self.payments is None else self.payments.fields()
 
-    def note_ended(
-        self,
-        sent: SentAttempt | None = None,
-        *,
-        error: BardoError | None = None,
-        usage: Usage | None = None,
-        may_have_cost: bool | None = None,
-        whole: bool = True,
-        lost: bool = False,
-    ) -> None:
-        """Note how an attempt ended, by default the latest that is open; nothing where none is.
-
-        `may_have_cost` is told by the error where it is not given. `whole`: the reply came to its end, so that its usage is final. `lost`:
-        another attempt was quicker.
-        """
-        self.attempts.end(sent, error=error, usage=usage, may_have_cost=may_have_cost, whole=whole, lost=lost)
-
-    def note_resent(self) -> None:
-        """Count an attempt that the transport repeated: its connection had been closed before it went out."""
-        self._resent += 1
-
-    def _count(self) -> int:
-        return len(self.attempts) + self._resent
-
     def note_first_byte(self) -> None:
         """Take the time at which a reply had begun."""
-        self._first_byte = self._context.watch() - self._began
+        self._first_byte = self.attempts.age()
 
     @property
     def has_kept(self) -> bool:
@@ -206,7 +177,7 @@ class CallRecorder:
         self.logged = True
         timing = Timing(
             started_at=self.started_at,
-            seconds=self._context.watch() - self._began,
+            seconds=self.attempts.age(),
             first_byte_seconds=self._first_byte,
         )
         row = log_row(
@@ -214,7 +185,7 @@ class CallRecorder:
             self._request,
             timing,
             outcome=outcome,
-            attempts=self._count(),
+            attempts=self.attempts.count,
             attempt=attempt,
             response=response,
             error=error,

@@ -43,6 +43,22 @@ class CallReply:
     `most_text` is how many characters of a reply are held that only the log and replay look at.
     """
 
+    answer: ReplyAnswer | None = None
+    prompt_estimate = 0
+    """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""
+    stale_seconds: float | None = None
+    """How old the reply is that is given because nobody answered; None of one that came now."""
+    stale_place: StalePlace | None = None
+    verifier: Verifier | None = None
+    """What has the answer judged by a second model; None where nobody asked for that."""
+    _verification: Verification | None = None
+    _is_judged = False
+    _knowledge: Knowledge = BUILTIN
+    _attempt: Attempt | None = None
+    _upstream: UpstreamReply | None = None
+    _steps: AnswerStepRunner | None = None
+    _held: list[ReplyUpdate] | None = None
+
     def __init__(
         self,
         context: CallContext,
@@ -56,17 +72,7 @@ class CallReply:
     ) -> None:
         self.request = request
         self.request_id = new_request_id(context.clock())
-        self.answer: ReplyAnswer | None = None
-        self.prompt_estimate = 0
-        """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""
-        self.stale_seconds: float | None = None
-        """How old the reply is that is given because nobody answered; None of one that came now."""
-        self.stale_place: StalePlace | None = None
         self.keys = KeyTurns(context, request, tenant)
-        self.verifier: Verifier | None = None
-        """What has the answer judged by a second model; None where nobody asked for that."""
-        self._verification: Verification | None = None
-        self._is_judged = False
         self._context = context
         self._validator = validator
         self._client_key = client_key
@@ -79,11 +85,6 @@ class CallReply:
             key_id=None if account is None else account.id,
             tags=() if account is None else account.tags,
         )
-        self._knowledge: Knowledge = BUILTIN
-        self._attempt: Attempt | None = None
-        self._upstream: UpstreamReply | None = None
-        self._steps: AnswerStepRunner | None = None
-        self._held: list[ReplyUpdate] | None = None
 
     @property
     def layers(self) -> CallLayers | None:
@@ -128,12 +129,14 @@ class CallReply:
 
     def age(self) -> float:
         """Return the seconds since the call began."""
-        return self._recorder.age()
+        return self._recorder.attempts.age()
 
     def note_sent(self, attempt: Attempt, *, cause: AttemptCause = "first", why: str = "") -> SentAttempt:
         """Note an attempt before it is sent. `why` says what led to it."""
         sent = self._recorder.note_sent(attempt, cause=cause, why=why, key=self.keys.choose(attempt.target))
-        self._context.events.publish_plan(self.request_id, attempt, cause, self.recorder.key_id)
+        events = self._context.events
+        if events.active:
+            events.publish_plan(self.request_id, attempt, cause, self._recorder.key_id)
         self._attempt = attempt
         return sent
 
@@ -142,7 +145,7 @@ class CallReply:
     ) -> None:
         """Note the end of an attempt, by default the one that is open, with what its reply used."""
         usage = self.reader.usage if self._upstream is not None and self._upstream.opened else None
-        self._recorder.note_ended(sent, error=error, usage=usage, whole=whole)
+        self._recorder.attempts.end(sent, error=error, usage=usage, whole=whole)
 
     def final(self, problem: BardoError) -> BardoError:
         """Return the error with which the call ends, which says that it was paid for where it was."""
@@ -159,25 +162,24 @@ class CallReply:
 
     def log(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
         """Write the call into the log, once."""
-        if self._recorder.logged:
+        recorder, context, upstream, response = self._recorder, self._context, self._upstream, None
+        if recorder.logged:
             return
-        read = self._upstream is not None and self._upstream.opened
-        if read and self._upstream is not None:
-            self._upstream.learn_start()
-        self.note_ended(error=error, whole=outcome == "ok")
-        if outcome == "ok" and read and self._context.events.active:
-            provenance = None if self.answer is None else self.answer.provenance
-            self._context.events.publish_reply(
-                self.request_id, self.attempt, self.response(), provenance, self.recorder.key_id
-            )
+        if upstream is not None and upstream.opened:
+            upstream.learn_start()
+            response = upstream.reader.response()
+        usage = None if response is None else response.usage
+        recorder.attempts.end(error=error, usage=usage, whole=outcome == "ok")
         provenance = None if self.answer is None else self.answer.provenance
-        self._recorder.log(
+        if context.events.active and outcome == "ok" and response is not None:
+            context.events.publish_reply(self.request_id, self.attempt, response, provenance, recorder.key_id)
+        recorder.log(
             outcome,
             attempt=self._attempt,
-            response=self.response() if read else None,
+            response=response,
             error=error,
-            forwarded=self.forwarded if read else self._attempt is not None and self._attempt.forward,
-            reasoned=self._reasoned() if read and self._context.episodes is not None else None,
+            forwarded=self.forwarded if response is not None else self._attempt is not None and self._attempt.forward,
+            reasoned=None if response is None or context.episodes is None else self._reasoned(),
             schema_ok=None if provenance is None else provenance.error is None,
         )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
-from bardo.edge.call_attempts import cost_fields
 from bardo.edge.log.row import CallOutcome, LogRow
 from bardo.engine.planning import Attempt
 from bardo.engine.receipt import receipt
 from bardo.values.attempts import AttemptRecord
-from bardo.values.cost import UNKNOWN_COST, CallCost
+from bardo.values.cost import UNKNOWN_COST, CallCost, usd
 from bardo.values.errors import BardoError
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -54,68 +54,86 @@ def log_row(
     layers: CallLayers | None = None,
 ) -> LogRow:
     """Return the row of one call. Content goes in only where it is to be kept."""
-    fields: dict[str, Any] = {
-        "request_id": request_id,
-        "attempts": attempts,
-        "tenant": tenant,
-        "key_id": key_id,
-        "tags": tags,
-        "subsystem": subsystem_of(request, attempt),
-        "attempt_records": attempt_records,
-        **_request_fields(request, timing),
-        **cost_fields(cost),
-        "outcome": outcome,
-        "status": error.status if error is not None else 200 if response is not None else None,
-    }
-    if error is not None:
-        fields |= {"error_class": type(error).__name__, "error_message": error.message}
+    parts: Any = cost.parts or None
+    row = LogRow(
+        request_id=request_id,
+        started_at=timing.started_at,
+        seconds=timing.seconds,
+        first_byte_seconds=timing.first_byte_seconds,
+        client_dialect=request.dialect,
+        model_asked=request.model,
+        streamed=request.stream,
+        attempts=attempts,
+        operation=request.operation,
+        status=error.status if error is not None else None if response is None else 200,
+        outcome=outcome,
+        tenant=tenant,
+        cost_usd=None if cost.nanos is None else usd(cost.nanos),
+        cost_nanos=cost.nanos,
+        cost_parts=parts,
+        reported_cost_nanos=cost.reported_nanos,
+        computed_cost_nanos=cost.computed_nanos,
+        cache_saved_nanos=cost.saved_nanos,
+        price_source=cost.source or None,
+        key_id=key_id,
+        subsystem=subsystem_of(request, attempt),
+        tags=tags,
+        attempt_records=attempt_records,
+    )
+    # Replacing takes a quarter of the time of fields that are put together in dictionaries.
     if attempt is not None:
-        fields |= _attempt_fields(attempt, forwarded=forwarded)
+        row = _with_attempt(row, attempt, forwarded=forwarded)
         if response is not None:
-            fields |= _answer_fields(attempt, response, forwarded=forwarded)
+            row = _with_answer(row, attempt, response)
+    if error is not None:
+        row = replace(row, error_class=type(error).__name__, error_message=error.message)
     if payment is not None:
-        fields["receipt"] = {**(fields.get("receipt") or {}), "payment": payment}
+        row = replace(row, receipt={**(row.receipt or {}), "payment": payment})
     if layers is not None:
-        fields |= _layer_fields(layers)
-    if keep_content:
-        fields |= _contents(request, response, layers, attempt)
-    return LogRow(**fields)
+        row = replace(row, **_layer_fields(layers))
+    return replace(row, **_contents(request, response, layers, attempt)) if keep_content else row
 
 
-def _request_fields(request: Request, timing: Timing) -> dict[str, Any]:
-    """Return the fields about what was asked, and when."""
-    return {
-        "started_at": timing.started_at,
-        "seconds": timing.seconds,
-        "first_byte_seconds": timing.first_byte_seconds,
-        "client_dialect": request.dialect,
-        "model_asked": request.model,
-        "streamed": request.stream,
-        "operation": request.operation,
-    }
+def _with_attempt(row: LogRow, attempt: Attempt, *, forwarded: bool) -> LogRow:
+    """Return the row with the target that was asked, and what was sent of the receipt."""
+    target, plan = attempt.target, attempt.control
+    provider = target.provider
+    return replace(
+        row,
+        provider=provider.id,
+        provider_dialect=provider.row.dialect,
+        model=target.model,
+        passed_through=forwarded,
+        route=None if attempt.route is None else attempt.route.fields,
+        reasoning_intent=None if plan is None else plan.intent,
+        reasoning_emitted=None if plan is None else plan.emitted,
+        reasoning_layer=None if plan is None else plan.layer,
+    )
 
 
-def _attempt_fields(attempt: Attempt, *, forwarded: bool) -> dict[str, Any]:
-    """Return the fields about the target that answered."""
-    provider = attempt.target.provider
-    return {
-        "provider": provider.id,
-        "provider_dialect": provider.row.dialect,
-        "model": attempt.target.model,
-        "passed_through": forwarded,
-        "route": None if attempt.route is None else attempt.route.fields,
-        **_of_control(attempt),
-    }
-
-
-def _answer_fields(attempt: Attempt, response: Response, *, forwarded: bool) -> dict[str, Any]:
-    """Return the fields about the reply to an attempt."""
-    fields = _of_response(response)
-    fields["receipt"] = made = receipt(response, attempt, forwarded=forwarded)
-    fields["reasoning_verdict"] = made.get("verdict")
-    if attempt.route is not None and "learned" in attempt.route.fields:
-        fields["route"] = {**attempt.route.fields, MALFORMED_CALLS: _malformed_calls(response)}
-    return fields
+def _with_answer(row: LogRow, attempt: Attempt, response: Response) -> LogRow:
+    """Return the row with what is known of the reply to the attempt that it tells of."""
+    chain, usage, finish = response.reasoning, response.usage, response.finish
+    made, route = receipt(response, attempt, forwarded=row.passed_through), row.route
+    if route is not None and "learned" in route:
+        route = {**route, MALFORMED_CALLS: _malformed_calls(response)}
+    return replace(
+        row,
+        finish_reason=finish.reason,
+        finish_raw=finish.raw or None,
+        visibility=str(chain.visibility),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=chain.reasoning_tokens if chain.reported or chain.tokens_approx else None,
+        tokens_approx=chain.tokens_approx,
+        cached_input_tokens=usage.cached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        usage_raw=usage.raw,
+        degraded=tuple(msgspec.to_builtins(response.degraded)) if response.degraded else (),
+        receipt=made,
+        reasoning_verdict=made.get("verdict"),
+        route=route,
+    )
 
 
 def _layer_fields(layers: CallLayers) -> dict[str, Any]:
@@ -194,28 +212,3 @@ def subsystem_of(request: Request, attempt: Attempt | None) -> str | None:
 def _malformed_calls(response: Response) -> list[str]:
     """Return the names of the tools that a model called with arguments which are no JSON object: what is learned of it."""
     return [call.name for one in (response, *response.alternatives) for call in one.tool_calls if call.malformed]
-
-
-def _of_control(attempt: Attempt) -> dict[str, Any]:
-    """Return the receipt as far as it is known before a reply."""
-    plan = attempt.control
-    if plan is None:
-        return {}
-    return {"reasoning_intent": plan.intent, "reasoning_emitted": plan.emitted, "reasoning_layer": plan.layer}
-
-
-def _of_response(response: Response) -> dict[str, Any]:
-    chain, usage = response.reasoning, response.usage
-    return {
-        "finish_reason": response.finish.reason,
-        "finish_raw": response.finish.raw or None,
-        "visibility": chain.visibility.value,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "reasoning_tokens": chain.reasoning_tokens if chain.reported or chain.tokens_approx else None,
-        "tokens_approx": chain.tokens_approx,
-        "cached_input_tokens": usage.cached_input_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "usage_raw": usage.raw,
-        "degraded": tuple(msgspec.to_builtins(response.degraded)),
-    }

@@ -51,11 +51,8 @@ class EventBus:
         self._sinks: tuple[EventSink, ...] = ()
         self._watcher: SinkWatcher | None = None
         self._clock = clock
-
-    @property
-    def active(self) -> bool:
-        """Whether anybody listens."""
-        return bool(self._subscribers)
+        self.active = False
+        """Whether anybody listens: asked several times in each call."""
 
     def publish(self, request_id: str, events: Iterable[InferenceEvent], key_id: str | None = None) -> None:
         """Give events to those who listen. Returns at once."""
@@ -84,21 +81,24 @@ class EventBus:
     def subscribe(self, most_waiting: int = MOST_WAITING) -> AsyncEventStream:
         """Return a subscription to all events from now on, which holds at most so many that were not read yet."""
         subscription = AsyncEventStream(self, most_waiting)
-        self._subscribers = (*self._subscribers, subscription)
+        self._have((*self._subscribers, subscription))
         return subscription
 
     def attach(self, sink: EventSink) -> None:
         """Give all events from now on to a sink, those of other workers among them, until it is removed."""
-        self._subscribers = (*self._subscribers, sink)
+        self._have((*self._subscribers, sink))
         self._sinks = (*self._sinks, sink)
         self._tell_watcher()
 
     def remove(self, subscription: EventSink) -> None:
         """Forget a subscriber."""
-        self._subscribers = tuple(one for one in self._subscribers if one is not subscription)
+        self._have(tuple(one for one in self._subscribers if one is not subscription))
         if subscription in self._sinks:
             self._sinks = tuple(one for one in self._sinks if one is not subscription)
             self._tell_watcher()
+
+    def _have(self, subscribers: tuple[EventSink, ...]) -> None:
+        self._subscribers, self.active = subscribers, bool(subscribers)
 
     @property
     def has_other_workers(self) -> bool:

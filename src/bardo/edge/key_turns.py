@@ -30,15 +30,14 @@ class KeyContext(Protocol):
 class KeyTurns:
     """The keys of one call. `label` is that of the latest attempt, empty where its provider has no more than one."""
 
-    __slots__ = ("_context", "_conversation", "_request", "_tenant", "_tried", "label")
+    label = ""
+    _conversation: bytes | None = None
+    _tried: frozenset[tuple[str, str]] = frozenset()
 
     def __init__(self, context: KeyContext, request: Request | EmbedRequest, tenant: str = "") -> None:
-        self.label = ""
         self._context = context
         self._request = request
         self._tenant = tenant
-        self._conversation: bytes | None = None
-        self._tried: set[tuple[str, str]] = set()
 
     def choose(self, target: Target) -> str:
         """Return the label of the key that an attempt uses."""
@@ -59,7 +58,7 @@ class KeyTurns:
         provider = target.provider
         if not key or error_class(problem) not in ("rate_limited", "key_refused"):
             return False
-        self._tried.add((provider.place, key))
+        self._tried |= {(provider.place, key)}
         return self._has_other(provider, target.model)
 
     def _has_other(self, provider: Provider, model: str) -> bool:

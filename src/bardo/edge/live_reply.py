@@ -37,6 +37,7 @@ class LiveReply(CallReply):
     """One reply as it arrives. Iterate over `updates` to its end, or `close` it before."""
 
     _progress: ProgressPublisher | None = None
+    _is_released = False
 
     async def begin(self, attempt: Attempt, knowledge: Knowledge, sent: SentAttempt) -> None:
         """Send an attempt that was noted as `sent`, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
@@ -136,12 +137,16 @@ class LiveReply(CallReply):
             async for update in self.updates():
                 raw += update.raw
             return raw
+        reader, recorder, events = upstream.reader, self._recorder, self._context.events
+        may_keep = recorder.is_worth_keeping(reader)
         # An asynchronous generator costs as much as all that is left to do.
         while (read := await upstream.next_update()) is not None:
-            await self._keep_due(read)
+            if may_keep or events.active:
+                await self._keep_due(read)
             raw += read.raw
-        await self._recorder.remember_rest(upstream.reader, self.attempt)
-        await self._conclude(upstream.reader)
+        if may_keep:
+            await recorder.remember_rest(reader, self.attempt)
+        await self._conclude(reader)
         return raw
 
     async def _keep_due(self, update: ReplyUpdate) -> None:
@@ -164,8 +169,8 @@ class LiveReply(CallReply):
         self.log("ok" if failure is None else broken, failure)
         if self.stale_place is not None and failure is None and self._upstream is not None and self._may_keep():
             self.stale_place.keep(self.attempt, self._upstream.recorded)
-        if self.layers is not None:
-            await self._end_layers(self.layers, ok=failure is None)
+        if (layers := self._recorder.layers) is not None:
+            await self._end_layers(layers, ok=failure is None)
         await self._release()
         if failure is not None and not self.request.stream:
             failure.request_id = self.request_id
@@ -176,17 +181,20 @@ class LiveReply(CallReply):
 
         A client that leaves at the last event does not wait for the connection's end: its reply was whole.
         """
-        if not self._recorder.logged:
+        recorder = self._recorder
+        if not recorder.logged:
             whole = self._is_whole()
             self.log("ok" if whole else "cancelled")
-            if self.layers is not None:
-                await self._end_layers(self.layers, ok=whole)
-        elif self.layers is not None:
-            await self.layers.fail()
-        self._recorder.judge(escalated=False)
+            if recorder.layers is not None:
+                await self._end_layers(recorder.layers, ok=whole)
+        elif recorder.layers is not None:
+            await recorder.layers.fail()
+        if recorder.awaits_verdict:
+            recorder.judge(escalated=False)
         if self._steps is not None:
             await self._steps.close()
-        await self._release()
+        if not self._is_released:
+            await self._release()
 
     async def _finish_answer(self, answer: ReplyAnswer, upstream: UpstreamReply) -> AsyncIterator[ReplyUpdate]:
         """Do what the end of an answer that has a schema, or may search, asks for, and yield what comes of it."""
@@ -292,5 +300,6 @@ class LiveReply(CallReply):
         )
 
     async def _release(self) -> None:
+        self._is_released = True
         if self._upstream is not None:
             await self._upstream.close()

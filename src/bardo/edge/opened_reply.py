@@ -94,7 +94,7 @@ class OpenedReply:
             if reading.record:
                 self.upstream.record(reading.record)
             if self.upstream.resent:
-                reading.recorder.note_resent()
+                recorder.attempts.count += 1
             await self._read_beginning(self.upstream, reading)
         except BardoError as problem:
             reading.clean(problem)
@@ -110,7 +110,7 @@ class OpenedReply:
         """Note that the attempt failed, or was `lost`: another one was quicker."""
         upstream = self.upstream
         usage = upstream.reader.usage if upstream is not None and upstream.opened else None
-        recorder.note_ended(self.sent, error=error, usage=usage, whole=not lost, lost=lost)
+        recorder.attempts.end(self.sent, error=error, usage=usage, whole=not lost, lost=lost)
 
     async def close(self) -> None:
         """Let go of the reply, whatever is left of it."""

@@ -53,9 +53,7 @@ class UnaryCall(Generic[Result]):
     request_id: str = field(init=False)
     _attempt: UnaryAttempt[Result] | None = None
     attempts: CallAttempts = field(init=False)
-    _resent: int = 0
     _started_at: float = 0.0
-    _began: float = 0.0
     _logged: bool = False
     _keys: KeyTurns = field(init=False)
     _payments: CallPayments | None = None
@@ -65,15 +63,12 @@ class UnaryCall(Generic[Result]):
     def __post_init__(self) -> None:
         self._keys = KeyTurns(self.runner, self.request, self.tenant)
         self.request_id = new_request_id(self.runner.clock())
-        self._started_at, self._began = self.runner.clock(), self.runner.watch()
-        self.attempts = CallAttempts(self._since_began, self.runner.prices, self._started_at)
+        self._started_at = self.runner.clock()
+        self.attempts = CallAttempts(self.runner.watch, self.runner.prices, self._started_at)
         if self.runner.payments is not None:
             self._payments = self.runner.payments.of_call(self.request_id)
             self._payments.payer = Payer(tenant=self.tenant)
             self.attempts.payments = self._payments
-
-    def _since_began(self) -> float:
-        return self.runner.watch() - self._began
 
     @property
     def attempt(self) -> UnaryAttempt[Result]:
@@ -143,15 +138,15 @@ class UnaryCall(Generic[Result]):
         self, course: Course[Result], skipped: tuple[Degradation, ...]
     ) -> tuple[Result, list[WholeReply]]:
         deadline = self.runner.failover.deadline(self.request.options.deadline_seconds)
-        recovery = Recovery(self.runner, self._since_began, deadline)
+        recovery = Recovery(self.runner, self.attempts.age, deadline)
         loop = UnaryLoop(course, recovery, lambda attempt, lost: self._try(attempt, (*skipped, *lost)))
         while True:
-            sent_at = self._since_began()
+            sent_at = self.attempts.age()
             try:
                 return await loop.attempt()
             except BardoError as problem:
                 self.runner.clean(problem, self._secrets())
-                await loop.turn(problem, self._since_began() - sent_at)
+                await loop.turn(problem, self.attempts.age() - sent_at)
 
     async def _try(
         self, attempt: UnaryAttempt[Result], lost: tuple[Degradation, ...]
@@ -199,7 +194,7 @@ class UnaryCall(Generic[Result]):
         with AttemptWatch(self.runner, target, key, of_model=self.operation != "count_tokens") as health:
             reply = await send_wire(self.runner, target.provider, wire, key, self._payments)
             try:
-                self._resent += reply.resent
+                self.attempts.count += reply.resent
                 whole = WholeReply(await reply.read(self.runner.limits.max_reply_bytes), reply.headers)
             finally:
                 await reply.close()
@@ -226,15 +221,12 @@ class UnaryCall(Generic[Result]):
             request.model,
             target.model,
             False,
-            self._count(),
+            self.attempts.count,
             self.operation,
             None if self.account is None else self.account.id,
             self._subsystem(),
             () if self.account is None else self.account.tags,
         )
-
-    def _count(self) -> int:
-        return len(self.attempts) + self._resent
 
     def _subsystem(self) -> str | None:
         intent = self.request.options.intent
@@ -257,10 +249,10 @@ class UnaryCall(Generic[Result]):
             LogRow(
                 request_id=self.request_id,
                 started_at=self._started_at,
-                seconds=self.runner.watch() - self._began,
+                seconds=self.attempts.age(),
                 client_dialect=self.request.dialect,
                 model_asked=self.request.model,
-                attempts=self._count(),
+                attempts=self.attempts.count,
                 subsystem=self._subsystem(),
                 attempt_records=self.attempts.logged_records(),
                 tenant=self.tenant,

@@ -13,7 +13,7 @@ from bardo.engine.planning import Attempt
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.verification import VERIFICATION
 from bardo.reasoning import control
-from bardo.reasoning.control import ControlPlan, Observation, observation, observe, receipt_header
+from bardo.reasoning.control import ControlPlan, observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps
 from bardo.values.attempts import AttemptRecord
 from bardo.values.cost import CallCost, add_costs, exact_dollars, usd
@@ -118,23 +118,33 @@ class _Seen(NamedTuple):
     header: str
 
 
-_SEEN: dict[tuple[int, Observation], _Seen] = {}
+_SEEN: dict[tuple[object, ...], _Seen] = {}
 _MOST_SEEN = 512
 
 
 def _seen(plan: ControlPlan, chain: ReasoningChain) -> _Seen:
     """Return what is told of the thinking that was planned so, made once for all calls of one plan whose replies show the same."""
-    seen = observation(chain)
-    known = _SEEN.get((id(plan), seen))
+    key = (
+        id(plan),
+        chain.visibility,
+        chain.reasoning_tokens,
+        chain.reported,
+        chain.tokens_approx,
+        chain.empty,
+        chain.withheld,
+        not chain.content,
+    )
+    known = _SEEN.get(key)
     if known is not None and known.plan is plan:
         return known
+    seen = observation(chain)
     verdict = observe(plan, seen)
     made = _Seen(plan, control.receipt(plan, seen, verdict), _printable(receipt_header(plan, verdict)))
     if not seen.reasoning_tokens:
         # Of how many tokens a model thinks, hardly two replies say the same.
         if len(_SEEN) >= _MOST_SEEN:
             _SEEN.clear()
-        _SEEN[id(plan), seen] = made
+        _SEEN[key] = made
     return made
 
 
@@ -238,20 +248,19 @@ def receipt(response: Response, attempt: Attempt, *, forwarded: bool) -> dict[st
     Where the provider has several endpoints, also which one was asked, and why; and where the request said what it needs, the route.
     """
     plan = attempt.control
-    fields = {**_seen(plan, response.reasoning).receipt} if plan is not None else {}
+    fields = {} if plan is None else _seen(plan, response.reasoning).receipt.copy()
     if attempt.endpoint is not None:
         fields["endpoint"] = msgspec.to_builtins(attempt.endpoint)
     if attempt.route is not None:
         fields["route"] = attempt.route.fields
     if attempt.caching is not None:
         fields["prompt_caching"] = msgspec.to_builtins(attempt.caching)
-    return {**fields, **_transformed(response), "forwarded": forwarded}
+    said = None if response.carried is None else response.carried.fields.get(_DROPPED)
+    if isinstance(said, list) and said:
+        fields[_DROPPED] = said
+    fields["forwarded"] = forwarded
+    return fields
 
 
 _DROPPED = "input_transformations"
-
-
-def _transformed(response: Response) -> dict[str, Any]:
-    """Return which earlier reasoning the provider left out, and why, where it says so: a list of its own objects."""
-    said = response.carried.fields.get(_DROPPED) if response.carried is not None else None
-    return {_DROPPED: said} if isinstance(said, list) and said else {}
+"""Which earlier reasoning the provider left out, and why, where it says so: a list of its own objects."""
