@@ -235,12 +235,15 @@ def test_what_is_no_http_request_is_400(request_bytes: bytes) -> None:
 # Bodies
 
 
-def test_a_body_that_does_not_arrive_in_time_is_408() -> None:
+@pytest.mark.parametrize(("size", "begun"), [(100, False), (100_000, True)], ids=["short", "long"])
+def test_a_body_that_does_not_arrive_in_time_is_408(size: int, begun: bool) -> None:
     with serving(body_seconds=0.2) as served:
         client = served.connect()
-        client.send(post(client.host, "/", b"x" * 100)[:-1])
+        client.send(post(client.host, "/", b"x" * size)[:-1])
         assert is_refused(client, 408, "request_timeout")
-        assert served.app.cancelled.wait(PATIENCE)
+        if begun:
+            assert served.app.cancelled.wait(PATIENCE)
+        assert bool(served.app.asked) == begun
 
 
 def test_a_body_in_pieces_arrives_whole_and_the_connection_lives_on() -> None:
@@ -456,3 +459,28 @@ def test_each_request_of_a_connection_has_its_own_path() -> None:
             client.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert client.reply().status == 200
         assert served.app.asked == ["/one", "/one", "/two", "/two", "/a b", "/one"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 60_000, 200_000])
+def test_a_head_and_a_body_that_come_apart_are_one_request(size: int) -> None:
+    with serving() as served:
+        client = served.connect()
+        whole = post(client.host, "/apart", b"x" * size)
+        begin = whole.index(b"\r\n\r\n") + 4
+        for _ in range(2):
+            for piece in (whole[:begin], whole[begin : begin + size // 2], whole[begin + size // 2 :]):
+                client.send(piece)
+                time.sleep(0.02)
+            assert client.reply().body == f"/apart {size}".encode()
+        assert served.app.asked == ["/apart", "/apart"]
+
+
+def test_a_short_body_that_is_refused_leaves_nothing_behind() -> None:
+    with serving(max_total_body_bytes=1000) as served:
+        client = served.connect()
+        client.send(post(client.host, "/", b"x" * 2000)[:-1])
+        assert is_refused(client, 503, "overloaded")
+        assert not served.app.asked
+        second = served.connect()
+        second.send(post(second.host, "/", b"x" * 900))
+        assert second.reply().body == b"/ 900"

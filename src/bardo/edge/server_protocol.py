@@ -26,7 +26,7 @@ from bardo.edge.server_limits import (
 )
 from bardo.edge.server_refusal import BODY, HEAD, NOTHING, RefusingProtocol
 from bardo.edge.server_reply import FIRST_HEADERS, NOBODY_WAITS, RequestCycle
-from bardo.edge.server_special_cases import EarlyReply, without_chunks, without_upgrade
+from bardo.edge.server_special_cases import EarlyReply, is_awaited, without_chunks, without_upgrade
 from bardo.values.errors import BardoError, InvalidRequest, RequestTimeout
 
 
@@ -70,6 +70,8 @@ class BoundedProtocol(RefusingProtocol):
 
     def shutdown(self) -> None:
         """Close the connection, or let it close after the reply that is being made."""
+        if self._unstarted is not None:
+            self._begin_early()
         if self._early is not None:
             self._early.stay_closed()
         super().shutdown()
@@ -170,7 +172,7 @@ class BoundedProtocol(RefusingProtocol):
         )
         active = self._active
         if active is None or active.response_complete:
-            self._start_asgi_task(cycle, self.app)
+            self._unstarted = cycle
             return
         self.pipeline.appendleft((cycle, self.app))
         if not active.watched:
@@ -190,6 +192,8 @@ class BoundedProtocol(RefusingProtocol):
         if self._arriving == HEAD:
             return  # It asked for another protocol, and is parsed again.
         self.cycle.end_body()
+        if self._unstarted is not None:
+            self._start(self._unstarted)
         self._arriving = NOTHING
         self._message_ended = True
         if self._deadline is not None:
@@ -197,6 +201,16 @@ class BoundedProtocol(RefusingProtocol):
         if self._early is not None:
             self._early.revoke()
             self._early = None
+
+    def _start(self, cycle: RequestCycle) -> None:
+        self._unstarted = None
+        self._start_asgi_task(cycle, self.app)
+
+    def _begin_early(self) -> None:
+        """Let a request be answered before it has wholly arrived."""
+        if self._unstarted is not None:
+            self._start(self._unstarted)
+        self._early = EarlyReply(self.cycle, self.transport, self._linger)
 
     # What is checked
 
@@ -228,8 +242,8 @@ class BoundedProtocol(RefusingProtocol):
             self._head_size += 0 if self._message_ended else self._read_size
             seconds, unused = bounds.head_seconds, self._head_size
         else:
-            if self._early is None:
-                self._early = EarlyReply(self.cycle, self.transport, self._linger)
+            if self._early is None and (self._unstarted is None or not is_awaited(self._unstarted)):
+                self._begin_early()
             self._empty_size += self._read_size
             seconds, unused = bounds.body_seconds, self._empty_size
         if len(self.headers) > bounds.max_headers:

@@ -43,6 +43,8 @@ class RefusingProtocol(HttpToolsProtocol):
         self._body_size = 0
         # The request whose reply is being made: with pipelined requests, not the last that came.
         self._active: RequestCycle | None = None
+        # The request that the application gets once it has arrived.
+        self._unstarted: RequestCycle | None = None
         # An error that waits for the replies before it, and how much was read since.
         self._refusal: bytes | None = None
         self._refused = False
@@ -79,7 +81,10 @@ class RefusingProtocol(HttpToolsProtocol):
 
     def _withdraw(self) -> None:
         """Take a request that has not wholly arrived from the application, which is told that the client has gone."""
-        if self.cycle is not self._active:
+        if self.cycle is self._unstarted:
+            self._unstarted = None
+            self.release_body()
+        elif self.cycle is not self._active:
             self.pipeline.popleft()
         elif self.cycle.response_started:
             self.transport.abort()
