@@ -39,10 +39,11 @@ class Message(msgspec.Struct, frozen=True, dict=True):
     @once
     def parts(self) -> frozenset[type[Block]]:
         """The classes of its blocks, and of what stands in results of tools."""
-        if ToolResultBlock not in self.kinds:
-            return self.kinds
-        inner = [type(part) for block in self.blocks if isinstance(block, ToolResultBlock) for part in block.content]
-        return _shared(self.kinds.union(inner))
+        kinds = frozenset(map(type, self.blocks))
+        if ToolResultBlock in kinds:
+            results = [block for block in self.blocks if isinstance(block, ToolResultBlock)]
+            kinds = kinds.union([type(part) for result in results for part in result.content])
+        return _shared(kinds)
 
     @once
     def calls(self) -> tuple[ToolCallBlock, ...]:
