@@ -11,7 +11,7 @@ import pytest
 from bardo.edge.model_facts import ModelFacts
 from bardo.engine.exchange import first_attempt
 from bardo.engine.planning import Attempt
-from bardo.engine.repeated_attempts import RepeatedAttempt, _is_plain
+from bardo.engine.repeated_attempts import CallPlan, _is_plain
 from bardo.engine.route import Target
 from bardo.reasoning.replay import NOTHING
 from bardo.values.blocks import TextBlock
@@ -34,7 +34,7 @@ def _outcome(request: Request, at: Target, facts: ModelFacts, *, may_forward: bo
 def _repeated(request: Request, at: Target, facts: ModelFacts, *, may_forward: bool = True) -> Attempt | None:
     """Return the attempt of an earlier call, or plan it for the next."""
     knowledge = facts.knowledge([at])
-    repeated = RepeatedAttempt(request, at, knowledge, NOTHING, may_forward=may_forward, route=None)
+    repeated = CallPlan(request, [at], knowledge, NOTHING, may_forward=may_forward, route=None)
     found = repeated.find()
     if found is None:
         try:

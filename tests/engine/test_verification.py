@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.engine.aliases import ResolvedModel
 from bardo.engine.verification import Judge, Verification, judge_of, judging_request, read_verdict
 from bardo.routing.workloads import WorkloadRow, Workloads
 from bardo.values.blocks import ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
@@ -84,8 +83,8 @@ ROWS = {"risk": WorkloadRow(model="p/first", verify="p/second"), "secret": Workl
     ],
 )
 def test_who_judges_and_whether_in_private(model: str, options: BardoOptions, expected: Judge | None) -> None:
-    request = Request(model=model, messages=(), options=options)
-    assert judge_of(request, ResolvedModel(model), Workloads().with_rows(ROWS)) == expected
+    workload = Workloads().with_rows(ROWS).of_call(options.intent, model)
+    assert judge_of(options, workload) == expected
 
 
 def test_only_an_agreement_is_no_loss() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from bardo.edge.call_attempts import SentAttempt
@@ -18,9 +18,9 @@ from bardo.edge.hedging import Race, hedge_after
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.opened_reply import OpenedReply
 from bardo.engine.exchange import Exchange, is_about_form
-from bardo.engine.knowledge import Knowledge, Lesson
+from bardo.engine.knowledge import Lesson
 from bardo.engine.planning import Attempt
-from bardo.engine.repeated_attempts import RepeatedAttempt
+from bardo.engine.repeated_attempts import CallPlan
 from bardo.engine.route import Target
 from bardo.values.attempts import AttemptCause
 from bardo.values.errors import BardoError, UpstreamTimeout
@@ -41,10 +41,9 @@ class _Allowed(NamedTuple):
 
 
 class AttemptLoop:
-    """Makes the attempts of one call until one is answered, at `targets` in order. `deadline` is in seconds since the call began.
+    """Makes the attempts of one call until one is answered. `deadline` is in seconds since the call began.
 
-    `hedge` returns an exchange at the targets after the first, for a reason that it is given; None where nothing is hedged. `repeated`
-    knows the first attempt of calls like this one.
+    `hedge` returns an exchange at the targets after the first, for a reason that it is given; None where nothing is hedged.
     """
 
     __slots__ = (
@@ -52,13 +51,10 @@ class AttemptLoop:
         "_deadline",
         "_exchange",
         "_hedge",
-        "_is_planned",
-        "_knowledge",
         "_latest",
         "_live",
         "_made",
-        "_repeated",
-        "_targets",
+        "_plan",
     )
     _latest: OpenedReply
 
@@ -66,22 +62,15 @@ class AttemptLoop:
         self,
         context: LoopContext,
         live: LiveReply,
-        exchange: Exchange,
-        knowledge: Knowledge,
+        plan: CallPlan,
         deadline: float | None = None,
         hedge: Callable[[str], Exchange] | None = None,
-        *,
-        targets: Sequence[Target] = (),
-        repeated: RepeatedAttempt | None = None,
     ) -> None:
-        self._repeated = repeated
-        self._is_planned = False
         self._hedge = hedge
-        self._targets = targets
         self._context = context
         self._live = live
-        self._exchange = exchange
-        self._knowledge = knowledge
+        self._plan = plan
+        self._exchange: Exchange | None = None
         self._deadline = deadline
         self._made: Recovery | None = None
 
@@ -110,14 +99,14 @@ class AttemptLoop:
 
     def _first(self) -> Attempt:
         """Return the first attempt: as that of an earlier call, or planned now."""
-        known = None if self._repeated is None else self._repeated.find()
+        known = self._plan.find()
         if known is not None:
             return known
-        self._is_planned = True
-        item = next(self._exchange)
-        attempt = self._planned(item)
-        if self._repeated is not None and attempt is item:
-            self._repeated.keep(attempt)
+        exchange = self._exchange = self._plan.exchange()
+        item = next(exchange)
+        attempt = self._planned(item, exchange)
+        if attempt is item:
+            self._plan.keep(attempt)
         return attempt
 
     def _open_next(self, attempt: Attempt, cause: AttemptCause, why: str) -> None:
@@ -141,7 +130,7 @@ class AttemptLoop:
         finally:
             for error in race.errors:
                 self._recovery.note(error)
-            self._live.take(self._latest, self._knowledge)
+            self._live.take(self._latest, self._plan.knowledge)
 
     def _second(self, slow: Target, seconds: float) -> OpenedReply | None:
         """Return the attempt that is made beside a slow one; None where no other target can express the request."""
@@ -149,16 +138,16 @@ class AttemptLoop:
         why = f"{slow.provider.place} had not begun to answer after {seconds:g} s, as it does in 95 of 100 calls"
         exchange = self._hedge(why)
         try:
-            attempt = self._planned(next(exchange))
+            attempt = self._planned(next(exchange), exchange)
         except (StopIteration, BardoError):
             return None
         # Whatever becomes of the two, the targets after the second are next.
-        self._exchange, self._is_planned = exchange, True
+        self._exchange = exchange
         self._latest = OpenedReply(attempt, self._send(attempt, "hedge", why))
         return self._latest
 
     def _send(self, attempt: Attempt, cause: AttemptCause, why: str) -> SentAttempt:
-        self._context.facts.warnings.note(attempt, self._knowledge)
+        self._context.facts.warnings.note(attempt, self._plan.knowledge)
         return self._live.note_sent(attempt, cause=cause, why=why)
 
     async def _begin(self, opened: OpenedReply) -> None:
@@ -166,7 +155,7 @@ class AttemptLoop:
         try:
             await self._open(opened)
         finally:
-            self._live.take(opened, self._knowledge)
+            self._live.take(opened, self._plan.knowledge)
 
     async def _open(self, opened: OpenedReply) -> None:
         """Send an attempt, and read until its reply has begun, within the time that it has. Raises BardoError."""
@@ -220,7 +209,7 @@ class AttemptLoop:
         """Whether another server of the same provider is next, which is asked at once instead of the same one again."""
         if not target.provider.address:
             return False
-        later = iter(self._targets)
+        later = iter(self._plan.targets)
         found = any(_target_key(one) == _target_key(target) for one in later)
         following = next(later, None) if found else None
         return following is not None and following.provider.id == target.provider.id
@@ -230,22 +219,23 @@ class AttemptLoop:
         if not self._recovery.has_time:
             return None
         try:
-            if not self._is_planned:
+            exchange = self._exchange
+            if exchange is None:
                 # The first attempt was that of an earlier call: the exchange begins with the same.
-                self._is_planned = True
-                self._planned(next(self._exchange))
-            return self._planned(self._exchange.send(problem))
+                exchange = self._exchange = self._plan.exchange()
+                self._planned(next(exchange), exchange)
+            return self._planned(exchange.send(problem), exchange)
         except StopIteration:
             return None
         except BardoError:
             # The targets that are left cannot express the request: what the caller can act on is why the others failed.
             return None
 
-    def _planned(self, item: Attempt | Lesson) -> Attempt:
-        """Keep what was learned, and return the attempt that follows it."""
+    def _planned(self, item: Attempt | Lesson, exchange: Exchange) -> Attempt:
+        """Keep what was learned, and return the attempt that follows it in the exchange."""
         while not isinstance(item, Attempt):
             self._context.facts.learn(item)
-            item = next(self._exchange)
+            item = next(exchange)
         return item
 
 

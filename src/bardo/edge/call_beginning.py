@@ -17,11 +17,11 @@ from bardo.edge.directory import Placement
 from bardo.edge.hedging import hedge_attempts
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.runner_parts import CallOptions, ServerFacts
+from bardo.edge.server_choice import has_servers
 from bardo.edge.stale_replies import StalePlace
-from bardo.engine.exchange import attempts
 from bardo.engine.failover import moves_on
 from bardo.engine.planning import plan
-from bardo.engine.repeated_attempts import RepeatedAttempt
+from bardo.engine.repeated_attempts import CallPlan
 from bardo.engine.route import RouteRecord, Target
 from bardo.reasoning.replay import NOTHING
 from bardo.routing.cascade import EscalatedCall
@@ -73,36 +73,25 @@ async def begin_call(
 ) -> None:
     """Try one target after the other until a reply has begun. Raises BardoError where none does."""
     try:
-        await _begin(runner, live, request, call, earlier=earlier)
+        admit = _admission(runner, live, call, first=not earlier)
+        pipeline = None if call.judges else runner.pipeline
+        layers = None if pipeline is None else pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
+        if layers is not None and pipeline is not None:
+            live.recorder.layers = layers
+            request = await pipeline.before_route(layers, request, partial(_answer, runner, live, call, admit))
+            if layers.answer is not None:
+                return
+        request, placed = await _place(runner, live, request, call, admit, layers)
+        targets, may_forward = placed.targets, call.may_forward
+        if layers is not None and pipeline is not None:
+            request, targets = await pipeline.after_route(layers, request, targets)
+            may_forward = may_forward and not layers.changes_reply
+        route = with_cascade(placed.route, earlier)
+        await _attempt(runner, live, request, targets, call.tenant, may_forward=may_forward, route=route)
     except BaseException:
         if live.layers is not None:
             await live.layers.fail()
         raise
-
-
-async def _begin(
-    runner: BeginningContext,
-    live: LiveReply,
-    request: Request,
-    call: CallOptions,
-    *,
-    earlier: tuple[EscalatedCall, ...],
-) -> None:
-    admit = _admission(runner, live, call, first=not earlier)
-    pipeline = None if call.judges else runner.pipeline
-    layers = None if pipeline is None else pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
-    if layers is not None and pipeline is not None:
-        live.recorder.layers = layers
-        request = await pipeline.before_route(layers, request, partial(_answer, runner, live, call, admit))
-        if layers.answer is not None:
-            return
-    request, placed = await _place(runner, live, request, call, admit, layers)
-    targets, may_forward = placed.targets, call.may_forward
-    if layers is not None and pipeline is not None:
-        request, targets = await pipeline.after_route(layers, request, targets)
-        may_forward = may_forward and not layers.changes_reply
-    route = with_cascade(placed.route, earlier)
-    await _attempt(runner, live, request, targets, call.tenant, may_forward=may_forward, route=route)
 
 
 async def _place(
@@ -120,7 +109,8 @@ async def _place(
     request, placed = await runner.placed(request, live.request_id, found=needs, session=session)
     if admit is not None:
         placed = await admit(request, placed)
-    placed = await runner.servers.at_servers(placed, request, call.tenant, every=warms)
+    if has_servers(placed.targets):
+        placed = await runner.servers.at_servers(placed, request, call.tenant, every=warms)
     if placed.skipped:
         request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
     return runner.prompts.note(request, call.tenant), placed
@@ -139,17 +129,12 @@ async def _attempt(
     """Try one target after the other, or give an old reply where the operator allows it. Raises BardoError where there is none."""
     recalled = NOTHING if runner.replay is None else await runner.replay.recall(live.request, tenant, request)
     knowledge = runner.facts.knowledge(targets, tenant)
-    planned = partial(attempts, knowledge=knowledge, recalled=recalled, may_forward=may_forward, route=route)
+    call_plan = CallPlan(request, targets, knowledge, recalled, may_forward=may_forward, route=route)
     deadline, hedges = runner.failover.deadline(request.options.deadline_seconds), runner.failover.settings.hedge
-    hedge = partial(hedge_attempts, planned, request, targets) if hedges and len(targets) > 1 else None
+    hedge = partial(hedge_attempts, call_plan.attempts, request, targets) if hedges and len(targets) > 1 else None
     _prepare_stale(runner, live, tenant)
-    repeated = None
-    if targets:
-        repeated = RepeatedAttempt(request, targets[0], knowledge, recalled, may_forward=may_forward, route=route)
     try:
-        exchange = planned(request, targets)
-        loop = AttemptLoop(runner, live, exchange, knowledge, deadline, hedge, targets=targets, repeated=repeated)
-        attempt = await loop.run()
+        attempt = await AttemptLoop(runner, live, call_plan, deadline, hedge).run()
     except BardoError as problem:
         await _begin_stale(live, request, problem)
         return

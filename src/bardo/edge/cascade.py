@@ -10,16 +10,15 @@ from typing import Protocol
 import msgspec
 
 from bardo.edge.live_reply import LiveReply
-from bardo.engine.aliases import ResolvedModel
 from bardo.engine.route import RouteRecord
 from bardo.routing.cascade import WORDS, EscalatedCall, Verdict, judge
-from bardo.routing.workloads import Workloads
+from bardo.routing.workloads import Workload
 from bardo.structured import UnusableAnswer
 from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, ProviderError
 from bardo.values.intent import Intent
-from bardo.values.request import Request, StructuredOptions
+from bardo.values.request import BardoOptions, Request, StructuredOptions
 
 HELD_STREAM = Degradation(
     "stream",
@@ -34,15 +33,11 @@ class OpenCall(Protocol):
     async def __call__(self, request: Request, *, earlier: tuple[EscalatedCall, ...], judged: bool) -> LiveReply: ...
 
 
-def escalations_of(request: Request, resolved: ResolvedModel, workloads: Workloads) -> tuple[str, ...]:
+def escalations_of(options: BardoOptions, workload: Workload | None) -> tuple[str, ...]:
     """Return the models that are asked after the first one where an answer is not good enough; none where the caller names the model."""
-    intent = request.options.intent
-    named = workloads.find(resolved.model)
-    if intent is not None:
-        if intent.model is not None:
-            return ()
-        named = workloads.get(intent.subsystem) if intent.subsystem else named
-    return () if named is None else named.escalate
+    if workload is None or (options.intent is not None and options.intent.model is not None):
+        return ()
+    return workload.escalate
 
 
 class AnswerJudge(Protocol):

@@ -129,12 +129,13 @@ class Runner(SecretHolder):
         reasoning may be recalled, `client_key` what it came with, `account` whose key that is; `most_text` how many characters of a
         stream are held for the log and for replay. Raises BardoError where nobody takes it; the call is in the log then too.
         """
-        found, workloads = self.directory.found(request.model), self.directory.workloads
-        judge = judge_of(request, found, workloads)
+        options = request.options
+        workload = self.directory.workloads.of_call(options.intent, self.directory.found(request.model).model)
+        judge = judge_of(options, workload)
         if judge is not None:
             request = with_verification(request)
         call = CallOptions(tenant, validator, client_key, most_text, may_forward, account, judge)
-        escalate = escalations_of(request, found, workloads)
+        escalate = escalations_of(options, workload)
         if escalate:
             return await open_cascade(partial(self._open, call), request, escalate, self.routing)
         return await self._open(call, request)
@@ -197,7 +198,8 @@ class Runner(SecretHolder):
         """
         needs = needs_of(request, self.directory.found(request.model), self.directory.workloads)
         if needs is None:
-            request = without_workload(request, self.directory.workloads)
+            if request.options.vitality is not None:
+                request = without_workload(request, self.directory.workloads)
             return request, await self.placement(request.model)
         needs = with_found(needs, found) if found else needs
         return needs.request, await self.routed(needs, request_id, session)

@@ -165,8 +165,11 @@ def _check_effort(name: str, found: ResolvedModel, asked: str) -> None:
 
 def with_display(request: Request, found: ResolvedModel, rules: Sequence[ThinkingRules] = ()) -> Request:
     """Return the request with how thinking is shown, by `rules` or else by its aliases, where the caller did not say."""
+    said = (*rules, *found.steps)
+    if not said:
+        return request
     options = request.options
-    shown = next((rule.reasoning for rule in (*rules, *found.steps) if rule.reasoning is not None), None)
+    shown = next((rule.reasoning for rule in said if rule.reasoning is not None), None)
     if shown is None or options.chose_display or options.omit_reasoning:
         return request
     options = msgspec.structs.replace(
@@ -177,9 +180,12 @@ def with_display(request: Request, found: ResolvedModel, rules: Sequence[Thinkin
 
 def with_effort(request: Request, found: ResolvedModel, rules: Sequence[ThinkingRules] = ()) -> Request:
     """Return the request with the effort that its model's name says, its aliases set, or further `rules`; a name says it for one call."""
+    said = (*found.steps, *rules)
+    if not said and found.suffix is None:
+        return request
     asked = request.options.reasoning or request.reasoning
     amount = found.suffix or _amount(asked)
-    for alias in (*found.steps, *rules):
+    for alias in said:
         if amount is None and asked is None:
             amount = alias.effort
         if alias.max_effort is not None and (amount is not None or asked is not None):

@@ -7,12 +7,14 @@ of plain text alone are looked up: what is planned of tools, schemas, pictures a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
+from bardo.engine.exchange import Exchange, attempts
 from bardo.engine.forwarded_body import body_as_it_came
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.planning import Attempt, with_own_headers
@@ -35,38 +37,57 @@ class _Kept(NamedTuple):
     language: Dialect
 
 
-class RepeatedAttempt:
-    """The first attempt of one call: `find` takes it over from an earlier one, `keep` keeps it for the next."""
+class CallPlan:
+    """The attempts of one call at `targets`. `find` takes the first over from an earlier call, and `keep` keeps it for the next."""
 
-    __slots__ = ("_knowledge", "_place", "_request", "_target")
+    __slots__ = ("_may_forward", "_place", "_recalled", "_request", "_route", "knowledge", "targets")
 
     def __init__(
         self,
         request: Request,
-        target: Target,
+        targets: Sequence[Target],
         knowledge: Knowledge,
         recalled: Recalled,
         *,
         may_forward: bool,
         route: RouteRecord | None,
     ) -> None:
-        self._request, self._target, self._knowledge = request, target, knowledge
+        self.targets, self.knowledge = targets, knowledge
+        self._request, self._recalled, self._may_forward, self._route = request, recalled, may_forward, route
         self._place: Place | None = None
-        plain = route is None and not recalled.found and not recalled.degraded and _is_plain(request)
-        if plain and knowledge.search is None and knowledge.caching is None:
-            shape = shape_of(request)
-            names = None if request.body is None else tuple(request.body)
-            self._place = None if shape is None else (target.provider.place, target.model, shape, names, may_forward)
+
+    def exchange(self) -> Exchange:
+        """Return all attempts of the call, planned now."""
+        return self.attempts(self._request, self.targets)
+
+    def attempts(self, request: Request, targets: Sequence[Target]) -> Exchange:
+        """Return the attempts at some of the targets for the request with what was lost before."""
+        return attempts(
+            request,
+            targets,
+            knowledge=self.knowledge,
+            recalled=self._recalled,
+            may_forward=self._may_forward,
+            route=self._route,
+        )
 
     def find(self) -> Attempt | None:
-        """Return the attempt, with all that is known now; None where there is none like it."""
-        if self._place is None:
+        """Return the first attempt, with all that is known now; None where there is none like it."""
+        knowledge, recalled, request = self.knowledge, self._recalled, self._request
+        if self._route is not None or knowledge.search is not None or knowledge.caching is not None or not self.targets:
             return None
-        kept: _Kept | None = self._knowledge.plans.find(self._place, self._target, self._knowledge)
-        return None if kept is None else _again(kept, self._request)
+        if recalled.found or recalled.degraded or not _is_plain(request):
+            return None
+        shape, target = shape_of(request), self.targets[0]
+        if shape is None:
+            return None
+        names = None if request.body is None else tuple(request.body)
+        self._place = target.provider.place, target.model, shape, names, self._may_forward
+        kept: _Kept | None = knowledge.plans.find(self._place, target, knowledge)
+        return None if kept is None else _again(kept, request)
 
     def keep(self, attempt: Attempt) -> None:
-        """Keep an attempt that was planned for the call, where nothing of it depends on what was said."""
+        """Keep the first attempt, which `find` did not find, where nothing of it depends on what was said."""
         place, request = self._place, self._request
         if place is None or attempt.target.provider.row.searches_per_day is not None:
             return
@@ -75,8 +96,8 @@ class RepeatedAttempt:
         if told or bound or attempt.request is not request:
             return
         target, language = attempt.target, dialect(attempt.target.provider.row.dialect)
-        facts = self._knowledge.of(target)
-        planned = plan_shape(_at(request, target), target, facts, self._knowledge)
+        facts = self.knowledge.of(target)
+        planned = plan_shape(_at(request, target), target, facts, self.knowledge)
         reasoning = planned.controlled.request.reasoning
         if facts.refused_fields or (attempt.forward and (planned.thinking or (reasoning and reasoning.raw_fields))):
             return
@@ -85,7 +106,7 @@ class RepeatedAttempt:
         kept = _Kept(bare, planned, language)
         # Whether what is taken over is what was planned shows at the call at hand.
         if _again(kept, request) == attempt:
-            self._knowledge.plans.keep(place, self._target, self._knowledge, kept)
+            self.knowledge.plans.keep(place, self.targets[0], self.knowledge, kept)
 
 
 def _is_plain(request: Request) -> bool:

@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.engine.aliases import ResolvedModel
 from bardo.engine.route import Target
 from bardo.engine.workload_requests import PRIVACY
-from bardo.routing.workloads import Workloads
+from bardo.routing.workloads import Workload
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
@@ -91,14 +90,8 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def judge_of(request: Request, found: ResolvedModel, workloads: Workloads) -> Judge | None:
-    """Return who judges the answer to a request: whom the caller names, else its workload's; None where nobody does.
-
-    `found` is what the name of its model stands for.
-    """
-    options = request.options
-    subsystem = "" if options.intent is None else options.intent.subsystem
-    workload = workloads.get(subsystem) if subsystem else workloads.find(found.model)
+def judge_of(options: BardoOptions, workload: Workload | None) -> Judge | None:
+    """Return who judges the answer to a call: whom the caller names, else its workload's; None where nobody does."""
     model = options.verify
     if model is None:
         model = "" if workload is None else workload.verify

@@ -113,6 +113,10 @@ class Workloads:
             return self._by_name.get(model.removeprefix(PREFIX))
         return self._by_name.get(model) if model in self._own else None
 
+    def of_call(self, intent: Intent | None, model: str) -> Workload | None:
+        """Return the workload of a call: its subsystem, or else the one that its model's name stands for; None where it is none."""
+        return self.get(intent.subsystem) if intent is not None and intent.subsystem else self.find(model)
+
     def get(self, name: str) -> Workload | None:
         """Return the workload of a name, with or without the prefix; None where there is none."""
         return self._by_name.get(name.removeprefix(PREFIX))

@@ -67,9 +67,10 @@ def settled_request(request: Request, directory: ProviderDirectory, batch: Batch
     structured = options.structured or StructuredOptions()
     if structured.retries:
         lost.append(Degradation("structured.retries", structured.retries, 0, why="a batch asks each model once"))
-    if escalations_of(request, found, directory.workloads):
+    workload = directory.workloads.of_call(options.intent, found.model)
+    if escalations_of(options, workload):
         lost.append(Degradation("escalation", why="a batch asks each model once"))
-    if judge_of(request, found, directory.workloads) is not None:
+    if judge_of(options, workload) is not None:
         lost.append(Degradation(VERIFICATION, why="a batch asks each model once"))
     structured = msgspec.structs.replace(structured, retries=0)
     options = msgspec.structs.replace(options, structured=structured, verify="")

@@ -125,9 +125,13 @@ class Introspector:
 
     async def ask_before(self, targets: Sequence[Target]) -> None:
         """Ask the servers of `targets` of which nothing holds, or not for sure any more; wait for the first, no longer than it may take."""
-        asking = [self._question_before(target) for target in targets]
-        if asking and asking[0] is not None:
-            task, patience = asking[0]
+        first = None
+        for target in targets:
+            if target.provider.row.id in self._adapters:
+                question = self._question_before(target)
+                first = question if target is targets[0] else first
+        if first is not None:
+            task, patience = first
             await asyncio.wait({task}, timeout=patience)
 
     def answered(self, target: Target) -> None:
