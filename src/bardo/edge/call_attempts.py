@@ -97,9 +97,10 @@ class CallAttempts:
         one = attempt or self._latest_open()
         if one is None or not one.open:
             return
-        one.open, one.lost = False, lost
+        one.open = False
+        one.lost = lost
         one.whole = whole and error is None and not lost
-        one.seconds = self.age() - one.started
+        one.seconds = self._watch() - self._began - one.started
         one.error, one.usage = error, usage
         one.may_have_cost = may_have_cost_of(error) if may_have_cost is None else may_have_cost
         if self.payments is not None:

@@ -101,7 +101,8 @@ class LiveReply(CallReply):
         upstream = self._upstream
         assert upstream is not None
         while (update := await upstream.next_update()) is not None:
-            await self._keep_due(update)
+            if self._is_due(update):
+                await self._keep()
             yield update
         await self._recorder.remember_rest(upstream.reader, self.attempt)
         if self.answer is not None:
@@ -141,19 +142,23 @@ class LiveReply(CallReply):
         may_keep = recorder.is_worth_keeping(reader)
         # An asynchronous generator costs as much as all that is left to do.
         while (read := await upstream.next_update()) is not None:
-            if may_keep or events.active:
-                await self._keep_due(read)
+            if (may_keep or events.active) and self._is_due(read):
+                await self._keep()
             raw += read.raw
         if may_keep:
             await recorder.remember_rest(reader, self.attempt)
         await self._conclude(reader)
         return raw
 
-    async def _keep_due(self, update: ReplyUpdate) -> None:
+    def _is_due(self, update: ReplyUpdate) -> bool:
+        """Tell those who listen of what came, and return whether the reply may have to be kept before its client gets it."""
         if self._context.events.active:
             self._publish(update.events)
-        recorder = self._recorder
-        if recorder.is_due(update.events) and recorder.is_worth_keeping(reader := self.reader):
+        return self._recorder.is_due(update.events)
+
+    async def _keep(self) -> None:
+        recorder, reader = self._recorder, self.reader
+        if recorder.is_worth_keeping(reader):
             await recorder.remember(reader, self.attempt)
 
     def _publish(self, events: Sequence[Event]) -> None:
@@ -218,7 +223,8 @@ class LiveReply(CallReply):
     async def _settle(self, events: Sequence[Event]) -> ReplyUpdate:
         """Return events that were made behind the reply as an update of it."""
         update = ReplyUpdate(self.reader.settle(events))
-        await self._keep_due(update)
+        if self._is_due(update):
+            await self._keep()
         return update
 
     async def _verify(self, verifier: Verifier) -> ReplyUpdate | None:

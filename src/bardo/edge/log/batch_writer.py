@@ -91,8 +91,11 @@ class BatchWriter(Generic[Row]):
 
     def write(self, row: Row) -> None:
         """Queue one row. Takes a few microseconds and never waits, so an event loop may call it."""
-        if self._waiting.add(row):
-            return
+        if not self._waiting.add(row):
+            self._refuse(row)
+
+    def _refuse(self, row: Row) -> None:
+        """Take note that there was no room for a row, or that it came too late."""
         self._forget([row])
         if self._closed and not self._warned_closed:
             self._warned_closed = True

@@ -47,7 +47,6 @@ class CallJournal:
         self._path: Path | None = None
         self._file = -1
         self._size = 0
-        self._torn = False
         self._failing = False
         self._warned_at = -SECONDS_BETWEEN_WARNINGS
         self._closed = False
@@ -107,22 +106,19 @@ class CallJournal:
             try:
                 if self._file < 0:
                     self._open()
-                self._put(line)
+                # What a full disk cut short must not spoil the next record.
+                self._put(b"\n" + line if self._failing else line)
             except OSError as problem:
                 self._failed(problem)
             else:
                 if self._failing:
                     self._recovered()
 
-    def _put(self, line: bytes) -> None:
-        # What a full disk cut short must not spoil the next record.
-        data = b"\n" + line if self._torn else line
-        self._torn = True
+    def _put(self, data: bytes) -> None:
         written = self._write_bytes(self._file, data)
         self._size += written
         if written != len(data):
             raise OSError("the disk is full")
-        self._torn = False
 
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -130,7 +126,7 @@ class CallJournal:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         if not take_lock(self._file):
             logger.warning("the journal %s cannot be locked: another process may take its calls for lost", path)
-        self._path, self._size, self._torn = path, 0, False
+        self._path, self._size = path, 0
 
     def _write_anew(self) -> None:
         """Go on in a new file with what is not stored yet. Dying between the two leaves both, and calls are told apart by their ids."""
@@ -154,7 +150,7 @@ class CallJournal:
             os.close(self._file)
             if self._path is not None:
                 self._path.unlink(missing_ok=True)
-        self._file, self._path, self._size, self._torn = old_file, old_path, old_size, True
+        self._file, self._path, self._size = old_file, old_path, old_size
 
     def _let_go(self) -> None:
         if self._file >= 0:

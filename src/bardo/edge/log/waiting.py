@@ -30,7 +30,6 @@ class WaitingRows(Generic[Row]):
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._notify_at = 0
-        self._accepted = 0
         self._settled = 0
         self._wanted = 0
         self._closed = False
@@ -61,7 +60,6 @@ class WaitingRows(Generic[Row]):
                 )
                 return False
             self._rows.append(row)
-            self._accepted += 1
             if waiting == 0 or waiting + 1 == self._notify_at:
                 self._changed.notify_all()
         return True
@@ -87,7 +85,7 @@ class WaitingRows(Generic[Row]):
     def wait_settled(self, seconds: float) -> bool:
         """Wait until every row accepted so far is settled. `False` where the time did not suffice."""
         with self._changed:
-            wanted = self._wanted = self._accepted
+            wanted = self._wanted = self._settled + len(self._rows)
             self._changed.notify_all()
             return self._changed.wait_for(lambda: self._settled >= wanted, seconds)
 

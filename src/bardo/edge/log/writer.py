@@ -59,7 +59,8 @@ class LogWriter(BatchWriter[LogRow]):
         """Queue one row. Takes a few microseconds and never waits, so an event loop may call it."""
         if self._journal is not None:
             self._journal.end(row)
-        super().write(row)
+        if not self._waiting.add(row):
+            self._refuse(row)
 
     def wait_recovered(self, timeout_seconds: float) -> bool:
         """Wait until the calls of processes that had died before this one began are stored. `False` where that took too long. Blocks."""
