@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from bardo.dialects.base import RunEncoder
 from bardo.dialects.block_writer import BlockWriter, Frames, Kind
 from bardo.dialects.reply_values import ReplyValues
 from bardo.dialects.signed_blocks import EMPTY, SignedBlocks
+from bardo.dialects.text_runs import texts_of_run
 from bardo.dialects.text_states import PendingState
 from bardo.values.blocks import Opaque
 from bardo.values.errors import BardoError
@@ -52,7 +54,7 @@ Writer = TypeVar("Writer", bound=BlockWriter)
 FramesOf = TypeVar("FramesOf", bound=Frames)
 
 
-class SerialEncoder(ReplyValues, Generic[Writer, FramesOf]):
+class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
     """Encode one streamed reply. `name` is the dialect's name: fields of other dialects are left out.
 
     `signed_blocks` hold opaque state of a block that has ended; a dialect with another place for it overrides `add_late_state`.
@@ -115,6 +117,21 @@ class SerialEncoder(ReplyValues, Generic[Writer, FramesOf]):
         if not self._over:
             self.take(item)
         return self.frames.take()
+
+    def feed_all(self, items: Sequence[Event]) -> Sequence[bytes]:
+        """Return the frames of these events. Pieces that go on with the open block are written in one go."""
+        out: list[bytes] = []
+        place, size = 0, len(items)
+        while place < size:
+            block = self._block
+            texts = texts_of_run(block, items, place) if block is not None and block.repeats else ()
+            if texts and block is not None:
+                out += map(block.frame, texts)
+                place += len(texts)
+            else:
+                out += self.feed(items[place])
+                place += 1
+        return out
 
     def finish(self) -> Sequence[bytes]:
         """Return the end of the stream; nothing after a failure."""

@@ -42,6 +42,7 @@ class DirectReply(TimedReply):
         return body
 
     def offer_pieces(self, take: Callable[[bytes], bool]) -> None:
+        """Ask `take` whether it takes a piece, as each comes while the reader waits for it; the reader gets those that it does not take."""
         if self._unpacker is None:
             self._incoming.offer = take
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import lru_cache
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -72,15 +72,6 @@ class Reply(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-@runtime_checkable
-class OfferingReply(Protocol):
-    """A reply whose pieces can be taken as they come from the network, without waking the task that reads it."""
-
-    def offer_pieces(self, take: Callable[[bytes], bool]) -> None:
-        """Ask `take` whether it takes a piece, as each comes while the reader waits for it; the reader gets those that it does not take."""
-        ...
 
 
 class Transport(Protocol):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from bardo.edge.health import AttemptWatch
-from bardo.edge.http_calls import OfferingReply, Reply
+from bardo.edge.http_calls import Reply
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.reply_reader import ReplyReader
 from bardo.values.errors import MalformedReply, ProviderError
@@ -88,7 +88,9 @@ class StreamReading:
 
         That saves waking a task for each event of a stream. All else is returned by `next`, in the order in which it came.
         """
-        if not isinstance(self._reply, OfferingReply):
+        # Replies over direct connections have it: their pieces can be taken without waking the task that reads them.
+        offer_pieces: Callable[[Callable[[bytes], bool]], None] | None = getattr(self._reply, "offer_pieces", None)
+        if offer_pieces is None:
             return
         forwarding = self._forwarding
 
@@ -106,7 +108,7 @@ class StreamReading:
             give(update)
             return True
 
-        self._reply.offer_pieces(take)
+        offer_pieces(take)
 
     def _may_be_last(self, update: ReplyUpdate) -> bool:
         reader = self._reader

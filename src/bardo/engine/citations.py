@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from bardo.dialects import dialect
@@ -29,6 +30,7 @@ from bardo.values.events import (
     UnknownContent,
 )
 
+_text_of: Callable[[Any], str] = attrgetter("text")
 _NO_PLACE = "the client's dialect has no place for it"
 _OfBlock = ContentChunk | RefusalChunk | ThinkStart | ToolCallStart | UnknownContent
 _TOO_LONG = "the answer is longer than what is held to count its places"
@@ -67,7 +69,7 @@ class TranslateCitations(TextObserver):
         """Count pieces of the answer."""
         first = pieces[0]
         if type(first) is ContentChunk:
-            self._text_of(first.choice).add(first.block, "".join([piece.text for piece in pieces]))
+            self._text_of(first.choice).add(first.block, "".join(map(_text_of, pieces)))
 
     def finish(self) -> Sequence[Event]:
         """Give what is still held."""

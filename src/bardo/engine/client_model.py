@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
-from bardo.dialects.base import Dialect, ReplyEncoder
+from bardo.dialects.base import Dialect, ReplyEncoder, RunEncoder, encode_all
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.route import MAX_MODEL_NAME
 from bardo.values.events import Event, ReplyStart
@@ -20,7 +21,7 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.encode
 
 
-class ClientModelEncoder:
+class ClientModelEncoder(RunEncoder):
     """Writes what `inner` writes, with the name `asked` for the model."""
 
     def __init__(self, inner: ReplyEncoder, asked: str) -> None:
@@ -38,9 +39,19 @@ class ClientModelEncoder:
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Write one event."""
-        if type(item) is ReplyStart:
-            item = msgspec.structs.replace(item, model=self._asked)
-        return self._inner.feed(item)
+        return self._inner.feed(self._named(item) if type(item) is ReplyStart else item)
+
+    def feed_all(self, items: Sequence[Event]) -> Sequence[bytes]:
+        """Write events."""
+        kinds = [*map(type, items)]
+        place, named = -1, [*items]
+        for _ in range(kinds.count(ReplyStart)):
+            place = kinds.index(ReplyStart, place + 1)
+            named[place] = self._named(named[place])
+        return encode_all(self._inner, named)
+
+    def _named(self, start: Any) -> ReplyStart:
+        return msgspec.structs.replace(start, model=self._asked)  # type: ignore[no-any-return]
 
 
 class ForwardedModel:

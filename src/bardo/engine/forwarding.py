@@ -110,9 +110,11 @@ class Forwarding:
         waits = decoder is not None and decoder.waits
         switches = decoder is not None and decoder.lacks_ids
         self._settled = not (waits or switches or self._hold_end or self._waiting)
-        if len(pieces) == 1 and not waits and not switches and self._is_plain(pieces[0][0]):
-            return ReplyUpdate(*pieces[0])
-        events = [event for given, _ in pieces for event in given]
+        events = pieces[0][0] if len(pieces) == 1 else [event for given, _ in pieces for event in given]
+        if self._settled:
+            # Most bytes are sent on as they came.
+            kept = [piece for piece in pieces if not _is_usage(piece[0])] if self._withhold_usage else pieces
+            return ReplyUpdate(events, b"".join([raw for _, raw in kept]))
         if switches:
             reply = self._reader.fold.response()
             return ReplyUpdate(
@@ -123,10 +125,6 @@ class Forwarding:
         all_bytes = [*self._waiting, *sent]
         self._waiting = _without_events(pieces) if waits and not self._ended else []
         return ReplyUpdate(events, b"".join(all_bytes[: len(all_bytes) - len(self._waiting)]))
-
-    def _is_plain(self, events: Sequence[Event]) -> bool:
-        """Whether the bytes of these events are sent on as they came, as most are."""
-        return bool(events) and not self._waiting and not self._hold_end and type(events[0]) is not UsageUpdate
 
     def _before_end(self, pieces: Iterable[EventsAndBytes]) -> Iterator[bytes]:
         """Yield the bytes that may be sent; the others wait in `held_end`."""
@@ -144,4 +142,4 @@ def _without_events(pieces: Sequence[EventsAndBytes]) -> list[bytes]:
 
 
 def _is_usage(events: Sequence[Event]) -> bool:
-    return bool(events) and all(type(event) is UsageUpdate for event in events)
+    return bool(events) and type(events[0]) is UsageUpdate and all(type(event) is UsageUpdate for event in events)

@@ -67,6 +67,8 @@ def is_token(event: Event) -> bool:
 
     A block without text is none, and neither is the id of one: servers announce blocks before the model has made anything.
     """
+    if type(event) in _NO_CONTENT:
+        return False
     if isinstance(event, ContentChunk | ThinkChunk | RefusalChunk):
         return bool(event.text)
     if isinstance(event, ToolCallChunk):

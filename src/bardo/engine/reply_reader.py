@@ -7,6 +7,7 @@ belongs to this reply alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
@@ -176,7 +177,7 @@ class ReplyReader:
 
     def feed(self, item: bytes) -> list[Event]:
         """Return the events of one chunk of bytes."""
-        return [event for events, _ in self.read(item, joined=False) for event in events]
+        return [*chain.from_iterable([events for events, _ in self.read(item, joined=False)])]
 
     def read(self, chunk: bytes, *, joined: bool) -> list[EventsAndBytes]:
         """Return the events of one chunk of bytes, beside the bytes that they were read from.

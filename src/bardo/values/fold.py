@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -48,6 +49,8 @@ from bardo.values.growing import (
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.response import Response
 from bardo.values.usage import Usage
+
+_text_of: Callable[[Event], str] = attrgetter("text")
 
 
 class ResponseFold:
@@ -96,7 +99,7 @@ class ResponseFold:
     def feed_run(self, pieces: Sequence[Event]) -> None:
         """Take pieces of text, thinking or refusal that belong to one block, at least one: at once, where all of them can be held."""
         if len(pieces) > 1:
-            text = "".join([piece.text for piece in pieces])  # type: ignore[union-attr]
+            text = "".join(map(_text_of, pieces))
             if len(text) <= self._room:
                 pieces = (msgspec.structs.replace(pieces[0], text=text),)
         for piece in pieces:

@@ -6,6 +6,7 @@ another type, is read field by field.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -64,12 +65,17 @@ class PlainFrame(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of the reply that bardo has no word for."""
-        return {name: value for name in _OF_REPLY if (value := getattr(self, name)) is not UNSET}
+        values = _values_of_reply(self)
+        if values == _NONE_OF_REPLY:
+            return {}
+        return {name: value for name, value in zip(_OF_REPLY, values, strict=True) if value is not UNSET}
 
 
 TEXTS = ("content", "reasoning_content", "reasoning")
 """The fields of a delta that hold text."""
 _OF_REPLY = ("system_fingerprint", "service_tier", "provider")
+_values_of_reply = attrgetter(*_OF_REPLY)
+_NONE_OF_REPLY = (UNSET,) * len(_OF_REPLY)
 _decode = msgspec.json.Decoder(PlainFrame).decode
 
 

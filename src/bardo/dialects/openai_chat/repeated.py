@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -42,7 +43,7 @@ class Repetition:
     def __init__(self) -> None:
         self._frames: list[RepeatedFrame] = []
         self._writing: tuple[type, int, int, int | None] | None = None
-        self._again: Callable[[str], Sequence[Event]] = _nothing
+        self._again: Callable[[str], Event] | None = None
         self._quiet = b""
         self._lessons = _LESSONS
         self._used = False
@@ -51,9 +52,9 @@ class Repetition:
         """Return the events of a frame that is repeated, None for one that must be read."""
         for frame in self._frames:
             text = frame.text(data)
-            if text is not None:
+            if text is not None and self._again is not None:
                 self._used = True
-                return self._again(text) if text else ()
+                return (self._again(text),) if text else ()
         return () if data == self._quiet else None
 
     def around(self) -> FrameEnds | None:
@@ -62,14 +63,11 @@ class Repetition:
 
     def read_all(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
         """Return the events of repeated frames with these values, None where one of them is no text."""
-        texts = texts_of(values)
-        if texts is None:
+        texts, again = texts_of(values), self._again
+        if texts is None or again is None:
             return None
         self._used = True
-        if joined or len(texts) == 1:
-            text = "".join(texts)
-            return self._again(text) if text else ()
-        return [event for text in texts if text for event in self._again(text)]
+        return (*map(again, filter(None, ("".join(texts),) if joined else texts)),)
 
     def note(
         self, data: bytes, events: Sequence[Event], choices: Callable[[int], ChoiceReader], *, steady: bool
@@ -208,32 +206,23 @@ def _only(pieces: Any) -> dict[str, Any]:
     return pieces[0] if single else {}
 
 
-def _maker(piece: Piece, choices: Callable[[int], ChoiceReader]) -> Callable[[str], Sequence[Event]]:
+def _maker(piece: Piece, choices: Callable[[int], ChoiceReader]) -> Callable[[str], Event]:
     """Return what makes the same event with another text."""
     block, choice = piece.block, piece.choice
-    if isinstance(piece, ContentChunk):
-        return lambda text: (ContentChunk(block, text, choice),)
-    if isinstance(piece, RefusalChunk):
-        return lambda text: (RefusalChunk(block, text, choice),)
+    if isinstance(piece, ContentChunk | RefusalChunk):
+        return partial(type(piece), block, choice=choice)
     if isinstance(piece, ThinkChunk):
-        part, returned = piece.part, choices(choice).returned
-        if returned is None:
-            return lambda text: (ThinkChunk(block, text, part, choice),)
-        further = returned.more
+        again = partial(ThinkChunk, block, part=piece.part, choice=choice)
+        returned = choices(choice).returned
+        return again if returned is None else _listened(again, returned.more)
+    return _listened(partial(ToolCallChunk, block, choice=choice), choices(choice).calls.listener(block))
 
-        def think_again(text: str) -> Sequence[Event]:
-            further(text)
-            return (ThinkChunk(block, text, part, choice),)
 
-        return think_again
-    listen = choices(choice).calls.listener(block)
+def _listened(make: Callable[[str], Event], listen: Callable[[str], object]) -> Callable[[str], Event]:
+    """Return what makes an event, and tells its text to somebody before."""
 
-    def call_again(text: str) -> Sequence[Event]:
+    def again(text: str) -> Event:
         listen(text)
-        return (ToolCallChunk(block, text, choice),)
+        return make(text)
 
-    return call_again
-
-
-def _nothing(text: str) -> Sequence[Event]:
-    return ()
+    return again

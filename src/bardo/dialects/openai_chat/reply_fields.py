@@ -54,7 +54,8 @@ class ReplyFieldsDecoder:
 
     def plain_fields(self, frame: PlainFrame) -> list[Event]:
         """Tell the same of a plain frame."""
-        new = self._news(frame.fields)
+        fields = frame.fields
+        new = self._news(fields) if fields else []
         if not frame.usage:
             return new
         self._raw = frame.usage
@@ -74,6 +75,8 @@ class ReplyFieldsDecoder:
 
     def _news(self, fields: dict[str, Any]) -> list[Event]:
         known, new = self._fields, {}
+        if fields == known:
+            return []
         for name, value in fields.items():
             if name not in known or known[name] != value:
                 new[name] = _grown(known.get(name), value)

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from bardo.dialects import dialect
-from bardo.dialects.base import ReplyEncoder
+from bardo.dialects.base import ReplyEncoder, encode_all
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.live_reply import LiveReply
 from bardo.engine.client_model import ClientModelEncoder, ForwardedModel, named_as_asked, with_client_model
@@ -227,7 +227,7 @@ async def _end_with_error(answer: Answer, encoder: ReplyEncoder, problem: BardoE
 
 
 def _encode_update(update: ReplyUpdate, encoder: ReplyEncoder) -> bytes:
-    return b"".join([written for event in update.events for written in encoder.feed(event)])
+    return b"".join(encode_all(encoder, update.events))
 
 
 def _forward_frames(update: ReplyUpdate, named: ForwardedModel, encoder: ReplyEncoder) -> bytes:
