@@ -11,7 +11,7 @@ import pytest
 from bardo.edge.model_facts import ModelFacts
 from bardo.engine.exchange import first_attempt
 from bardo.engine.planning import Attempt
-from bardo.engine.repeated_attempts import CallPlan, _is_plain
+from bardo.engine.repeated_attempts import CallPlan, _roles_of
 from bardo.engine.route import Target
 from bardo.reasoning.replay import NOTHING
 from bardo.values.blocks import TextBlock
@@ -60,7 +60,7 @@ def _in_other_words(request: Request, words: str) -> Request:
 @pytest.mark.parametrize("may_forward", [True, False], ids=["may be forwarded", "may not"])
 def test_it_is_the_attempt_that_is_planned_for_every_recorded_request_in_any_order(may_forward: bool) -> None:
     facts, found, places = ModelFacts(), 0, dict[str, Target]()
-    asked = [(one, places.setdefault(str(at), at)) for one, at in _asked() if _is_plain(one)]
+    asked = [(one, places.setdefault(str(at), at)) for one, at in _asked() if _roles_of(one) is not None]
     asked += [(_in_other_words(request, words), at) for words in WORDS for request, at in asked[::9]]
     anew = [_outcome(one, at, facts, may_forward=may_forward) for one, at in asked]
     order = [*range(len(asked))]

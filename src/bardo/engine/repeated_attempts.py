@@ -21,12 +21,15 @@ from bardo.engine.planning import Attempt, with_own_headers
 from bardo.engine.request_shape import Place, shape_of
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.shape_plan import ShapePlan, plan_shape
+from bardo.engine.written_texts import WrittenTexts, written_texts
 from bardo.reasoning.replay import Recalled
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError
-from bardo.values.request import Message, Request
+from bardo.values.request import Request
+from bardo.values.wire import WireRequest
 
 _ASKED = ("user", "system")
+_MOST_MESSAGES = 16
 
 
 class _Kept(NamedTuple):
@@ -35,6 +38,8 @@ class _Kept(NamedTuple):
     attempt: Attempt
     planned: ShapePlan
     language: Dialect
+    texts: WrittenTexts | None = None
+    """The body without its texts, where it was written in the dialect of the target and not in the client's."""
 
 
 class CallPlan:
@@ -76,13 +81,13 @@ class CallPlan:
         knowledge, recalled, request = self.knowledge, self._recalled, self._request
         if self._route is not None or knowledge.search is not None or knowledge.caching is not None or not self.targets:
             return None
-        if recalled.found or recalled.degraded or not _is_plain(request):
-            return None
-        shape, target = shape_of(request), self.targets[0]
+        roles = None if recalled.found or recalled.degraded else _roles_of(request)
+        shape = None if roles is None else shape_of(request)
         if shape is None:
             return None
+        target = self.targets[0]
         names = None if request.body is None else tuple(request.body)
-        self._place = target.provider.place, target.model, shape, names, self._may_forward
+        self._place = target.provider.place, target.model, shape, names, roles, self._may_forward
         kept: _Kept | None = knowledge.plans.find(self._place, target, knowledge)
         return None if kept is None else _again(kept, request)
 
@@ -103,24 +108,27 @@ class CallPlan:
             return
         empty = msgspec.structs.replace(attempt.wire, body=b"", headers={})
         bare = msgspec.structs.replace(attempt, request=None, written=None, wire=empty)
-        kept = _Kept(bare, planned, language)
+        kept = _Kept(bare, planned, language, _texts_of(attempt, language))
         # Whether what is taken over is what was planned shows at the call at hand.
         if _again(kept, request) == attempt:
             self.knowledge.plans.keep(place, self.targets[0], self.knowledge, kept)
 
 
-def _is_plain(request: Request) -> bool:
-    """Whether a request holds nothing but what a user and the operator say in text."""
+def _roles_of(request: Request) -> tuple[str, ...] | None:
+    """Return the roles of a request that holds nothing but what a user and the operator say in a few texts; None for any other."""
     if request.tools or request.output_format is not None or request.degraded or request.options.profile is not None:
-        return False
-    return all(map(_is_text, request.messages))
-
-
-def _is_text(message: Message) -> bool:
-    if message.role not in _ASKED or message.carried is not None or len(message.blocks) != 1:
-        return False
-    block = message.blocks[0]
-    return type(block) is TextBlock and not block.opaque and block.carried is None
+        return None
+    if len(request.messages) > _MOST_MESSAGES:
+        return None
+    roles = []
+    for message in request.messages:
+        if message.role not in _ASKED or message.carried is not None or len(message.blocks) != 1:
+            return None
+        block = message.blocks[0]
+        if type(block) is not TextBlock or block.opaque or block.carried is not None:
+            return None
+        roles.append(message.role)
+    return tuple(roles)
 
 
 def _at(request: Request, target: Target) -> Request:
@@ -145,10 +153,25 @@ def _written(kept: _Kept, request: Request, asked: Request) -> Attempt | None:
     row = attempt.target.provider.row
     try:
         written, lost = planned.controlled.with_content(asked)
-        wire = language.encode_request(written, row)
+        body = None if kept.texts is None else kept.texts.body(request)
+        wire = language.encode_request(written, row) if body is None else _with_body(attempt.wire, body)
     except BardoError:
         return None
     if lost or wire.degraded != attempt.wire.degraded:
         return None
     wire = with_own_headers(wire, asked, row.dialect)
     return msgspec.structs.replace(attempt, request=request, wire=wire, written=written)
+
+
+def _with_body(wire: WireRequest, body: bytes) -> WireRequest:
+    return WireRequest(path=wire.path, body=body, degraded=wire.degraded)
+
+
+def _texts_of(attempt: Attempt, language: Dialect) -> WrittenTexts | None:
+    """Return the body of an attempt without its texts; None where what is written of a text depends on how the client wrote it."""
+    written, row = attempt.written, attempt.target.provider.row
+    if written is None or attempt.request is None or written.dialect == row.dialect:
+        return None
+    if written.messages is not attempt.request.messages:
+        return None
+    return written_texts(written, attempt.wire, lambda one: language.encode_request(one, row))

@@ -1,0 +1,85 @@
+"""Texts that are written into a kept body give the body that is written for them: of every provider, for clients of several dialects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.dialects import dialect
+from bardo.edge.model_facts import ModelFacts
+from bardo.engine.written_texts import written_texts
+from bardo.values.request import Request
+from bardo.values.wire import Arrival, WireRequest
+from engine.test_plan_cache import chat, target
+from engine.test_repeated_attempts import _outcome, _repeated
+
+WORDS = (
+    "Hello.",
+    "x",
+    " \n",
+    " padded\t\n",
+    'He said "no" \\ and </a> & left.',
+    "\u00e9\u2028\x00\x1f\U0001f600",
+    "<think>hm</think> 4",
+    '{"a": [1]}',
+    "data:image/png;base64,AAAA",
+    "0: <a",
+    "long " * 6000,
+)
+TURNS: dict[str, list[str]] = {
+    "a question": ["user"],
+    "a prompt": ["system", "user"],
+    "two questions": ["user", "user"],
+    "two prompts": ["system", "system", "user"],
+    "a late prompt": ["user", "system", "user"],
+}
+
+
+def _asked(client: str, roles: list[str], words: list[str]) -> Request:
+    """Return the request of a client of a dialect, with a text in each role."""
+    turns = [{"role": role, "content": said} for role, said in zip(roles, words, strict=True)]
+    arrival = Arrival(model="m", stream=False)
+    body: dict[str, Any] = {"model": "m", "max_tokens": 9, "temperature": 0.5, "messages": turns}
+    match client:
+        case "anthropic_messages":
+            body |= {"messages": [turn for turn in turns if turn["role"] == "user"]}
+            body |= {"system": turns[0]["content"]} if roles[0] == "system" else {}
+        case "openai_responses":
+            body = {"model": "m", "input": turns, "store": False}
+        case "gemini":
+            body = {"contents": [{"role": "user", "parts": [{"text": one["content"]}]} for one in turns]}
+    return dialect(client).decode_request(msgspec.json.encode(body), arrival)
+
+
+@pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages", "openai_responses", "gemini"])
+def test_it_is_the_body_that_is_written_anew_for_every_provider(client: str) -> None:
+    found = 0
+    for row in builtin().providers:
+        at, facts = target(row.id, "m"), ModelFacts()
+        for roles in TURNS.values():
+            for place, said in enumerate(WORDS):
+                others = [WORDS[(place * 5 + more) % len(WORDS)] for more in range(1, len(roles))]
+                request = _asked(client, roles, [said, *others])
+                attempt = _repeated(request, at, facts)
+                if attempt is not None:
+                    assert attempt == _outcome(request, at, facts, may_forward=True), (row.id, roles, said)
+                    found += row.dialect != client
+    assert found > 500
+
+
+def test_a_dialect_that_trims_or_joins_texts_has_no_kept_body() -> None:
+    request = chat(messages=[{"role": "system", "content": "a"}, {"role": "user", "content": "b"}])
+
+    def write(one: Request, *, joint: str, trims: bool) -> WireRequest:
+        texts = [message.text.strip() if trims else message.text for message in one.messages]
+        return WireRequest(path="", body=msgspec.json.encode({"text": joint.join(texts) if joint else texts}))
+
+    for joint, trims in (("\n", False), ("", True)):
+        wire = write(request, joint=joint, trims=trims)
+        assert written_texts(request, wire, lambda one, j=joint, t=trims: write(one, joint=j, trims=t)) is None  # type: ignore[misc]
+    kept = written_texts(request, write(request, joint="", trims=False), lambda one: write(one, joint="", trims=False))
+    assert kept is not None
+    assert kept.body(request) == b'{"text":["a","b"]}'
