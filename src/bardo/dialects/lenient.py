@@ -84,7 +84,9 @@ def without_surrogates(value: Any) -> Any:
 
 def too_deep(value: Any, data: bytes, levels: int = MAX_DEPTH) -> bool:
     """Whether the value of `data`, as a JSON decoder made it, has more than so many levels."""
-    if _is_shallow(value, data, levels):
+    size = len(data)
+    # A quick look is enough for all but a few: at a few parts of one that is long, where counting brackets takes longer, else at brackets.
+    if size <= levels or (size > _LONG and _has_few_parts(value, levels)) or has_few_brackets(data, levels):
         return False
     layer = [value]
     for _ in range(levels + 1):
@@ -95,14 +97,6 @@ def too_deep(value: Any, data: bytes, levels: int = MAX_DEPTH) -> bool:
             return False
         layer = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(arrays)]
     return True
-
-
-def _is_shallow(value: Any, data: bytes, levels: int) -> bool:
-    """Whether a quick look finds that the value of `data` has at most so many levels."""
-    if len(data) > _LONG and _has_few_parts(value, levels):
-        return True
-    # Counting brackets is quick, and enough for all but a few bodies.
-    return has_few_brackets(data, levels)
 
 
 def has_few_brackets(data: bytes, levels: int = MAX_DEPTH) -> bool:

@@ -25,7 +25,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.errors import InvalidRequest
-from bardo.values.histories import Messages, fold_history
+from bardo.values.histories import LEAST_MESSAGES, Messages, fold_history
 from bardo.values.request import Message, Role
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -42,19 +42,22 @@ def read_system(value: Any) -> tuple[Message, ...]:
 
 def read_message(value: Any, place: str) -> Message:
     """Return one message. Raises InvalidRequest naming the field."""
-    message, at = take(value, dict, place), f"{place}."
+    message = take(value, dict, place)
+    text, role = message.get("content"), message.get("role")
+    if len(message) == 2 and type(text) is str and type(role) is str and role in _ROLES:
+        return Message(_ROLES[role], (TextBlock(text),) if text else ())
+    at = f"{place}."
     role = required(message, "role", str, at)
     if role not in _ROLES:
         raise InvalidRequest(f"{at}role is {role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
-    text = message.get("content")
-    if len(message) == 2 and type(text) is str:
-        return Message(_ROLES[role], (TextBlock(text),) if text else ())
     content = _content(required(message, "content", (str, list), at), f"{at}content")
     return Message(_ROLES[role], content, carried(without(message, "role", "content")))
 
 
 def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return each tool result the name of the tool that was called, which other dialects ask for."""
+    if len(messages) < LEAST_MESSAGES and not [one for one in messages if ToolResultBlock in one.kinds]:
+        return tuple(messages)
     return fold_history(tuple(messages), _NAMES, None, _Named({}, frozenset(), ()), _extended).messages
 
 

@@ -109,6 +109,8 @@ def _options(fields: dict[str, Any]) -> BardoOptions:
 
 def _messages(fields: dict[str, Any]) -> tuple[Message, ...]:
     messages = read_messages(required(fields, "messages", list), "messages", NAME, read_message)
+    if "system" not in fields:
+        return with_tool_names(messages)
     system = read_once(fields, "system", f"{NAME}.system", lambda: read_system(fields.get("system")))
     return with_tool_names((*system, *messages))
 

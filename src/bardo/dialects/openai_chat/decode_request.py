@@ -40,13 +40,13 @@ def decode_request(body: bytes) -> Request:
     messages = required(fields, "messages", list)
     # Most requests lack most fields: what none of them names is not looked for one by one.
     stream_options = (optional(fields, "stream_options", dict) or {}) if "stream_options" in fields else {}
-    limited = "max_tokens" in fields or "max_completion_tokens" in fields
+    limit = _count(fields, "max_completion_tokens") if "max_completion_tokens" in fields else None
+    if limit is None and "max_tokens" in fields:
+        limit = _count(fields, "max_tokens")
     request = Request(
         model=required(fields, "model", str),
         messages=tuple(read_messages(messages, "messages", NAME, decode_message)),
-        max_output_tokens=(_count(fields, "max_completion_tokens") or _count(fields, "max_tokens"))
-        if limited
-        else None,
+        max_output_tokens=limit,
         sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),
         stream=bool(optional(fields, "stream", bool)),
         stream_usage=bool(stream_options and optional(stream_options, "include_usage", bool, "stream_options.")),

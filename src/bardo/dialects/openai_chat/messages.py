@@ -38,6 +38,7 @@ _ROLES: dict[str, Role] = {
     "tool": "user",
     "function": "user",
 }
+_SPEAKERS = _ROLES.keys() - {"tool", "function"}
 _READ = frozenset(
     {"role", "content", "tool_calls", "tool_call_id", "function_call", "refusal", "extra_content"}
     | {"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"}
@@ -48,6 +49,9 @@ _READ_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_c
 def decode_message(value: Any, at: str) -> Message:
     """Return one message. Raises InvalidRequest naming the field."""
     fields = take(value, dict, at)
+    text, wire_role = fields.get("content"), fields.get("role")
+    if len(fields) == 2 and type(text) is str and type(wire_role) is str and wire_role in _SPEAKERS:
+        return Message(_ROLES[wire_role], (TextBlock(text),) if text else ())
     wire_role = required(fields, "role", str, f"{at}.")
     role = _ROLES.get(wire_role)
     if role is None:
@@ -55,9 +59,6 @@ def decode_message(value: Any, at: str) -> Message:
         raise InvalidRequest(f"{at}.role is {wire_role!r}", hint=f"use one of {known}", param=f"{at}.role")
     if wire_role in ("tool", "function"):
         return Message(role, (_tool_result(fields, wire_role, at),))
-    text = fields.get("content")
-    if len(fields) == 2 and type(text) is str:
-        return Message(role, (TextBlock(text),) if text else ())
     states, extra = decode_states(fields.get("extra_content"))
     said = [*decode_content(fields.get("content"), f"{at}.content", states), *_refusal(fields, at)]
     blocks = interleaved(_reasoning(fields, at), said, _calls(fields, at))
