@@ -44,7 +44,7 @@ class RequestCycle(RequestResponseCycle):
     _head: Message | None = None
     held: HeldWrites | None = None
     """What holds the beginning of a stream until the event loop's next turn."""
-    _when_gone: Callable[[], None] | None = None
+    _when_gone: Callable[[], object] | None = None
     _streams = False
     _body_taken = False
 
@@ -84,12 +84,13 @@ class RequestCycle(RequestResponseCycle):
         """Whether somebody is told when the client leaves."""
         return self._when_gone is not None
 
-    def watch(self, when_gone: Callable[[], None] | None) -> None:
+    def watch(self, when_gone: Callable[[], object] | None) -> None:
         """Have `when_gone` called, once, when the client leaves before its reply is complete; None for nobody any more."""
         self._when_gone = when_gone
         if when_gone is not None:
             # A connection that is not read does not tell that it has ended.
-            self.flow.resume_reading()
+            if self.flow.read_paused:
+                self.flow.resume_reading()
             if self.disconnected:
                 self.lose()
 

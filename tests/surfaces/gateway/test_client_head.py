@@ -88,3 +88,10 @@ def test_a_header_that_cannot_be_sent_on_is_refused_each_time() -> None:
 def test_long_heads_and_names_are_not_kept() -> None:
     long = scope(*PLAIN, (b"user-agent", b"x" * 5000), (b"n" * 70, b"1"))
     assert head_of(dict(long)) is not head_of(dict(long))
+
+
+def test_a_key_in_the_address_is_that_of_each_request() -> None:
+    keys = [
+        caller_of({**scope((b"user-agent", b"by-query")), "query_string": query}).key for query in (b"key=one", b"")
+    ]
+    assert keys == ["one", ""]

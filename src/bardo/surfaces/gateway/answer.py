@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -16,9 +17,17 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
-from bardo.edge.server_reply import RequestCycle, cycle_of
+from bardo.edge.server_reply import cycle_of
 from bardo.structured import UnusableAnswer
-from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Send, send_piece, send_whole, start_stream
+from bardo.surfaces.gateway.http import (
+    ClientDisconnected,
+    Receive,
+    Send,
+    own_headers,
+    send_piece,
+    send_whole,
+    start_stream,
+)
 from bardo.values.errors import BardoError, MethodNotAllowed, OverBudget, RateLimited, UpstreamRefused
 
 JSON = "application/json"
@@ -31,15 +40,16 @@ class Answer:
     """Knows how far it has come: `started`, and since when it is silent, by the clock that
     `time_silence` was given (None while something is being sent, and without a clock)."""
 
+    started = False
+    ended = False
+    silent_since: float | None = None
+    own_headers: Callable[[], list[tuple[str, str]]] | None = None
+    """What every answer to this client says besides: what is left of the limits of its key."""
+    _clock: Callable[[], float] | None = None
+
     def __init__(self, send: Send) -> None:
         self._send = send
         self._cycle = cycle_of(send)
-        self.started = False
-        self.ended = False
-        self.silent_since: float | None = None
-        self._clock: Callable[[], float] | None = None
-        self.own_headers: Callable[[], list[tuple[str, str]]] | None = None
-        """What every answer to this client says besides: what is left of the limits of its key."""
 
     def track_silence(self, clock: Callable[[], float]) -> None:
         """Keep from now on since when nothing was sent."""
@@ -53,26 +63,32 @@ class Answer:
     async def text(self, value: str) -> None:
         """Send a line of text."""
         self.started = self.ended = True
-        await send_whole(self._send, 200, value.encode(), (), content_type="text/plain; charset=utf-8")
+        await self._send_whole(200, value.encode(), (), "text/plain; charset=utf-8")
 
     async def page(self, body: bytes, content_type: str, *, status: int = 200, headers: Any = ()) -> None:
         """Send an answer of another content type."""
         self.started = self.ended = True
-        await send_whole(self._send, status, body, headers, content_type=content_type)
+        await self._send_whole(status, body, headers, content_type)
 
     async def whole(self, status: int, body: bytes, headers: Any) -> None:
         """Send a whole answer."""
         self.started = self.ended = True
-        await send_whole(self._send, status, body, self._with_saved_headers(headers), content_type=JSON)
+        if self.own_headers is not None:
+            headers = [*headers, *self.own_headers()]
+        await self._send_whole(status, body, headers, JSON)
 
     async def start(self, headers: Any, content_type: str) -> None:
         """Begin a streamed answer, unless a sign of life has begun it: its headers are gone then."""
         if not self.started:
             self.started = True
-            await start_stream(self._send, self._with_saved_headers(headers), content_type=content_type)
+            if self.own_headers is not None:
+                headers = [*headers, *self.own_headers()]
+            await start_stream(self._send, headers, content_type=content_type)
 
-    def _with_saved_headers(self, headers: Any) -> Any:
-        return headers if self.own_headers is None else [*headers, *self.own_headers()]
+    async def _send_whole(self, status: int, body: bytes, headers: Any, content_type: str) -> None:
+        own = own_headers(headers, content_type)
+        if self._cycle is None or not self._cycle.send_whole(status, own, body):
+            await send_whole(self._send, status, own, body)
 
     async def piece(self, piece: bytes) -> None:
         """Send a piece of it."""
@@ -154,20 +170,20 @@ async def run_until_disconnect(receive: Receive, work: Coroutine[Any, Any, None]
     """Run `work` in this task, and cancel it when the client leaves. Raises ClientDisconnected then, or what `work` raises."""
     task = asyncio.current_task()
     assert task is not None
-    cycle = cycle_of(receive)
-    watcher = _DisconnectPoller(receive, task) if cycle is None else _Watcher(cycle, task)
+    watcher = cycle_of(receive) or _DisconnectPoller(receive)
+    watcher.watch(partial(task.cancel, CLIENT_GONE))
     try:
         await work
     except asyncio.CancelledError:
-        if not watcher.gone:
+        if not watcher.disconnected:
             raise  # The server is stopping: the client still waits.
         task.uncancel()
         raise ClientDisconnected from None
     else:
-        if watcher.gone:
+        if watcher.disconnected:
             await _absorb_cancellation(task)
     finally:
-        watcher.end()
+        watcher.watch(None)
 
 
 async def _absorb_cancellation(task: asyncio.Task[Any]) -> None:
@@ -177,42 +193,28 @@ async def _absorb_cancellation(task: asyncio.Task[Any]) -> None:
     task.uncancel()
 
 
-class _Watcher:
-    """Cancels a task when the client leaves, of which bardo's own server tells. `end` stops it."""
-
-    def __init__(self, cycle: RequestCycle, task: asyncio.Task[Any]) -> None:
-        self.gone = False
-        self._cycle = cycle
-        self._task = task
-        cycle.watch(self._cancel_task)
-
-    def end(self) -> None:
-        """Watch no longer."""
-        self._cycle.watch(None)
-
-    def _cancel_task(self) -> None:
-        self.gone = True
-        self._task.cancel(CLIENT_GONE)
-
-
 class _DisconnectPoller:
-    """Cancels a task when the client leaves, for which other servers must be asked. `end` stops it.
+    """Tells when the client leaves, for which other servers than bardo's own must be asked: as a RequestCycle does.
 
     A task of its own costs less than waiting for two, and work that is done at once needs none.
     """
 
-    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
-        self.gone = False
+    def __init__(self, receive: Receive) -> None:
+        self.disconnected = False
         self._receive = receive
-        self._task = task
+        self._when_gone: Callable[[], object] | None = None
         self._asking: asyncio.Task[None] | None = None
-        self._beginning = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, self._begin)
+        self._beginning: asyncio.TimerHandle | None = None
 
-    def end(self) -> None:
-        """Watch no longer."""
-        self._beginning.cancel()
-        if self._asking is not None:
-            self._asking.cancel()
+    def watch(self, when_gone: Callable[[], object] | None) -> None:
+        """Have `when_gone` called, once, when the client leaves; None for nobody any more."""
+        self._when_gone = when_gone
+        if when_gone is not None:
+            self._beginning = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, self._begin)
+            return
+        for waiting in (self._beginning, self._asking):
+            if waiting is not None:
+                waiting.cancel()
 
     def _begin(self) -> None:
         self._asking = asyncio.ensure_future(self._ask())
@@ -220,8 +222,9 @@ class _DisconnectPoller:
     async def _ask(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             continue
-        self.gone = True
-        self._task.cancel(CLIENT_GONE)
+        self.disconnected = True
+        if self._when_gone is not None:
+            self._when_gone()
 
 
 def error_status(problem: BardoError, language: str) -> int:

@@ -180,7 +180,7 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "http":
-            await self._http(scope, receive, send)
+            await self.http(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
 
@@ -217,7 +217,8 @@ class Gateway:
         """Whether requests are being answered; who only reads events does not count."""
         return self._context.is_busy()
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         answer, route = Answer(send), None
         self._context.open_requests += 1
         try:

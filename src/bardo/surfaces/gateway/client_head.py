@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from itertools import compress
 from operator import itemgetter
+from typing import Any
 
 from bardo.dialects.jsonfield import header_value
 from bardo.surfaces.gateway.http import Scope
@@ -49,7 +50,8 @@ _MOST_NAMES, _LONGEST_NAME = 1024, 64
 class ClientHead:
     """The headers of a request that bardo reads. `fields` has the first of each, `lines` all of them in their order.
 
-    `accepted_by` is the Access that has checked it, `is_json` whether it was found to speak of JSON that is not compressed.
+    `accepted_by` is the Access that has checked it, `is_json` whether it was found to announce JSON that is not compressed, and `caller`
+    the `tenants.Caller` where no keys are asked for: None where that was not found yet, or the key is not in a header.
     """
 
     def __init__(self, lines: Lines) -> None:
@@ -57,6 +59,7 @@ class ClientHead:
         self.fields = dict(reversed(lines))
         self.accepted_by: object = None
         self.is_json = False
+        self.caller: Any = None
 
     def __repr__(self) -> str:
         """Return how many headers there are: one of them may be a key."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from functools import lru_cache
 from io import BytesIO
 from typing import Any
@@ -100,14 +100,16 @@ def _with_request_ids(headers: Headers) -> list[tuple[str, str]]:
     return [*given, ("x-request-id", own), ("request-id", own)]
 
 
-async def send_whole(send: Send, status: int, body: bytes, headers: Headers, *, content_type: str) -> None:
-    """Send an answer in one piece."""
-    own = [("content-type", content_type), *_with_request_ids(headers)]
-    cycle = cycle_of(send)
-    if cycle is not None and cycle.send_whole(status, own, body):
-        return
-    own.insert(1, ("content-length", str(len(body))))
-    await send({"type": "http.response.start", "status": status, "headers": encode_headers(own)})
+def own_headers(headers: Headers, content_type: str) -> list[tuple[str, str]]:
+    """Return the headers of a whole answer but its length."""
+    return [("content-type", content_type), *_with_request_ids(headers)]
+
+
+async def send_whole(send: Send, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:
+    """Send an answer in one piece, with `own_headers`."""
+    first, *others = headers
+    said = [first, ("content-length", str(len(body))), *others]
+    await send({"type": "http.response.start", "status": status, "headers": encode_headers(said)})
     await send({"type": "http.response.body", "body": body})
 
 

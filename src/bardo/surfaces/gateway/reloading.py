@@ -63,7 +63,8 @@ class ReloadingGateway:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
-        await self._now.application(scope, receive, send)
+        if scope["type"] == "http":
+            await self._now.application.http(scope, receive, send)
         if self._earlier:
             self._begin(self._retire())
 

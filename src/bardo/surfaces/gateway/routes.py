@@ -37,6 +37,9 @@ _PANEL = "/panel"
 
 def find_route(method: str, path: str, query: bytes) -> Route:
     """Return the route of a request, whose path has its escapes decoded. Raises UnknownRoute or MethodNotAllowed."""
+    route = FIXED_ROUTES.get(path)
+    if route is not None and route.method == method:
+        return route
     route = _route(path, query) or _stored_route(method, path) or _panel(method, path)
     # A POST whose path ends in a verb that no route has is of an unknown operation, and not of a model's description.
     if route is None and (method != "POST" or ":" not in path):

@@ -32,8 +32,16 @@ class Caller(NamedTuple):
 
 def caller_of(scope: Scope) -> Caller:
     """Return who sent a request."""
-    key, account = key_of(scope), scope.get(ACCOUNT)
-    return Caller(key, tenant_of(key) if account is None else account.tenant, account)
+    head, account = head_of(scope), scope.get(ACCOUNT)
+    if account is not None:
+        return Caller(key_of(scope), account.tenant, account)
+    caller: Caller | None = head.caller
+    if caller is None:
+        key = key_of(scope)
+        caller = Caller(key, tenant_of(key), None)
+        if head.key:
+            head.caller = caller
+    return caller
 
 
 def key_of(scope: Scope) -> str:
