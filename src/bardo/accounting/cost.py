@@ -32,10 +32,10 @@ def cost_of(price: Price | None, usage: Usage, *, batch: bool = False) -> CallCo
     Where both are known the provider's figure is the cost, and ours splits it. Where only the provider's is known it is split by the usual
     relation of prices, so the parts are an estimate then. `batch`: the call was part of a batch.
     """
-    reported = None if usage.cost_usd is None or usage.cost_usd < 0 else nanos_of(usage.cost_usd)
     computed = UNKNOWN_COST if price is None else computed_cost(price, usage, batch=batch)
-    if reported is None:
+    if usage.cost_usd is None or usage.cost_usd < 0:
         return computed
+    reported = nanos_of(usage.cost_usd)
     weights = computed.parts if computed.nanos else _usual_weights(usage)
     parts = _split(reported, weights) or ({"fee": reported} if reported else {})
     return msgspec.structs.replace(computed, nanos=reported, parts=parts, reported_nanos=reported, source="provider")

@@ -120,7 +120,8 @@ class CallAttempts:
             usage = msgspec.structs.replace(usage or _NO_USAGE, cost_usd=usd(one.paid_nanos))
         if usage is None or not (usage.reported or usage.cost_usd is not None):
             return UNKNOWN_COST if one.may_have_cost else NO_COST
-        cost = self._prices.cost(one.target.provider, one.target.model, usage, self._now)
+        target = one.target
+        cost = self._prices.cost(target.provider, target.model, usage, self._now)
         if one.whole or cost.reported_nanos is not None:
             return cost
         # Providers bill what they made until they noticed, so that counts from before the end are only a part of it.
@@ -136,8 +137,9 @@ class CallAttempts:
 
     def logged_records(self) -> tuple[AttemptRecord, ...]:
         """Return the attempts for the log, which tells of a single one only where it says which server it went to."""
-        attempt = self._sent
-        return self.records() if len(attempt) > 1 or (attempt and attempt[0].target.provider.address) else ()
+        if len(self._sent) == 1 and not self._sent[0].target.provider.address:
+            return ()
+        return self.records()
 
     def records(self) -> tuple[AttemptRecord, ...]:
         """Return the attempts in the order in which they were sent."""

@@ -106,8 +106,8 @@ class CallReply:
     @property
     def forwarded(self) -> bool:
         """Whether the client gets the provider's own bytes: the plan allows it, and so did the reply as far as it has come."""
-        rewritten = self.answer is not None and self.answer.rewritten
-        return self._upstream is not None and self._upstream.forwarded and not rewritten
+        upstream, answer = self._upstream, self.answer
+        return upstream is not None and upstream.forwarded and (answer is None or not answer.rewritten)
 
     def response(self) -> Response:
         """Return the reply as far as it has come."""
@@ -116,7 +116,7 @@ class CallReply:
     @property
     def cost(self) -> CallCost:
         """What the call cost by the attempts that have ended; unknown while one is open."""
-        return self._recorder.attempts.cost()
+        return self.recorder.attempts.cost()
 
     @property
     def cost_of_request(self) -> CallCost:
@@ -154,11 +154,16 @@ class CallReply:
 
     def clean(self, error: BardoError) -> None:
         """Take secrets, and more text than a person reads, out of an error of this call."""
-        self._context.clean(error, (self._client_key, *self._recorder.payment_secrets()))
+        self._context.clean(error, self._secrets())
 
     def _cleaner(self) -> Callable[[BardoError], None]:
         """Return what cleans an error and does not hold this call: a call in a circle of references waits for the garbage collector."""
-        return partial(self._context.clean, extra_secrets=(self._client_key, *self._recorder.payment_secrets()))
+        return partial(self._context.clean, extra_secrets=self._secrets())
+
+    def _secrets(self) -> tuple[str, ...]:
+        """Return what no error of this call may quote."""
+        payments = self._recorder.payments
+        return (self._client_key,) if payments is None else (self._client_key, *payments.secrets)
 
     def log(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
         """Write the call into the log, once."""

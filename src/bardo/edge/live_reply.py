@@ -49,22 +49,19 @@ class LiveReply(CallReply):
 
     def reading(self) -> ReplyReading:
         """Return how the replies of this call are read."""
+        layers, recorder = self._recorder.layers, self._recorder
+        record = 0 if self.stale_place is None else self.stale_place.most_bytes
         return ReplyReading(
             self._context,
-            self._recorder,
+            recorder,
             self.request,
             self.request_id,
             self._cleaner(),
             self._validator,
             self._most_text,
-            self._bytes_to_record(),
-            self.layers,
+            record if layers is None else max(record, layers.most_bytes),
+            layers,
         )
-
-    def _bytes_to_record(self) -> int:
-        """Return how many bytes of the reply are kept: for callers that allow an old one, and for layers."""
-        stale = 0 if self.stale_place is None else self.stale_place.most_bytes
-        return stale if self.layers is None else max(stale, self.layers.most_bytes)
 
     async def begin_stale(self, kept: StaleReply, why: BardoError) -> None:
         """Give an old reply, because nobody answered."""
