@@ -139,8 +139,8 @@ class LiveReply(CallReply):
         may_keep = recorder.is_worth_keeping(reader)
         # An asynchronous generator costs as much as all that is left to do.
         while (read := await upstream.next_update()) is not None:
-            if (may_keep or events.active) and self._is_due(read):
-                await self._keep()
+            if (may_keep or events.active) and self._is_due(read) and may_keep:
+                await recorder.remember(reader, self.attempt)
             raw += read.raw
         if may_keep:
             await recorder.remember_rest(reader, self.attempt)

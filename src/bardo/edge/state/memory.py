@@ -95,8 +95,8 @@ class MemoryStore:
         with self._lock:
             if tenant is None:
                 return len(self._order), self._bytes
-            share = self._shares.get(tenant, _Share())
-            return len(share.entries), share.bytes
+            share = self._shares.get(tenant)
+            return (0, 0) if share is None else (len(share.entries), share.bytes)
 
     def close(self) -> None:
         """Forget everything."""
@@ -106,13 +106,15 @@ class MemoryStore:
             self._bytes = 0
 
     def _value(self, tenant: str, key: str) -> bytes | None:
-        share = self._shares.get(tenant, _Share())
-        entry = share.entries.get(share.by_key.get(key, -1))
-        return None if entry is None or key in share.ambiguous else entry.value
+        share = self._shares.get(tenant)
+        entry = None if share is None else share.entries.get(share.by_key.get(key, -1))
+        return None if share is None or entry is None or key in share.ambiguous else entry.value
 
     def _add(self, entry: _Entry) -> None:
         number, self._next = self._next, self._next + 1
-        share = self._shares.setdefault(entry.tenant, _Share())
+        share = self._shares.get(entry.tenant)
+        if share is None:
+            share = self._shares[entry.tenant] = _Share()
         replaced = set()
         for key in entry.keys:
             earlier = share.by_key.get(key, -1)

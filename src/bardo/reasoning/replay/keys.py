@@ -32,6 +32,7 @@ from bardo.values.histories import Messages, fold_history
 from bardo.values.once import once
 from bardo.values.request import Message, Request
 
+_RESULTS = frozenset({ToolResultBlock})
 _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 # State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
 _TELLING_STATE = 24
@@ -87,7 +88,7 @@ def reply_keys(request: Request, blocks: Sequence[Block]) -> list[str]:
     text, turn_texts = _turn_text(blocks)
     if not _begins_with_a_prompt(request):
         return list(_call_keys(ids, turn_texts))
-    before = _history(request).before
+    before = _history(request, "").before
     unnamed = ["u" + digest(before, text, *turn_texts)] if ids else []
     return ["m" + digest(before, text, *turn_texts, *ids), *unnamed, *_call_keys(ids, turn_texts)]
 
@@ -102,7 +103,10 @@ def has_history(request: Request) -> bool:
 
 def turns_of(request: Request) -> tuple[TurnKeys, ...]:
     """Return the keys of every assistant message of a request; none where no model has spoken yet."""
-    return _history(request).turns if has_history(request) else ()
+    if not has_history(request):
+        return ()
+    # What is left of a conversation without its beginning may be the beginning of another.
+    return _history(request, "" if _begins_with_a_prompt(request) else "truncated").turns
 
 
 class _History(NamedTuple):
@@ -112,9 +116,7 @@ class _History(NamedTuple):
     before: str
 
 
-def _history(request: Request) -> _History:
-    # What is left of a conversation without its beginning may be the beginning of another.
-    begin = "" if _begins_with_a_prompt(request) else "truncated"
+def _history(request: Request, begin: str) -> _History:
     return fold_history(request.messages, _TURNS, begin, _History((), begin), _with_turns)
 
 
@@ -191,10 +193,11 @@ def _turn(place: int, before: str, message: Message) -> TurnKeys:
 
 def _begins_with_a_prompt(request: Request) -> bool:
     """Whether the first message behind the system prompt is a user's, and not the results of calls that are no longer there."""
-    first = next((message for message in request.messages if message.role != "system"), None)
-    return (
-        first is not None and first.role == "user" and not all(isinstance(one, ToolResultBlock) for one in first.blocks)
-    )
+    # Asked twice in each turn of an agent, where loops cost half of what generators do.
+    for message in request.messages:
+        if message.role != "system":
+            return message.role == "user" and not message.kinds <= _RESULTS
+    return False
 
 
 def _after(before: str, message: Message) -> str:

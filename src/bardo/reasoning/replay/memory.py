@@ -143,9 +143,9 @@ def remember(
     known = rules or builtin_replay()
     choices = enumerate((response, *response.alternatives))
     worth = [
-        (choice, one.blocks)
+        (choice, one.blocks, is_worth)
         for choice, one in choices
-        if _worth(one.blocks, request) or _is_ambiguous(one.blocks, request, omits_ids=omits_ids)
+        if (is_worth := _worth(one.blocks, request)) or _is_ambiguous(one.blocks, request, omits_ids=omits_ids)
     ]
     if not worth or response.error is not None:
         return []
@@ -160,9 +160,10 @@ def remember(
             reader,
             prefix,
             (fields or {}).get(choice, {}),
+            is_worth=is_worth,
             own_ids=own_ids,
         )
-        for choice, blocks in worth
+        for choice, blocks, is_worth in worth
     ]
 
 
@@ -223,9 +224,10 @@ def _memory(
     prefix: Prefix | None,
     fields: dict[str, Any],
     *,
+    is_worth: bool,
     own_ids: bool,
 ) -> Memory:
-    found = [_part(block, own_ids=own_ids) for block in blocks] if _worth(blocks, request) else []
+    found = [_part(block, own_ids=own_ids) for block in blocks] if is_worth else []
     parts = [part for part in found if part is not None]
     kept = ReplyRecord(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
     keys = [*reply_keys(request, returned), *(state_key(state) for state in kept.states)]

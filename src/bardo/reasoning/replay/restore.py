@@ -29,6 +29,7 @@ from bardo.values.blocks import (
 )
 from bardo.values.degradation import Degradation
 from bardo.values.histories import Messages, fold_history
+from bardo.values.once import once
 from bardo.values.request import Message, Request
 
 _PLAIN = "reasoning_content"
@@ -95,9 +96,13 @@ class _Work:
         self._kept = _assigned(request, recalled) if recalled.found else {}
         own = self.switch.own_rules
         self._fill = own.text
-        self._tools = _tool_turns(request) if self._fill.required else frozenset()
+        self._tools = frozenset(self._turns.tools) if self._fill.required else frozenset()
         self._loop = open_loop(request) if own.expects_thinking else frozenset()
         self._states_alone = own.expects_states
+
+    @once
+    def _turns(self) -> _Turns:
+        return fold_history(self._request.messages, _TURNS, None, _Turns((), (), ()), _with_turns)
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, those that stay as they are unchanged."""
@@ -111,7 +116,7 @@ class _Work:
         """Return the places of the messages that may have to change."""
         if self.switch.signed:
             return range(len(messages))
-        turns = fold_history(messages, _TURNS, None, _Turns((), (), ()), _with_turns)
+        turns = self._turns
         return {*turns.stateful, *self._tools.intersection(turns.unread), *self._kept, *self._loop}
 
     def _message(self, place: int, message: Message) -> Message:
@@ -203,11 +208,6 @@ def _with_fields(message: Message, fields: dict[str, Any], dialect: str) -> Mess
 def _formats_text(record: ReplyRecord) -> str:
     formats = [state.format for state in record.states] or ["text"]
     return f"{formats[0]} of {record.origin.provider}/{record.origin.model}"
-
-
-def _tool_turns(request: Request) -> frozenset[int]:
-    """Return the places of the messages that call tools, and of those that answer once the tools have."""
-    return frozenset(fold_history(request.messages, _TURNS, None, _Turns((), (), ()), _with_turns).tools)
 
 
 class _Turns(NamedTuple):
