@@ -98,7 +98,8 @@ async def _page(reply: Reply, provider: Provider, kind: str) -> MalformedReply:
 
 def is_streamed(reply: Reply, *, requested: bool) -> bool:
     """Whether a reply is a stream: its content type tells, else what was `requested`."""
-    return _STREAMED.get(_kind(reply), requested)
+    streamed = _STREAMED.get(reply.headers.get("content-type", ""))
+    return _STREAMED.get(_kind(reply), requested) if streamed is None else streamed
 
 
 def _kind(reply: Reply) -> str:

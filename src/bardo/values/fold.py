@@ -269,7 +269,7 @@ _TAKE: dict[type, Callable[[Any, Any], None]] = {
 
 
 def response_of_text(
-    events: Iterable[Event],
+    events: Sequence[Event],
     *,
     degraded: tuple[Degradation, ...] = (),
     provider: str,
@@ -280,29 +280,25 @@ def response_of_text(
 
     `degraded` is what was lost before the reply came, each difference once.
     """
-    start, text, finish, usage = None, None, None, _NO_USAGE
-    carried: Carried | None = None
-    for event in events:
-        if type(event) is ContentChunk and text is None and event.choice == 0:
-            text = event.text
-        elif type(event) is ReplyStart:
-            start = event
-        elif type(event) is Finish and event.choice == 0:
-            finish = event
-        elif type(event) is UsageUpdate:
-            usage = event.usage
-        elif type(event) is ReplyFields and event.choice is None and carried is None and event.dialect:
-            carried = Carried(event.dialect, dict(event.fields))
-        else:
-            return None
-    if text is None or finish is None or start is None or not start.model:
+    found: dict[type, Any] = dict(zip(map(type, events), events, strict=True))
+    if len(found) != len(events) or not found.keys() <= _PARTS_OF_TEXT:
         return None
+    start, piece, finish = found.get(ReplyStart), found.get(ContentChunk), found.get(Finish)
+    if start is None or piece is None or finish is None or not start.model or piece.choice or finish.choice:
+        return None
+    carried: Carried | None = None
+    if ReplyFields in found:
+        said = found[ReplyFields]
+        if said.choice is not None or not said.dialect:
+            return None
+        carried = Carried(said.dialect, dict(said.fields))
+    usage = found[UsageUpdate].usage if UsageUpdate in found else _NO_USAGE
     return Response(
         id=start.id,
         model=start.model,
         provider=provider,
         created=start.created,
-        blocks=(TextBlock(text),),
+        blocks=(TextBlock(piece.text),),
         reasoning=chain_of_text(usage, provider=provider, model=start.model, billed_as_output=billed_as_output),
         usage=usage,
         finish=finish,
@@ -312,6 +308,7 @@ def response_of_text(
 
 
 _NO_USAGE = Usage()
+_PARTS_OF_TEXT = frozenset({ReplyStart, ContentChunk, Finish, UsageUpdate, ReplyFields})
 
 
 def fold(events: Iterable[Event], *, provider: str = "", model: str = "", billed_as_output: bool = True) -> Response:
