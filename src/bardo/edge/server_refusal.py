@@ -65,7 +65,17 @@ class RefusingProtocol(HttpToolsProtocol):
         if self._refusal is not None:
             self._write_refusal(self._refusal)
         elif not self._refused:
-            super().on_response_complete()
+            self._wait_for_next()
+
+    def _wait_for_next(self) -> None:
+        """Keep the connection for the next request, for as long as uvicorn's configuration says."""
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            if self.flow.read_paused:
+                self.flow.resume_reading()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
 
     def _refuse(self, problem: BardoError) -> None:
         """Answer a request with an error once the replies before it are complete, and read no more of it."""

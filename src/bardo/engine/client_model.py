@@ -90,11 +90,9 @@ def with_client_model(body: bytes, dialect: Dialect, response: Response, asked: 
     if not field or not sent or sent == asked:
         return body
     (short, short_new), (long, long_new) = _swaps(field, sent, asked)
-    times = body.count(short), body.count(long)
-    if times == (1, 0):
-        return body.replace(short, short_new, 1)
-    if times == (0, 1):
-        return body.replace(long, long_new, 1)
+    found = body.count(short)
+    if found + body.count(long) == 1:
+        return body.replace(short, short_new, 1) if found else body.replace(long, long_new, 1)
     # The arguments of a call may hold such a field too.
     try:
         fields = _decode(body)

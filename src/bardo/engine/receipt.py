@@ -75,18 +75,22 @@ def late_headers(response: Response, attempt: Attempt, cost: CallCost) -> list[t
     """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0; a cost is left out then."""
     chain = response.reasoning
     known = chain.reported or chain.tokens_approx or chain.empty
-    headers = []
-    if attempt.control is not None:
-        headers.append(("X-Bardo-Reasoning", _seen(attempt.control, chain).header))
+    headers = [] if attempt.control is None else [("X-Bardo-Reasoning", _seen(attempt.control, chain).header)]
     headers.append(("X-Bardo-Reasoning-Tokens", str(chain.reasoning_tokens) if known else "unknown"))
     if chain.tokens_approx:
         headers.append(("X-Bardo-Reasoning-Tokens-Approx", "true"))
-    return [*headers, *cost_headers(cost)]
+    if cost.nanos is not None:
+        headers.append(_cost_header(cost.nanos))
+    return headers
 
 
 def cost_headers(cost: CallCost) -> list[tuple[str, str]]:
     """Return the header that tells what a call cost, in exact dollars; none where that is not known."""
-    return [] if cost.nanos is None else [("X-Bardo-Cost-Usd", exact_dollars(cost.nanos))]
+    return [] if cost.nanos is None else [_cost_header(cost.nanos)]
+
+
+def _cost_header(nanos: int) -> tuple[str, str]:
+    return "X-Bardo-Cost-Usd", exact_dollars(nanos)
 
 
 def headers_of_calls(calls: Sequence[tuple[str, Attempt, Response, CallCost]]) -> list[tuple[str, str]]:

@@ -104,12 +104,10 @@ async def _whole(
 
 async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: ReplyStorage | None) -> None:
     raw = await live.read()
-    response = live.response()
-    headers = [
-        *early_headers(live.request_id, live.attempt, response),
-        *_age_headers(live),
-        *late_headers(response, live.attempt, live.cost_of_request),
-    ]
+    response, attempt = live.response(), live.attempt
+    headers = early_headers(live.request_id, attempt, response)
+    headers += _age_headers(live)
+    headers += late_headers(response, attempt, live.cost_of_request)
     as_it_came = live.forwarded and not live.reader.lacks_ids
     spoken, asked = dialect(route.dialect), live.request.model
     if as_it_came:

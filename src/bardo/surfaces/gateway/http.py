@@ -89,20 +89,18 @@ def encode_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     return [(_header_name(name), value.encode("latin-1", "replace")) for name, value in headers]
 
 
-def _with_request_ids(headers: Headers) -> list[tuple[str, str]]:
-    """Return the headers with the request's id, made where there is none, by the names that OpenAI's and Anthropic's libraries read."""
-    given, own = [*headers], ""
-    for name, value in given:
+def own_headers(headers: Sequence[tuple[str, str]], *first: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return the headers of an answer, those of its content `first`.
+
+    With the request's id, made where there is none, by the names that OpenAI's and Anthropic's libraries read.
+    """
+    own = ""
+    for name, value in headers:
         if _header_name(name) == b"x-bardo-request-id":
             own = value
             break
     own = own or f"req_{CHANCE.getrandbits(96):024x}"
-    return [*given, ("x-request-id", own), ("request-id", own)]
-
-
-def own_headers(headers: Headers, content_type: str) -> list[tuple[str, str]]:
-    """Return the headers of a whole answer but its length."""
-    return [("content-type", content_type), *_with_request_ids(headers)]
+    return [*first, *headers, ("x-request-id", own), ("request-id", own)]
 
 
 async def send_whole(send: Send, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:
@@ -113,14 +111,10 @@ async def send_whole(send: Send, status: int, headers: Sequence[tuple[str, str]]
     await send({"type": "http.response.body", "body": body})
 
 
-async def start_stream(send: Send, headers: Headers, *, content_type: str) -> None:
+async def start_stream(send: Send, headers: Sequence[tuple[str, str]], *, content_type: str) -> None:
     """Begin an answer that comes in pieces, which no proxy is to hold back."""
-    own = [
-        ("content-type", content_type),
-        ("cache-control", "no-cache"),
-        ("x-accel-buffering", "no"),
-        *_with_request_ids(headers),
-    ]
+    content = ("content-type", content_type), ("cache-control", "no-cache"), ("x-accel-buffering", "no")
+    own = own_headers(headers, *content)
     cycle = cycle_of(send)
     if cycle is not None and cycle.begin_stream(own):
         return
