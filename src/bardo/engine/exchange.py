@@ -42,7 +42,8 @@ def attempts(
     """
     laid = apply_profile(request)
     failed: tuple[tuple[str, str], ...] = ()
-    for target, own in zip(targets, target_names(targets), strict=True):
+    names = target_names(targets) if len(targets) > 1 else ("",)
+    for target, own in zip(targets, names, strict=True):
         lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
         stepped = with_effort_of_step(request, route, target)
         wanted = laid if stepped is request else apply_profile(stepped)

@@ -28,23 +28,23 @@ def fold_history(messages: Messages, name: str, form: object, begin: S, extend: 
     """
     if len(messages) < LEAST_MESSAGES:
         return extend(begin, messages, 0)
+    kept: tuple[Messages, object, S] | None = messages[-1].derived.get(name)
+    if kept is not None and kept[1] == form and len(kept[0]) == len(messages) and all(map(is_, kept[0], messages)):
+        return kept[2]
     place, found = _beginning(messages, name, form, begin)
-    if place < len(messages):
-        if place:
-            # It goes on with the conversation: a beginning that was kept for each turn would take the square of its length.
-            messages[place - 1].derived.pop(name, None)
-        found = extend(found, messages, place)
-        messages[-1].derived[name] = messages, form, found
+    if place:
+        # It goes on with the conversation: a beginning that was kept for each turn would take the square of its length.
+        messages[place - 1].derived.pop(name, None)
+    found = extend(found, messages, place)
+    messages[-1].derived[name] = messages, form, found
     return found
 
 
 def _beginning(messages: Messages, name: str, form: object, begin: S) -> tuple[int, S]:
-    """Return how many of the messages have been looked at before, and what was found of them."""
-    for place in range(len(messages), 0, -1):
+    """Return how many of the messages, not all, have been looked at before, and what was found of them."""
+    for place in range(len(messages) - 1, 0, -1):
         kept: tuple[Messages, object, Any] | None = messages[place - 1].derived.get(name)
-        if kept is None or len(kept[0]) != place or kept[1] != form:
-            continue
-        if kept[0] is messages or all(map(is_, kept[0], messages)):
+        if kept is not None and kept[1] == form and len(kept[0]) == place and all(map(is_, kept[0], messages)):
             return place, kept[2]
     return 0, begin
 
