@@ -65,6 +65,7 @@ def _row(number: int) -> LogRow:
         output_tokens=40,
         reasoning_tokens=30,
         cost_usd=0.0125,
+        cost_nanos=12_500_000,
         status=200,
     )
 

@@ -33,6 +33,7 @@ def hostile_row(text: str, number: int = 0, *, started_at: float = 1_700_000_000
         visibility=text,
         usage_raw={text: text},
         cost_usd=0.5,
+        cost_nanos=500_000_000,
         cost_parts={text: 5},
         degraded=({"what": text, "asked": text, "sent": {text: text}, "why": text},),
         receipt={

@@ -95,6 +95,16 @@ def test_a_call_that_ended_has_its_own_row(tmp_path: Path) -> None:
     ]
 
 
+def test_a_row_of_an_earlier_version_gets_its_exact_cost(tmp_path: Path) -> None:
+    journal = CallJournal(tmp_path)
+    for request_id, dollars in (("a", 0.1), ("b", 1e12), ("c", None)):
+        journal.end(ended(request_id, cost_usd=dollars))
+    journal.abandon()
+    store = Stored()
+    recover(tmp_path, store)
+    assert [(row.cost_usd, row.cost_nanos) for row in store.rows] == [(0.1, 100_000_000), (1e12, None), (None, None)]
+
+
 def test_the_last_attempt_counts(tmp_path: Path) -> None:
     store = Stored()
     journal = CallJournal(tmp_path)

@@ -23,7 +23,7 @@ CALLS = [
         cost_nanos=1_000_000_000, cost_parts={"answer": 999_999_999, "retry": 1},
     ),
     LogRow(request_id="req_c", started_at=NOON + DAY, provider="box", model="small", outcome="broken", cost_parts={"input": 7}),
-    LogRow(request_id="req_d", started_at=NOON + DAY, provider="box", model="v", operation="embed", cost_usd=0.25),
+    LogRow(request_id="req_d", started_at=NOON + DAY, provider="box", model="v", operation="embed", cost_nanos=250_000_000),
 ]  # fmt: skip
 
 

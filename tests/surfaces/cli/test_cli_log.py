@@ -43,6 +43,7 @@ CALLS = (
         reasoning_tokens=29,
         tokens_approx=True,
         cost_usd=0.25,
+        cost_nanos=250_000_000,
         degraded=({"what": "reasoning_effort", "asked": "high", "sent": "medium", "why": "highest"},),
         receipt={
             "intent": "high",

@@ -16,10 +16,13 @@ import msgspec
 from bardo.edge.log.journal import SUFFIX, take_lock
 from bardo.edge.log.problems import RowsRefused
 from bardo.edge.log.row import LogRow, PendingCall
+from bardo.values.cost import nanos_of
 
 _MOST_BYTES = 1 << 30
 _LONGEST_LINE = 1 << 20
 _ROWS_AT_ONCE = 500
+_LARGEST_COST = 9_000_000
+"""Dollars whose nano-dollars every reader of JSON holds exactly."""
 LOST = "ProcessEnded"
 """The error class of a call whose end nobody saw."""
 _WHY = "the process ended before the call did: what it cost is not known"
@@ -124,8 +127,15 @@ def _row(line: bytes) -> LogRow | None:
         known: Mapping[str, object] = msgspec.structs.asdict(call)
         return LogRow(**known, outcome="broken", error_class=LOST, error_message=_WHY)  # type: ignore[arg-type]
     if line.startswith(b"e "):
-        return _ended.decode(line[2:])
+        return _with_exact_cost(_ended.decode(line[2:]))
     raise ValueError("no record of a journal")
+
+
+def _with_exact_cost(row: LogRow) -> LogRow:
+    """Return the row with its exact cost, where it tells it in dollars alone, as journals of earlier versions do."""
+    if row.cost_nanos is None and row.cost_usd is not None and 0 <= row.cost_usd <= _LARGEST_COST:
+        return msgspec.structs.replace(row, cost_nanos=nanos_of(row.cost_usd))
+    return row
 
 
 def _store_missing(rows: Sequence[LogRow], store: RecoveringStore) -> int:

@@ -7,10 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.values.attempts import AttemptRecord
-from bardo.values.cost import nanos_of
 
-_LARGEST_COST = 9_000_000
-"""Dollars whose nano-dollars every reader of JSON holds exactly."""
 CallOutcome = Literal["ok", "error", "cancelled", "broken"]
 
 
@@ -86,12 +83,6 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     pipeline: dict[str, Any] | None = None
     cache: str | None = None
     reply_saved_nanos: int | None = None
-
-    def __post_init__(self) -> None:
-        """Fill in the exact cost of a row that tells it in dollars alone, as journals of earlier versions do."""
-        if self.cost_nanos is None and self.cost_usd is not None and 0 <= self.cost_usd <= _LARGEST_COST:
-            msgspec.structs.force_setattr(self, "cost_nanos", nanos_of(self.cost_usd))
-
     sent_content: str | None = None
 
 
