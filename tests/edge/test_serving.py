@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.graceful_shutdown import Application, Message, Receive, Scope, Send
+from bardo.edge import graceful_shutdown
+from bardo.edge.graceful_shutdown import Application, GracefulShutdown, Message, Receive, Scope, Send
 from bardo.edge.serving import BackgroundServer, load_factory, serve
 from bardo.values.errors import ConfigError
 from support.patience import PATIENCE, read_line
@@ -380,3 +381,42 @@ def test_serve_ends_with_an_error_where_the_app_cannot_start(tmp_path: Path) -> 
         code, _, errors = process.ended()
     assert code == 1
     assert "start-up failed: no providers" in errors
+
+
+def test_a_request_that_has_not_begun_is_cancelled_once_it_could_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graceful_shutdown, "CANCELLED_SECONDS", 0.05)
+    ends: list[str] = []
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await asyncio.sleep(PATIENCE)
+        except asyncio.CancelledError:
+            ends.append(scope["path"])
+            raise
+
+    async def stop() -> None:
+        app = GracefulShutdown(answer, grace=PATIENCE)
+
+        def ask(path: str) -> asyncio.Task[None]:
+            task = asyncio.get_running_loop().create_task(_run(app, path))
+            app.limits.tasks.add(task)
+            return task
+
+        begun = ask("begun")
+        await asyncio.sleep(0)
+        fresh = ask("fresh")
+        app.end()
+        app.end_now()
+        await asyncio.wait((begun,))
+        assert ends == ["begun"]
+        await asyncio.wait((fresh,))
+        assert ends == ["begun", "fresh"]
+
+    asyncio.run(stop())
+
+
+async def _run(app: Application, path: str) -> None:
+    async def nothing(*_: object) -> Message:
+        return {}
+
+    await app({"type": "http", "path": path}, nothing, nothing)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ not end.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import signal
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -38,10 +39,11 @@ def shutting_down() -> ShuttingDown:
 
 
 class GracefulShutdown:
-    """Runs `app`: `started` is set once its start-up has ended, `failure` is what start-up raised.
+    """Runs `app` on bardo's own server, which keeps the tasks that answer requests in `limits`.
 
-    With `handles_signals`, the first SIGTERM or SIGINT gives open requests `grace` seconds to end and then cancels them; a
-    second SIGINT cancels them at once. `on_start` is called once, when start-up has ended.
+    `started` is set once its start-up has ended, `failure` is what start-up raised. With `handles_signals`, the first SIGTERM or SIGINT
+    gives open requests `grace` seconds to end and then cancels them; a second SIGINT cancels them at once. `on_start` is called once, when
+    start-up has ended.
     """
 
     def __init__(
@@ -60,24 +62,18 @@ class GracefulShutdown:
         self._handles_signals = handles_signals
         self._on_start = on_start
         self._interrupts = 0
-        self._open: set[asyncio.Task[Any]] = set()
         self._ending: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
             return
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
         try:
             await self._app(scope, receive, send)
         except asyncio.CancelledError:
             # Cancelled by `end_now`: the server closes the connection, and has nothing to report.
             if self._ending is None:
                 raise
-        finally:
-            self._open.discard(task)
 
     def end(self) -> None:
         """Cancel the open requests after `grace` seconds. Call inside the loop; a second call changes nothing.
@@ -96,8 +92,10 @@ class GracefulShutdown:
         self._cancel_open()
 
     def _cancel_open(self) -> None:
-        for task in tuple(self._open):
-            task.cancel(_STOPPING)
+        for task in tuple(self.limits.tasks):
+            # One that has not begun could not answer: it is cancelled the second time.
+            if inspect.getcoroutinestate(task.get_coro()) != inspect.CORO_CREATED:  # type: ignore[arg-type]
+                task.cancel(_STOPPING)
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = False

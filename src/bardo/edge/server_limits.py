@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,8 @@ class ServerLimits:
         self.encode_error: EncodeError = getattr(app, "encode_error", None) or encode_error
         self.max_connections = min(self.bounds.max_connections, _connections_of_open_files())
         self.body_bytes = 0
+        self.tasks: set[asyncio.Task[None]] = set()
+        """The tasks that answer requests: the server's own set, once a connection is made."""
 
 
 def _connections_of_open_files() -> int:

@@ -37,6 +37,7 @@ class RefusingProtocol(HttpToolsProtocol):
         self.url = b""
         self.headers = []
         self._limits: ServerLimits = getattr(self.app, "limits", None) or ServerLimits(self.app)
+        self._limits.tasks = self.tasks
         self._arriving = NOTHING
         # Ends a request that does not arrive in time, or a connection that was refused.
         self._deadline: asyncio.TimerHandle | None = None
@@ -65,17 +66,12 @@ class RefusingProtocol(HttpToolsProtocol):
         if self._refusal is not None:
             self._write_refusal(self._refusal)
         elif not self._refused:
-            self._wait_for_next()
-
-    def _wait_for_next(self) -> None:
-        """Keep the connection for the next request, for as long as uvicorn's configuration says."""
-        self.server_state.total_requests += 1
-        if not self.transport.is_closing():
-            if self.flow.read_paused:
-                self.flow.resume_reading()
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
+            self.server_state.total_requests += 1
+            if not self.transport.is_closing():
+                if self.flow.read_paused:
+                    self.flow.resume_reading()
+                seconds = self.timeout_keep_alive
+                self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def _refuse(self, problem: BardoError) -> None:
         """Answer a request with an error once the replies before it are complete, and read no more of it."""

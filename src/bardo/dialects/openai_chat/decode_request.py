@@ -48,7 +48,7 @@ def decode_request(body: bytes) -> Request:
         messages=tuple(read_messages(messages, "messages", NAME, decode_message)),
         max_output_tokens=limit,
         sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),
-        stream=bool(optional(fields, "stream", bool)),
+        stream="stream" in fields and bool(optional(fields, "stream", bool)),
         stream_usage=bool(stream_options and optional(stream_options, "include_usage", bool, "stream_options.")),
         dialect=NAME,
         extra=_stream_extra(stream_options) if stream_options else {},

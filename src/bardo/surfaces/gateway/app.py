@@ -229,7 +229,9 @@ class Gateway:
                 if is_preflight(scope, origin):
                     await answer_preflight(scope, send)
                     return
-            route = for_client(find_route(scope["method"], scope["path"], scope["query_string"]), scope)
+            route = find_route(scope["method"], scope["path"], scope["query_string"])
+            if route.by_client:
+                route = for_client(route, scope)
             if route.endpoint == "panel":
                 _check_own_page(origin)
             elif self._context.accounts is not None:

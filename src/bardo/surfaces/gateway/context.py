@@ -12,9 +12,10 @@ from bardo.edge.event_feed import EventFeed
 from bardo.edge.feedback import FeedbackRecorder
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
+from bardo.edge.server_reply import cycle_of
 from bardo.surfaces.gateway.access import require_json
 from bardo.surfaces.gateway.answer import Answer
-from bardo.surfaces.gateway.http import Receive, Scope, read_body
+from bardo.surfaces.gateway.http import Receive, Scope, read_body, within
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.values.errors import InternalError
 
@@ -72,7 +73,11 @@ class GatewayContext:
     async def body(self, scope: Scope, receive: Receive) -> bytes:
         """Return the body of a request. Raises UnsupportedMediaType or TooLarge, ClientDisconnected where the client left."""
         require_json(scope)
-        return await read_body(scope, receive, self.max_body)
+        cycle = cycle_of(receive)
+        body = None if cycle is None else cycle.take_body()
+        if body is None:
+            return await read_body(scope, receive, self.max_body)
+        return within(body, self.max_body)
 
 
 ServeOperation: TypeAlias = Callable[[GatewayContext, Route, Scope, Receive, Answer], Awaitable[None]]

@@ -28,21 +28,12 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
     Nothing is read of a body that announces more than `limit` bytes, and no more than that of any other.
     """
-    cycle = cycle_of(receive)
-    arrived = None if cycle is None else cycle.take_body()
-    if arrived is not None:
-        if len(arrived) > limit:
-            raise _too_large(limit)
-        return arrived
     declared = header(scope, b"content-length")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-        if len(body) > limit:
-            raise _too_large(limit)
-        return body
+        return within(message.get("body", b""), limit)
     # One buffer that grows: pieces that are joined at the end would be in memory twice.
     buffer = BytesIO()
     while True:
@@ -53,6 +44,13 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         if not message.get("more_body"):
             return buffer.getvalue()
         message = await receive()
+
+
+def within(body: bytes, limit: int) -> bytes:
+    """Return a body that has wholly arrived. Raises TooLarge past `limit` bytes."""
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
 
 
 def _too_large(limit: int) -> TooLarge:

@@ -60,13 +60,12 @@ class ReloadingGateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-            return
         if scope["type"] == "http":
             await self._now.application.http(scope, receive, send)
-        if self._earlier:
-            self._begin(self._retire())
+            if self._earlier:
+                self._begin(self._retire())
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
 
     async def reload(self) -> bool:
         """Read the configuration, apply it to new requests, and return whether that could be done."""

@@ -53,9 +53,7 @@ def find_route(method: str, path: str, query: bytes) -> Route:
 
 
 def for_client(route: Route, scope: Scope) -> Route:
-    """Return the route in the dialect of the client, where its headers tell which."""
-    if not route.by_client:
-        return route
+    """Return a route that is `by_client` in the dialect of the client, where its headers tell which."""
     told = (name for mark, name in CLIENT_HEADERS if header(scope, mark))
     return msgspec.structs.replace(route, dialect=next(told, route.dialect))
 
