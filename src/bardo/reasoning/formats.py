@@ -8,6 +8,7 @@ tokenizer may declare its format in a `response_template`, which names the field
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -107,6 +108,7 @@ class ReasoningFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return spellings(self.end)
 
 
+@lru_cache(maxsize=1024)
 def spellings(delimiter: str | tuple[str, ...]) -> tuple[str, ...]:
     """Return the spellings of a delimiter, of which a row may give one or several; empty ones do not count."""
     given = (delimiter,) if isinstance(delimiter, str) else delimiter
