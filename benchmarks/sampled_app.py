@@ -20,16 +20,17 @@ _SECONDS = 0.001
 OTHER, THREADS = "other", "log, in its thread"
 
 # The first that is found from the innermost frame outwards: a part of a file's path, and a function where not all of the file counts.
-_STAGES: tuple[tuple[str, str, str], ...] = (
+PLACES: tuple[tuple[str, str, str], ...] = (
     ("/uvicorn/", "", "server"),
-    ("/edge/server", "", "server"),
-    ("/edge/graceful_shutdown", "", "server"),
+    ("/edge/server_", "", "server"),
+    ("/edge/graceful_shutdown.py", "", "server"),
     ("/gateway/http.py", "read_body", "decode"),
     ("/gateway/http.py", "", "encode"),
-    ("/gateway/answer.py", "until_gone", OTHER),
+    ("/gateway/answer.py", "run_until_disconnect", "call"),
     ("/gateway/answer.py", "", "encode"),
     ("/gateway/context.py", "", "decode"),
     ("/gateway/access.py", "", "decode"),
+    ("/gateway/client_head.py", "", "decode"),
     ("/gateway/routes.py", "", "decode"),
     ("/gateway/request_options.py", "", "decode"),
     ("/gateway/tenants.py", "", "decode"),
@@ -37,10 +38,13 @@ _STAGES: tuple[tuple[str, str, str], ...] = (
     ("/dialects/", "encode_request", "plan"),
     ("/dialects/", "encode_response", "encode"),
     ("/encode_reply.py", "", "encode"),
+    ("/engine/client_model.py", "", "encode"),
     ("/engine/receipt.py", "receipt", "log"),
     ("/engine/receipt.py", "", "encode"),
     ("/edge/log/", "", "log"),
     ("/edge/call_recorder.py", "", "log"),
+    ("/edge/call_row.py", "", "log"),
+    ("/edge/price_book.py", "", "log"),
     ("/edge/replay_store/", "recall", "plan"),
     ("/edge/replay_store/", "", "log"),
     ("/edge/direct_", "", "send"),
@@ -49,7 +53,9 @@ _STAGES: tuple[tuple[str, str, str], ...] = (
     ("/edge/reply_head.py", "", "send"),
     ("/edge/upstream_reply.py", "open_reply", "send"),
     ("/edge/upstream_reply.py", "", "reply"),
+    ("/edge/stream_reading.py", "", "reply"),
     ("/engine/reply_", "", "reply"),
+    ("/engine/whole_text.py", "", "reply"),
     ("/engine/forwarding.py", "", "reply"),
     ("/engine/foreign_content.py", "", "reply"),
     ("/values/fold.py", "", "reply"),
@@ -57,15 +63,17 @@ _STAGES: tuple[tuple[str, str, str], ...] = (
     ("/edge/directory.py", "", "plan"),
     ("/edge/model_facts.py", "", "plan"),
     ("/edge/introspect/", "", "plan"),
+    ("/bardo/edge/", "", "call"),
+    ("/surfaces/gateway/", "", "call"),
 )
-STAGES = tuple(dict.fromkeys(("server", "decode", "plan", "send", "reply", "encode", "log", THREADS, OTHER)))
+STAGES = tuple(dict.fromkeys(("server", "decode", "call", "plan", "send", "reply", "encode", "log", THREADS, OTHER)))
 
 
 def stage_of(frame: FrameType | None) -> str:
     """Return which stage a stack is in."""
     while frame is not None:
         path, name = frame.f_code.co_filename, frame.f_code.co_name
-        for part, function, stage in _STAGES:
+        for part, function, stage in PLACES:
             if part in path and function in ("", name):
                 return stage
         frame = frame.f_back

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import uvicorn
 from benchmarks import panel, routing
 from benchmarks.bench import Bench, Pace
 from benchmarks.canned import WORD, stream_body, stream_pieces, words_in
@@ -31,10 +32,11 @@ from benchmarks.figures import Figure, Row, Table, Target, targets_markdown
 from benchmarks.growth import schema_plans
 from benchmarks.load import Asked, Job, Result, execute, spread, without_chunks
 from benchmarks.processes import Cores, Started, runs, tree
-from benchmarks.sampled_app import OTHER, STAGES, stage_of
+from benchmarks.sampled_app import OTHER, PLACES, STAGES, stage_of
 from benchmarks.stages import spent
 from benchmarks.upstream import at_once, listen, request_end
 
+import bardo as package
 from bardo.edge.log import LogReader
 from bardo.engine.reply_reader import ReplyReader
 from bardo.values.intent import Resolution
@@ -277,6 +279,14 @@ def test_a_stack_is_in_the_stage_of_its_innermost_known_function() -> None:
     with contextlib.suppress(AttributeError):
         ReplyReader(Row(), streamed=False)  # type: ignore[arg-type]
     assert (found, stage_of(sys._getframe())) == (["reply"], OTHER)
+
+
+def test_every_place_of_a_stage_is_one_that_there_is() -> None:
+    packages = [Path(package.__file__).parent, Path(uvicorn.__file__).parent]
+    files = {path.as_posix(): path.read_text(encoding="utf-8") for root in packages for path in root.rglob("*.py")}
+    for part, function, stage in PLACES:
+        inside = [text for path, text in files.items() if part in path]
+        assert any(not function or f"def {function}(" in text for text in inside), (part, function, stage)
 
 
 def test_the_stages_of_a_request_are_all_of_it() -> None:
