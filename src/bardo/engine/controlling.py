@@ -37,7 +37,7 @@ class ControlledRequest(msgspec.Struct, frozen=True):
 
     def with_content(self, request: Request) -> tuple[Request, tuple[Degradation, ...]]:
         """Return a request that differs from the one at hand in its content only, as the target takes it, and what its messages lose."""
-        changed, degraded = fit_messages(self._settled(request), self.plan)
+        changed, degraded = fit_messages(self.settled(request), self.plan)
         return (_told(changed, self.plan.system_text) if self.plan.system_text else changed), degraded
 
     def keeps_messages(self, request: Request) -> bool:
@@ -45,7 +45,8 @@ class ControlledRequest(msgspec.Struct, frozen=True):
         fitted, _ = fit_messages(request, self.plan)
         return fitted is request and not self.plan.system_text
 
-    def _settled(self, request: Request) -> Request:
+    def settled(self, request: Request) -> Request:
+        """Return a request that differs from the one at hand in its content only, with the fields that the target takes."""
         fitted = self.request
         return msgspec.structs.replace(
             request,

@@ -29,7 +29,7 @@ from bardo.engine.text_formats import PLAIN, TextFormats
 from bardo.engine.tool_names import short_tool_names, with_short_names
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
 from bardo.reasoning.control import ControlPlan, RouteFact, untold
-from bardo.reasoning.replay import Recalled, amended, prefix_of, restore
+from bardo.reasoning.replay import Recalled, RestoredRequest, amended, prefix_of, restore
 from bardo.structured.modes import Form
 from bardo.values.blocks import Origin
 from bardo.values.degradation import Degradation, distinct
@@ -128,8 +128,7 @@ class Draft:
         self.search: SearchPlan | None = None
         if knowledge.search is not None:
             request, self.search = with_search(request, row, knowledge.search)
-        if request.dialect and not (row.quirks.own_tools and request.dialect == row.dialect):
-            request, may_forward = _as_functions(request, row, may_forward=may_forward)
+        request, may_forward = as_functions(request, row, may_forward=may_forward)
         request, unplaced = with_content_of_profile(request, target)
         self.request = self.shaped = request
         self.target = target
@@ -147,11 +146,8 @@ class Draft:
 
     def restore_history(self, recalled: Recalled) -> None:
         """Give the target back the earlier reasoning that it takes; a history that had to change is not forwarded."""
-        rules, target = recalled.rules or builtin_replay(), self.target
-        reader = rules.reader(target.provider.id, target.provider.row, target.model)
-        restored = restore(self.request, reader, recalled)
-        prefix = prefix_of(restored.request).whole if rules.of(reader).binding is not None else ""
-        self.request, self.ask, self.origin = restored.request, restored.ask, reader.origin(prefix)
+        restored, self.origin = restored_at(self.request, self.target, recalled)
+        self.request, self.ask = restored.request, restored.ask
         self.degraded = (*self.degraded, *recalled.degraded, *restored.degraded)
         self.may_forward = self.may_forward and not restored.altered
 
@@ -290,8 +286,19 @@ class Draft:
         return not changes_reply and options.profile is None and (self.answer is None or self.answer.as_asked)
 
 
-def _as_functions(request: Request, row: ProviderRow, *, may_forward: bool) -> tuple[Request, bool]:
+def restored_at(request: Request, target: Target, recalled: Recalled) -> tuple[RestoredRequest, Origin]:
+    """Return a request with the earlier reasoning that a target takes, and the stamp of what the target makes of it."""
+    rules = recalled.rules or builtin_replay()
+    reader = rules.reader(target.provider.id, target.provider.row, target.model)
+    restored = restore(request, reader, recalled)
+    prefix = prefix_of(restored.request).whole if rules.of(reader).binding is not None else ""
+    return restored, reader.origin(prefix)
+
+
+def as_functions(request: Request, row: ProviderRow, *, may_forward: bool) -> tuple[Request, bool]:
     """Return the request with plain functions where the target is not known to take other tools, and whether it may be forwarded still."""
+    if not request.dialect or (row.quirks.own_tools and request.dialect == row.dialect):
+        return request, may_forward
     spoken = dialect(row.dialect).declaration.speaks
     own = dialect(request.dialect)
     if request.dialect not in spoken:

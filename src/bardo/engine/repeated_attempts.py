@@ -1,7 +1,7 @@
 """The first attempt of a call that is like an earlier one: what was planned then is taken over, and only what is said is written anew.
 
-Like it is a call of the same shape and the same fields, which names the same targets, while the same is known of them. Calls
-of plain text alone are looked up: what is planned of tools, schemas, pictures and a history depends on what stands in them.
+Like it is a call of the same shape and the same fields, which names the same targets, while the same is known of them. What a history may
+change is looked at in each turn, and tools are those that came before. Calls whose answers have a schema are planned.
 `tests/engine/test_repeated_attempts.py` holds each to the attempt that is planned anew.
 """
 
@@ -14,18 +14,22 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
+from bardo.dialects.repeated_tools import REPEATED_TOOLS
+from bardo.engine.controlling import dialects_of
 from bardo.engine.exchange import Exchange, attempts
-from bardo.engine.forwarded_body import body_as_it_came
+from bardo.engine.forwarded_body import as_it_came, body_as_it_came
 from bardo.engine.knowledge import Knowledge
-from bardo.engine.planning import Attempt, with_own_headers
+from bardo.engine.losses import refuse_losses
+from bardo.engine.planning import Attempt, as_functions, restored_at, with_own_headers
 from bardo.engine.request_shape import Place, shape_of
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.shape_plan import ShapePlan, plan_shape
+from bardo.engine.tool_names import with_short_names
 from bardo.engine.written_texts import WrittenTexts, written_texts
 from bardo.reasoning.replay import Recalled
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError
-from bardo.values.request import Request
+from bardo.values.request import Request, Tool
 from bardo.values.wire import WireRequest
 
 _ASKED = ("user", "system")
@@ -38,6 +42,8 @@ class _Kept(NamedTuple):
     attempt: Attempt
     planned: ShapePlan
     language: Dialect
+    tools: tuple[Tool, ...] | None = None
+    """The tools of a turn of a conversation; None for a call of a few plain texts."""
     texts: WrittenTexts | None = None
     """The body without its texts, where it was written in the dialect of the target and not in the client's."""
 
@@ -45,7 +51,7 @@ class _Kept(NamedTuple):
 class CallPlan:
     """The attempts of one call at `targets`. `find` takes the first over from an earlier call, and `keep` keeps it for the next."""
 
-    __slots__ = ("_may_forward", "_place", "_recalled", "_request", "_route", "knowledge", "targets")
+    __slots__ = ("_may_forward", "_place", "_recalled", "_request", "_roles", "_route", "knowledge", "targets")
 
     def __init__(
         self,
@@ -60,6 +66,8 @@ class CallPlan:
         self.targets, self.knowledge = targets, knowledge
         self._request, self._recalled, self._may_forward, self._route = request, recalled, may_forward, route
         self._place: Place | None = None
+        self._roles: tuple[str, ...] | None = None
+        """Those of a call of a few plain texts; None for a turn of a conversation, and a call with tools."""
 
     def exchange(self) -> Exchange:
         """Return all attempts of the call, planned now."""
@@ -81,15 +89,19 @@ class CallPlan:
         knowledge, recalled, request = self.knowledge, self._recalled, self._request
         if self._route is not None or knowledge.search is not None or knowledge.caching is not None or not self.targets:
             return None
-        roles = None if recalled.found or recalled.degraded else _roles_of(request)
-        shape = None if roles is None else shape_of(request)
+        if request.output_format is not None or request.degraded or request.options.profile is not None:
+            return None
+        target, roles = self.targets[0], None if recalled.found else _roles_of(request)
+        if recalled.degraded or (roles is None and not _may_be_a_turn(request, target)):
+            return None
+        shape = shape_of(request)
         if shape is None:
             return None
-        target = self.targets[0]
         names = None if request.body is None else tuple(request.body)
-        self._place = target.provider.place, target.model, shape, names, roles, self._may_forward
+        self._roles, content = roles, id(request.tools) if roles is None else roles
+        self._place = target.provider.place, target.model, shape, names, content, self._may_forward
         kept: _Kept | None = knowledge.plans.find(self._place, target, knowledge)
-        return None if kept is None else _again(kept, request)
+        return None if kept is None else self._again(kept)
 
     def keep(self, attempt: Attempt) -> None:
         """Keep the first attempt, which `find` did not find, where nothing of it depends on what was said."""
@@ -97,28 +109,42 @@ class CallPlan:
         if place is None or attempt.target.provider.row.searches_per_day is not None:
             return
         told = attempt.ask or attempt.kept_budget or attempt.search or attempt.caching or attempt.answer
-        bound = attempt.origin is not None and attempt.origin.prefix
-        if told or bound or attempt.request is not request:
+        is_turn = self._roles is None
+        bound = not is_turn and attempt.origin is not None and attempt.origin.prefix
+        if told or bound or attempt.tool_names or attempt.request is not request:
             return
         target, language = attempt.target, dialect(attempt.target.provider.row.dialect)
         facts = self.knowledge.of(target)
         planned = plan_shape(_at(request, target), target, facts, self.knowledge)
         reasoning = planned.controlled.request.reasoning
-        if facts.refused_fields or (attempt.forward and (planned.thinking or (reasoning and reasoning.raw_fields))):
+        says_thinking = planned.thinking or (reasoning and reasoning.raw_fields)
+        if facts.refused_fields or (attempt.forward and not is_turn and says_thinking):
             return
         empty = msgspec.structs.replace(attempt.wire, body=b"", headers={})
         bare = msgspec.structs.replace(attempt, request=None, written=None, wire=empty)
-        kept = _Kept(bare, planned, language, _texts_of(attempt, language))
+        tools, texts = (request.tools, None) if is_turn else (None, _texts_of(attempt, language))
+        kept = _Kept(bare, planned, language, tools, texts)
         # Whether what is taken over is what was planned shows at the call at hand.
-        if _again(kept, request) == attempt:
+        if self._again(kept) == attempt:
             self.knowledge.plans.keep(place, self.targets[0], self.knowledge, kept)
+
+    def _again(self, kept: _Kept) -> Attempt | None:
+        """Return the attempt for the request at hand; None where it must be planned."""
+        if kept.tools is None:
+            return _again(kept, self._request)
+        if kept.tools is not self._request.tools:
+            return None
+        return _next_turn(kept, self._request, self._recalled, self.knowledge)
+
+
+def _may_be_a_turn(request: Request, target: Target) -> bool:
+    """Whether the attempt of a turn may be that of an earlier one: its tools came before, and its provider has one endpoint."""
+    return len(target.provider.endpoints) == 1 and (not request.tools or REPEATED_TOOLS.of(request.tools) is not None)
 
 
 def _roles_of(request: Request) -> tuple[str, ...] | None:
     """Return the roles of a request that holds nothing but what a user and the operator say in a few texts; None for any other."""
-    if request.tools or request.output_format is not None or request.degraded or request.options.profile is not None:
-        return None
-    if len(request.messages) > _MOST_MESSAGES:
+    if request.tools or len(request.messages) > _MOST_MESSAGES:
         return None
     roles = []
     for message in request.messages:
@@ -140,31 +166,56 @@ def _again(kept: _Kept, request: Request) -> Attempt | None:
     attempt, language = kept.attempt, kept.language
     row, asked = attempt.target.provider.row, _at(request, attempt.target)
     if not attempt.forward:
-        return _written(kept, request, asked)
+        wire, written = _written(kept, asked)
+        return None if wire is None else msgspec.structs.replace(attempt, request=request, wire=wire, written=written)
     if language.mends(asked, row):
         return None
     wire = with_own_headers(body_as_it_came(asked, language, asks_usage=attempt.withhold_usage), asked, row.dialect)
     return msgspec.structs.replace(attempt, request=request, wire=wire)
 
 
-def _written(kept: _Kept, request: Request, asked: Request) -> Attempt | None:
-    """Return the attempt at a target whose body is written in its own dialect."""
-    attempt, planned, language = kept.attempt, kept.planned, kept.language
-    row = attempt.target.provider.row
+def _next_turn(kept: _Kept, request: Request, recalled: Recalled, knowledge: Knowledge) -> Attempt | None:
+    """Return the attempt for a turn of a conversation, or a call with tools; None where its history changes more than its body."""
+    attempt, planned, target = kept.attempt, kept.planned, kept.attempt.target
+    row, asked = target.provider.row, _at(request, target)
+    restored, origin = restored_at(request, target, recalled)
+    same = restored.request is request and not restored.degraded and restored.ask is None
+    if not same or as_functions(request, row, may_forward=True)[0] is not request:
+        return None
+    if attempt.forward:
+        wire, written = as_it_came(planned, asked, row, asks_usage=attempt.withhold_usage), None
+        wire = None if wire is None else with_own_headers(wire, asked, row.dialect)
+    else:
+        wire, written = _written(kept, asked)
+    if wire is None:
+        return None
+    reported = (*planned.controlled.degraded, *attempt.wire.degraded)
+    if reported or asked.extra:
+        try:
+            spoken = dialects_of(target, knowledge.of(target))
+            refuse_losses(asked, row.id, spoken, reported, choice=request.tool_choice)
+        except BardoError:
+            return None
+    return msgspec.structs.replace(attempt, request=request, wire=wire, written=written, origin=origin)
+
+
+def _written(kept: _Kept, asked: Request) -> tuple[WireRequest | None, Request]:
+    """Return a request as it is written in the dialect of its target, and what that is made from; no wire where it loses other things."""
+    before, controlled, language = kept.attempt.wire, kept.planned.controlled, kept.language
+    row = kept.attempt.target.provider.row
+    body = None if kept.texts is None else kept.texts.body(asked)
+    if body is not None:
+        # Of plain texts the target takes all messages as they are: those of this body were.
+        wire = WireRequest(path=before.path, body=body, degraded=before.degraded)
+        return with_own_headers(wire, asked, row.dialect), controlled.settled(asked)
     try:
-        written, lost = planned.controlled.with_content(asked)
-        body = None if kept.texts is None else kept.texts.body(request)
-        wire = language.encode_request(written, row) if body is None else _with_body(attempt.wire, body)
+        written, lost = controlled.with_content(asked)
+        written = with_short_names(written, None, language.declaration.longest_tool_name)
+        wire = language.encode_request(written, row)
     except BardoError:
-        return None
-    if lost or wire.degraded != attempt.wire.degraded:
-        return None
-    wire = with_own_headers(wire, asked, row.dialect)
-    return msgspec.structs.replace(attempt, request=request, wire=wire, written=written)
-
-
-def _with_body(wire: WireRequest, body: bytes) -> WireRequest:
-    return WireRequest(path=wire.path, body=body, degraded=wire.degraded)
+        return None, asked
+    same = not lost and wire.degraded == before.degraded
+    return (with_own_headers(wire, asked, row.dialect) if same else None), written
 
 
 def _texts_of(attempt: Attempt, language: Dialect) -> WrittenTexts | None:

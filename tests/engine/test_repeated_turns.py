@@ -1,0 +1,121 @@
+"""The attempt of a turn with tools is the one that would be planned, whatever its history holds: at every provider, in any order."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.dialects import dialect, repeated_tools
+from bardo.edge.model_facts import ModelFacts
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
+from engine.test_plan_cache import target
+from engine.test_repeated_attempts import _outcome, _repeated
+
+Turn = dict[str, Any]
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+
+
+def _user(content: Any) -> Turn:
+    return {"role": "user", "content": content}
+
+
+def _call(name: str = "f", **fields: Any) -> Turn:
+    called = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": "{}"}}
+    return {"role": "assistant", "content": None, "tool_calls": [called], **fields}
+
+
+def _result(content: Any = "4") -> Turn:
+    return {"role": "tool", "tool_call_id": "call_1", "content": content}
+
+
+CHAT: dict[str, list[Turn]] = {
+    "a question": [_user("Hello.")],
+    "a talk": [_user("a"), {"role": "assistant", "content": "b"}, _user("c")],
+    "another talk": [{"role": "system", "content": "s"}, _user("a"), {"role": "assistant", "content": "b"}, _user("d")],
+    "a call": [_user("a"), _call(), _result()],
+    "two calls": [_user("a"), _call(), _result(), _call(), _result()],
+    "thinking": [_user("a"), _call(reasoning_content="I call f."), _result()],
+    "details": [_user("a"), _call(reasoning_details=[{"type": "reasoning.encrypted", "data": "x" * 40}]), _result()],
+    "a picture in a result": [_user("a"), _call(), _result([PICTURE])],
+    "a picture": [_user([PICTURE])],
+    "a long name": [_user("a"), _call("f" * 90), _result()],
+    "a late system message": [
+        _user("a"),
+        {"role": "assistant", "content": "b"},
+        {"role": "developer", "content": "s"},
+        _user("c"),
+    ],
+    "a beginning of the answer": [_user("a"), {"role": "assistant", "content": "b"}],
+    "signed for Gemini": [_user("a"), _call(extra_content={"google": {"thought_signature": "s"}}), _result()],
+}
+MESSAGES: dict[str, list[Turn]] = {
+    "a question": [_user("Hello.")],
+    "a call": [
+        _user("a"),
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+        _user([{"type": "tool_result", "tool_use_id": "t", "content": "4"}]),
+    ],
+    "signed thinking": [
+        _user("a"),
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "I call f.", "signature": "c2lnbmF0dXJlIG9mIHRoaXM="},
+                {"type": "tool_use", "id": "t", "name": "f", "input": {}},
+            ],
+        },
+        _user([{"type": "tool_result", "tool_use_id": "t", "content": "4", "is_error": True}]),
+    ],
+    "a marker": [_user([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}])],
+    "a talk": [_user("a"), {"role": "assistant", "content": "b"}, _user("c")],
+}
+
+
+def _asked(client: str, turns: list[Turn], more: dict[str, Any]) -> Request:
+    about, schema = "Does a thing. " * 30, {"type": "object", "properties": {}}
+    if client == "openai_chat":
+        tools: list[Any] = [{"type": "function", "function": {"name": "f", "description": about, "parameters": schema}}]
+    else:
+        tools = [{"name": "f", "description": about, "input_schema": schema}]
+        more = {"max_tokens": 4000, **more}
+    body = {"model": "m", "messages": turns, "tools": tools, **more}
+    return dialect(client).decode_request(msgspec.json.encode(body), Arrival(model="m"))
+
+
+@pytest.mark.parametrize(("client", "histories"), [("openai_chat", CHAT), ("anthropic_messages", MESSAGES)])
+def test_it_is_the_attempt_that_is_planned_at_every_provider(
+    client: str, histories: dict[str, list[Turn]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated_tools, "LEAST_BYTES", 1)
+    monkeypatch.setattr("bardo.dialects.repeated_items.LEAST_BYTES", 1)
+    chance, found = random.Random(7), 0
+    for row in builtin().providers:
+        at, facts = target(row.id, "m"), ModelFacts()
+        asked = [
+            _asked(client, turns, more)
+            for turns, more in itertools.product(histories.values(), ({}, {"temperature": 0.5}))
+        ]
+        for request in (*asked, *chance.sample(asked, len(asked))):
+            attempt = _repeated(request, at, facts)
+            if attempt is not None:
+                assert attempt == _outcome(request, at, facts, may_forward=True), (row.id, request.messages)
+                found += 1
+    assert found > 300
+
+
+def test_a_turn_with_other_tools_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_tools, "LEAST_BYTES", 1)
+    monkeypatch.setattr("bardo.dialects.repeated_items.LEAST_BYTES", 1)
+    facts, at = ModelFacts(), target("groq", "m")
+    asked = [_asked("openai_chat", CHAT["a call"], {}) for _ in range(2)]
+    assert asked[0].tools is asked[1].tools
+    assert _repeated(asked[0], at, facts) is None
+    assert _repeated(asked[1], at, facts) is not None
+    other = msgspec.structs.replace(asked[0], tools=(msgspec.structs.replace(asked[0].tools[0], name="g"),))
+    assert _repeated(other, at, facts) is None
