@@ -10,7 +10,7 @@ import msgspec
 from bardo.accounting.call_cost import as_part
 from bardo.accounting.payments import Payer
 from bardo.edge.call_attempts import CallAttempts, SentAttempt
-from bardo.edge.call_context import CallContext
+from bardo.edge.call_context import CallContext, EpisodeSink
 from bardo.edge.call_row import Timing, log_row, said_in, subsystem_of
 from bardo.edge.log.row import CallOutcome, LogRow, PendingCall
 from bardo.engine.planning import Attempt
@@ -167,13 +167,8 @@ class CallRecorder:
         response: Response | None,
         error: BardoError | None,
         forwarded: bool = False,
-        reasoned: Response | None = None,
-        schema_ok: bool | None = None,
-    ) -> None:
-        """Write the call into the log, as far as the reply has come, where one began. `logged` says that it was done.
-
-        `reasoned` is the reply with all of its reasoning, where that may be kept; `schema_ok`: whether a typed answer fitted its schema.
-        """
+    ) -> LogRow:
+        """Write the call into the log, as far as the reply has come, where one began. `logged` says that it was done."""
         self.logged = True
         timing = Timing(
             started_at=self.started_at,
@@ -199,17 +194,19 @@ class CallRecorder:
             payment=self.payment_fields(),
             layers=self.layers,
         )
-        if reasoned is not None:
-            self._keep_episode(row, reasoned, schema_ok)
         if self.awaits_verdict:
             self._unjudged = row
         else:
             self._context.write(row)
+        return row
 
-    def _keep_episode(self, row: LogRow, response: Response, schema_ok: bool | None) -> None:
-        """Keep the call's thinking, where the operator wants that and somebody thought: a kept reply is the thinking of another call."""
-        episodes, layers = self._context.episodes, self.layers
-        if episodes is None or (layers is not None and layers.answer is not None):
+    def keep_episode(self, episodes: EpisodeSink, row: LogRow, response: Response, schema_ok: bool | None) -> None:
+        """Keep the call's thinking, where somebody thought: a kept reply is the thinking of another call.
+
+        `response` is the reply with all of its reasoning; `schema_ok`: whether a typed answer fitted its schema.
+        """
+        layers = self.layers
+        if layers is not None and layers.answer is not None:
             return
         said = said_in(self._request, response, layers)
         if said is None or said[1] is None:

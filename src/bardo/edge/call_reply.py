@@ -25,6 +25,7 @@ from bardo.engine.receipt import CallFacts, with_earlier_calls, with_receipt
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import Verification
 from bardo.engine.whole_text import Reader
+from bardo.structured import Provenance
 from bardo.values.attempts import AttemptCause
 from bardo.values.cost import CallCost
 from bardo.values.errors import BardoError
@@ -175,22 +176,20 @@ class CallReply:
             response = upstream.reader.response()
         usage = None if response is None else response.usage
         recorder.attempts.end(error=error, usage=usage, whole=outcome == "ok")
-        provenance = None if self.answer is None else self.answer.provenance
         if context.events.active and outcome == "ok" and response is not None:
-            context.events.publish_reply(self.request_id, self.attempt, response, provenance, recorder.key_id)
-        recorder.log(
-            outcome,
-            attempt=self._attempt,
-            response=response,
-            error=error,
-            forwarded=self.forwarded if response is not None else self._attempt is not None and self._attempt.forward,
-            reasoned=None if response is None or context.episodes is None else self._reasoned(),
-            schema_ok=None if provenance is None else provenance.error is None,
-        )
+            context.events.publish_reply(self.request_id, self.attempt, response, self._provenance, recorder.key_id)
+        forwarded = self.forwarded if response is not None else self._attempt is not None and self._attempt.forward
+        row = recorder.log(outcome, attempt=self._attempt, response=response, error=error, forwarded=forwarded)
+        # The thinking of an old reply is another call's.
+        if context.episodes is not None and response is not None and self.stale_seconds is None:
+            made = self._provenance
+            schema_ok = None if made is None else made.error is None
+            recorder.keep_episode(context.episodes, row, self.reader.response_with_reasoning(), schema_ok)
 
-    def _reasoned(self) -> Response | None:
-        """Return the reply with the thinking that its client did not want too; None of an old one, whose thinking is another call's."""
-        return None if self.stale_seconds is not None else self.reader.response_with_reasoning()
+    @property
+    def _provenance(self) -> Provenance | None:
+        """How a typed answer came about; None where none was asked for, or none was due in this turn."""
+        return None if self.answer is None else self.answer.provenance
 
     def log_cancelled(self, cancelled: asyncio.CancelledError) -> None:
         """Write a call that was cancelled into the log: as failed where the server stopped, not its client."""

@@ -228,7 +228,7 @@ class LiveReply(CallReply):
         """Have the answer judged, where it is one that the caller gets. Returns what that adds to the reply."""
         if self.reader.failure is not None or not is_judged(self.response()):
             return None
-        provenance = None if self.answer is None else self.answer.provenance
+        provenance = self._provenance
         fits = provenance is None or provenance.error is None
         if self._recorder.awaits_verdict and judge(self.response(), fits_schema=fits) is not None:
             return None  # A better model is asked instead.
@@ -254,8 +254,7 @@ class LiveReply(CallReply):
         if self.stale_seconds is not None and "receipt" in fields:
             fields["receipt"]["stale_seconds"] = round(self.stale_seconds, 3)
         if "structured" in self.request.options.include:
-            # How the typed answer came about; None where none was asked for, or none was due in this turn.
-            provenance = None if self.answer is None else self.answer.provenance
+            provenance = self._provenance
             fields["structured"] = None if provenance is None else msgspec.to_builtins(provenance)
         event = Extension(fields)
         self.reader.fold.feed(event)
