@@ -142,7 +142,7 @@ def _assembled(
         facts=facts,
         routing=_routing(settings, directory, facts, prices, lasting),
         log=log,
-        journal=log,
+        journal=None if log is None else log.journal,
         replay=lasting.replay,
         servers=introspector,
         client_keys=ClientKeys(settings.keys, environment),

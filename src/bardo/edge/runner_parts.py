@@ -23,7 +23,7 @@ class LogSink(Protocol):
 
 
 class CallJournal(Protocol):
-    """Where calls are noted before they are sent: the log itself, as a rule."""
+    """Where calls are noted before they are sent: the journal of the log, as a rule."""
 
     def begin(self, call: PendingCall) -> None: ...
 

@@ -47,7 +47,7 @@ async def call(admissions, log, number):
     except OverBudget:
         print("over", flush=True)
         await asyncio.sleep(3600)
-    log.begin(PendingCall(request, time.time(), key_id="team"))
+    log.journal.begin(PendingCall(request, time.time(), key_id="team"))
     await asyncio.sleep(0)
     row = LogRow(request_id=request, started_at=time.time(), provider="p", model="m", key_id="team", cost_nanos=int(cost))
     admissions.settle(row)

@@ -44,7 +44,7 @@ async def call(admissions, log, number):
     except (OverBudget, RateLimited):
         return
     print("admitted", witness.incr("bardo:test:under-way"), flush=True)
-    log.begin(PendingCall(request, NOON, key_id="team"))
+    log.journal.begin(PendingCall(request, NOON, key_id="team"))
     await asyncio.sleep(0.001)
     witness.decr("bardo:test:under-way")
     row = LogRow(request_id=request, started_at=NOON, provider="p", model="m", key_id="team", cost_nanos=int(cost))

@@ -391,7 +391,8 @@ def test_a_log_that_could_not_be_written_to_the_end_is_kept_in_the_journal(tmp_p
             pass
 
     with LogWriter("unused", store=Down(), journal=tmp_path, flush_seconds=0.01) as log:
-        log.begin(begun("a"))
+        assert log.journal is not None
+        log.journal.begin(begun("a"))
         log.write(ended("a", output_tokens=7))
     assert log.dropped == 0
     store = Stored()

@@ -86,10 +86,11 @@ def test_a_database_that_does_not_answer_holds_no_call_up_and_loses_no_row(
 ) -> None:
     slow, over_link = link
     log = LogWriter(over_link, flush_seconds=0.01, journal=tmp_path / "journal")
+    assert log.journal is not None
     slow.flows.clear()
     # Nothing passes through from here on: a call that waited for the database would wait until the test fails.
     for number in range(300):
-        log.begin(PendingCall(f"call-{number}", 1_795_435_200.0))
+        log.journal.begin(PendingCall(f"call-{number}", 1_795_435_200.0))
         log.write(LogRow(request_id=f"call-{number}", started_at=1_795_435_200.0, provider="p", model="m"))
     assert slow.waiting.wait(PATIENCE), "the log has asked the database meanwhile"
     assert log.waiting == 300

@@ -17,7 +17,7 @@ from bardo.edge.log.batch_writer import BatchWriter, Store, logger
 from bardo.edge.log.journal import CallJournal, journal_folder
 from bardo.edge.log.problems import StoreUnavailable
 from bardo.edge.log.recovery import RecoveringStore, recover
-from bardo.edge.log.row import LogRow, PendingCall
+from bardo.edge.log.row import LogRow
 from bardo.edge.log.store import open_store
 
 SECONDS_BETWEEN_RECOVERIES = 60.0
@@ -45,20 +45,16 @@ class LogWriter(BatchWriter[LogRow]):
         """
         opened = store or open_store(path, keep_content=keep_content)
         folder = journal or (journal_folder(path) if store is None else None)
-        self._journal = CallJournal(folder) if folder is not None else None
+        self.journal = CallJournal(folder) if folder is not None else None
+        """Where a call is noted before it is sent: its row comes by `write`, or at the next start where this process is killed before."""
         self._recovered_at = -math.inf
         self._recovered = threading.Event()
         super().__init__(opened, flush_seconds=flush_seconds, batch=batch, capacity=capacity)
 
-    def begin(self, call: PendingCall) -> None:
-        """Note a call before it is sent: its row comes by `write`, or at the next start where this process is killed before."""
-        if self._journal is not None:
-            self._journal.begin(call)
-
     def write(self, row: LogRow) -> None:
         """Queue one row. Takes a few microseconds and never waits, so an event loop may call it."""
-        if self._journal is not None:
-            self._journal.end(row)
+        if self.journal is not None:
+            self.journal.end(row)
         if not self._waiting.add(row):
             self._refuse(row)
 
@@ -72,7 +68,7 @@ class LogWriter(BatchWriter[LogRow]):
 
     def _pause(self) -> None:
         """Store the calls of processes that died, from time to time: another worker of this log may have been killed."""
-        journal, store = self._journal, self._store
+        journal, store = self.journal, self._store
         if journal is None or not isinstance(store, RecoveringStore):
             return
         if time.monotonic() - self._recovered_at < SECONDS_BETWEEN_RECOVERIES:
@@ -84,19 +80,19 @@ class LogWriter(BatchWriter[LogRow]):
             logger.warning("the journals in %s cannot be read now, and are kept: %s", journal.folder, problem)
 
     def _forget(self, rows: Sequence[LogRow]) -> None:
-        if self._journal is not None:
-            self._journal.settle([row.request_id for row in rows])
+        if self.journal is not None:
+            self.journal.settle([row.request_id for row in rows])
 
     def _let_go(self) -> None:
-        if self._journal is not None:
-            self._journal.close()
+        if self.journal is not None:
+            self.journal.close()
 
     def _kept_elsewhere(self) -> str:
-        if self._journal is None or not self._journal.works:
+        if self.journal is None or not self.journal.works:
             return ""
-        return f"the journal {self._journal.path}"
+        return f"the journal {self.journal.path}"
 
     def _abandon(self) -> None:
-        if self._journal is not None:
-            self._journal.abandon()
+        if self.journal is not None:
+            self.journal.abandon()
         super()._abandon()
