@@ -56,7 +56,10 @@ class TunnelProxy:
             server.close()
             for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            for problem in await asyncio.gather(*self._tasks, return_exceptions=True):
+                # The calls that are open still are cancelled here; nothing else may end one but its client.
+                if problem is not None and not isinstance(problem, asyncio.CancelledError):
+                    raise problem
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._tasks.add(asyncio.create_task(self._serve(reader, writer)))
@@ -73,8 +76,6 @@ class TunnelProxy:
                     outer.transport.abort()
             else:
                 await reader.read(1)
-        except (ConnectionError, EOFError):
-            pass  # Whoever called has hung up: nothing is left to carry.
         finally:
             writer.transport.abort()
 
