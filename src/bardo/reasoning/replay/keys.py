@@ -37,7 +37,7 @@ _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 # State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
 _TELLING_STATE = 24
 # What is found of a message once.
-_SAID, _AFTER, _STATE, _TURNS = "replay.said", "replay.after", "replay.state", "replay.turns"
+_SAID, _AFTER, _TURNS = "replay.said", "replay.after", "replay.turns"
 _utf_8 = methodcaller("encode", "utf-8", "surrogatepass")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -171,10 +171,7 @@ def states_of(block: Block) -> tuple[Opaque, ...]:
 
 def has_state(message: Message) -> bool:
     """Whether any block of a message has opaque state."""
-    found: bool | None = message.derived.get(_STATE)
-    if found is None:
-        found = message.derived[_STATE] = any(map(states_of, message.blocks))
-    return found
+    return any(map(states_of, message.blocks))
 
 
 def _turn(place: int, before: str, message: Message) -> TurnKeys:

@@ -30,10 +30,11 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.events import Event, OpaqueState
-from bardo.values.request import Message, Request
+from bardo.values.histories import Messages, fold_history
+from bardo.values.request import Request
 from bardo.values.response import Response
 
-# What is found of a message once.
+# What is found of a conversation once.
 _UNIQUE = "replay.unique"
 
 
@@ -192,14 +193,11 @@ def _is_ambiguous(blocks: Sequence[ReplyBlock], request: Request, *, omits_ids: 
         return False
     if calls and omits_ids:
         return True
-    return not (any(map(_is_unique, calls)) or any(map(_has_unique_call, request.messages)))
+    return not (any(map(_is_unique, calls)) or fold_history(request.messages, _UNIQUE, None, False, _with_unique_calls))
 
 
-def _has_unique_call(message: Message) -> bool:
-    found: bool | None = message.derived.get(_UNIQUE)
-    if found is None:
-        found = message.derived[_UNIQUE] = any(map(_is_unique, message.calls))
-    return found
+def _with_unique_calls(found: bool, messages: Messages, begin: int) -> bool:
+    return found or any(_is_unique(call) for message in messages[begin:] for call in message.calls)
 
 
 def _is_unique(call: ToolCallBlock) -> bool:

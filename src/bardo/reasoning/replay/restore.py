@@ -5,7 +5,7 @@ Everything that differs from what the client sent in this regard is reported, ex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -33,8 +33,8 @@ from bardo.values.once import once
 from bardo.values.request import Message, Request
 
 _PLAIN = "reasoning_content"
-# What is found of a message once.
-_READABLE, _TURNS = "replay.readable", "replay.places"
+# What is found of a conversation once.
+_TURNS = "replay.places"
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,22 +102,21 @@ class _Work:
 
     @once
     def _turns(self) -> _Turns:
-        return fold_history(self._request.messages, _TURNS, None, _Turns((), (), ()), _with_turns)
+        return fold_history(self._request.messages, _TURNS, None, _Turns((), (), (), ()), _with_turns)
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, those that stay as they are unchanged."""
         given = self._request.messages
         messages = [*given]
-        for place in self._places(given):
+        for place in self._places():
             messages[place] = self._message(place, given[place])
         return tuple(messages)
 
-    def _places(self, messages: Messages) -> Iterable[int]:
+    def _places(self) -> list[int]:
         """Return the places of the messages that may have to change."""
-        if self.switch.signed:
-            return range(len(messages))
         turns = self._turns
-        return {*turns.stateful, *self._tools.intersection(turns.unread), *self._kept, *self._loop}
+        thinking = turns.thinking if self.switch.signed else ()
+        return sorted({*turns.stateful, *thinking, *self._tools.intersection(turns.unread), *self._kept, *self._loop})
 
     def _message(self, place: int, message: Message) -> Message:
         if message.role != "assistant":
@@ -128,7 +127,7 @@ class _Work:
             self.switch.tell("the reasoning behind a tool call", None, why)
         if (
             record is None
-            and (place not in self._tools or _thinks_readably(message))
+            and (place not in self._tools or _any_readable(message.blocks))
             and not self.switch.sorts(message)
         ):
             return message
@@ -211,9 +210,10 @@ def _formats_text(record: ReplyRecord) -> str:
 
 
 class _Turns(NamedTuple):
-    """The places of the model's messages that have state, that have no thinking to be read, and that call tools or answer their results."""
+    """The places of the model's messages that have state, that think, that have no thinking to be read, and that have to do with tools."""
 
     stateful: tuple[int, ...]
+    thinking: tuple[int, ...]
     unread: tuple[int, ...]
     tools: tuple[int, ...]
 
@@ -222,7 +222,8 @@ def _with_turns(found: _Turns, messages: Messages, begin: int) -> _Turns:
     own = [place for place in range(begin, len(messages)) if messages[place].role == "assistant"]
     return _Turns(
         (*found.stateful, *[place for place in own if has_state(messages[place])]),
-        (*found.unread, *[place for place in own if not _thinks_readably(messages[place])]),
+        (*found.thinking, *[place for place in own if ReasoningBlock in messages[place].kinds]),
+        (*found.unread, *[place for place in own if not _any_readable(messages[place].blocks)]),
         (*found.tools, *[place for place in own if _is_of_tools(messages, place)]),
     )
 
@@ -231,13 +232,6 @@ def _is_of_tools(messages: Messages, place: int) -> bool:
     return ToolCallBlock in messages[place].kinds or (place > 0 and ToolResultBlock in messages[place - 1].kinds)
 
 
-def _thinks_readably(message: Message) -> bool:
-    """Whether thinking that can be read stands in a turn."""
-    found: bool | None = message.derived.get(_READABLE)
-    if found is None:
-        found = message.derived[_READABLE] = _any_readable(message.blocks)
-    return found
-
-
 def _any_readable(blocks: tuple[Block, ...]) -> bool:
+    """Whether thinking that can be read stands in these blocks."""
     return any(isinstance(block, ReasoningBlock) and block.readable for block in blocks)
