@@ -191,6 +191,44 @@ def test_a_stream_without_a_first_message_is_what_uvicorn_writes(name: str, late
     asyncio.run(both())
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["in one turn", "in several turns"])
+@pytest.mark.parametrize("name", PIECES)
+def test_a_stream_without_messages_is_what_uvicorn_writes(name: str, late: bool) -> None:
+    async def both() -> None:
+        carrier, written_at_end = Carrier(), list[int]()
+        cycle = cycle_over(carrier, [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.on_response = lambda: written_at_end.append(len(carrier.writes))
+        assert not cycle.end_stream(b"")
+        assert cycle.begin_stream(OWN)
+        *pieces, last = PIECES[name]
+        for piece in pieces:
+            if late:
+                await asyncio.sleep(0)
+            cycle.send_piece(piece)
+        assert cycle.end_stream(last)
+        assert not cycle.end_stream(last)
+        pairs = [(name.encode(), value.encode()) for name, value in OWN]
+        theirs = await sent([start(*pairs), *[body(piece, more=True) for piece in pieces], body(last)], own=False)
+        assert (b"".join(carrier.writes), cycle.response_complete) == (theirs[0], theirs[2])
+        assert written_at_end == [len(carrier.writes)]
+        assert cycle.transport is carrier
+
+    asyncio.run(both())
+
+
+def test_a_stream_that_closes_its_connection_is_ended_by_a_message() -> None:
+    async def refused() -> None:
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        assert cycle.begin_stream(OWN)
+        cycle.keep_alive = False
+        assert not cycle.end_stream(b"x")
+        assert not cycle.response_complete
+
+    asyncio.run(refused())
+
+
 def test_the_head_of_a_stream_does_not_wait_for_its_text() -> None:
     async def told() -> None:
         carrier = Carrier()

@@ -23,6 +23,7 @@ Pairs = list[tuple[bytes, bytes]]
 _MOST_JOINED = 64 * 1024
 _WITHOUT_BODY = (204, 304)
 _OK = 200
+_LAST_CHUNK = b"0\r\n\r\n"
 
 
 class _NobodyWaits(asyncio.Event):
@@ -164,6 +165,16 @@ class RequestCycle(RequestResponseCycle):
         """Send a piece of a stream, which must not be empty, without ASGI's messages, where `takes_piece` says so."""
         self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
 
+    def end_stream(self, piece: bytes) -> bool:
+        """Send the last piece of a stream, which may be empty, without ASGI's messages, and return whether that was possible."""
+        if not self.keep_alive or not self.takes_piece():
+            return False
+        if self.held is not None:
+            self.held.ends = True
+        self.transport.write(b"%x\r\n%b\r\n%b" % (len(piece), piece, _LAST_CHUNK) if piece else _LAST_CHUNK)
+        self._end_response()
+        return True
+
     def _headed(self, status: int, lines: Sequence[str]) -> bytes:
         own = _default_lines(tuple(self.default_headers))
         return b"%b%b%b\r\n\r\n" % (STATUS_LINE[status], own, "\r\n".join(lines).encode("ascii"))
@@ -189,12 +200,16 @@ class RequestCycle(RequestResponseCycle):
         return True
 
     def _write(self, head: bytes, body: bytes) -> None:
-        self.response_started = self.response_complete = True
+        self.response_started = True
         self.waiting_for_100_continue = self.chunked_encoding = False
         if len(body) > _MOST_JOINED:
             self.transport.writelines((head, body))
         else:
             self.transport.write(head + body)
+        self._end_response()
+
+    def _end_response(self) -> None:
+        self.response_complete = True
         self.message_event.set()
         self.on_response()
 

@@ -70,7 +70,7 @@ class ForwardedModel:
 
     def in_frames(self, update: ReplyUpdate) -> bytes:
         """Return the bytes of an update with the name that was asked for."""
-        if self._field and update.events:
+        if self._field and ReplyStart in map(type, update.events):
             for event in update.events:
                 if type(event) is ReplyStart and event.model != self._sent:
                     self._learn(event.model)

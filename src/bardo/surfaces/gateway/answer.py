@@ -92,6 +92,9 @@ class Answer:
 
     async def piece(self, piece: bytes) -> None:
         """Send a piece of it."""
+        if self.takes_piece():
+            self.piece_at_once(piece)
+            return
         self.silent_since = None
         await send_piece(self._send, piece)
         if self._clock is not None:
@@ -118,7 +121,8 @@ class Answer:
     async def end(self, piece: bytes) -> None:
         """Send its last piece."""
         self.ended = True
-        await send_piece(self._send, piece, more=False)
+        if self._cycle is None or not self._cycle.end_stream(piece):
+            await send_piece(self._send, piece, more=False)
 
     async def error(self, problem: BardoError, language: str) -> None:
         """Send an error in the client's dialect as the answer.

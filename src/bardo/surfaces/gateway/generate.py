@@ -231,7 +231,7 @@ def _encode_update(update: ReplyUpdate, encoder: ReplyEncoder) -> bytes:
 def _forward_frames(update: ReplyUpdate, named: ForwardedModel, encoder: ReplyEncoder) -> bytes:
     """Return the provider's own frames, what is written anew, and an error event where the reply broke."""
     raw, events = named.in_frames(update), update.events
-    again = update.rewritten or (events and [event for event in events if type(event) is Failed])
+    again = update.rewritten or (Failed in map(type, events) and [event for event in events if type(event) is Failed])
     if not again:
         return raw
     return raw + b"".join([written for one in again for written in encoder.feed(one)])
