@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bardo.surfaces.cli.options import finite
+from bardo.surfaces.cli.options import finite, gateway_option
 from bardo.surfaces.render.answer import ReasoningStyle
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="PROMPT...", help="The question; - or nothing reads stdin.")]
@@ -42,16 +42,7 @@ Show = Annotated[
     typer.Option("--show-reasoning", metavar="[=HOW]", help="Thinking on stderr: none, line, full or panel."),
 ]
 Plain = Annotated[bool, typer.Option("--plain", help="Print the text without Markdown.")]
-Gateway = Annotated[
-    str,
-    typer.Option(
-        "--gateway",
-        metavar="URL",
-        envvar="BARDO_INFERENCE_URL",
-        show_envvar=False,
-        help="Ask through a running gateway, by default $BARDO_INFERENCE_URL.",
-    ),
-]
+Gateway = Annotated[str, gateway_option("Ask through a running gateway, by default $BARDO_INFERENCE_URL.")]
 Key = Annotated[str, typer.Option("--key", metavar="KEY", help="The gateway's key, or $BARDO_API_KEY.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Model, tokens, cost and time, on stderr.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The configuration.")]

@@ -24,6 +24,13 @@ Config = Annotated[
         "--config", "-c", metavar="FILE", help="The configuration; by default $BARDO_CONFIG, else ./bardo.toml."
     ),
 ]
+
+
+def gateway_option(text: str) -> Any:
+    """Return the option of a command that asks a running gateway; `text` says what it is for, and what is asked without it."""
+    return typer.Option("--gateway", metavar="URL", envvar="BARDO_INFERENCE_URL", show_envvar=False, help=text)
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Since = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Only calls since then: 30m, 2h, 7d, or 2026-01-31.")

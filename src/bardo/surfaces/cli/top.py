@@ -18,7 +18,7 @@ from bardo.edge.health_report import HealthReport
 from bardo.edge.http import HttpTransport
 from bardo.edge.log import LogReader
 from bardo.edge.settings import Settings, load_settings
-from bardo.surfaces.cli.options import Config
+from bardo.surfaces.cli.options import Config, gateway_option
 from bardo.surfaces.cli.running_gateway import address_of
 from bardo.surfaces.cli.top_feed import FeedItem, GatewayFeed
 from bardo.surfaces.cli.top_keys import pressed_keys
@@ -47,14 +47,7 @@ def register(app: typer.Typer) -> None:
 
 def top(
     gateway: Annotated[
-        str,
-        typer.Option(
-            "--gateway",
-            metavar="URL",
-            envvar="BARDO_INFERENCE_URL",
-            show_envvar=False,
-            help="The gateway; by default $BARDO_INFERENCE_URL, else the one of the configuration.",
-        ),
+        str, gateway_option("The gateway; by default $BARDO_INFERENCE_URL, else the one of the configuration.")
     ] = "",
     key: Annotated[str, typer.Option("--key", metavar="KEY", help="A key of the gateway, or $BARDO_API_KEY.")] = "",
     once: Annotated[bool, typer.Option("--once", help="Listen for a second, print the state, and exit.")] = False,
