@@ -90,7 +90,7 @@ class TimedReply(ABC):
     def _hang_up(self) -> None:
         """Close the connection, unless the body has come to its end: then it went back to the others."""
 
-    def _lost(self) -> BardoError | None:
+    def _connection_problem(self) -> BardoError | None:
         """Return why waiting is in vain, where the client knows before its reader is told."""
         return None
 
@@ -160,10 +160,10 @@ class TimedReply(ABC):
         self._alarm = None
         if not self._reading:
             return
-        lost = self._lost()
+        problem = self._connection_problem()
         self._patience_ends = max(self._patience_ends, self._last_piece_at() + self._idle)
-        if lost is not None:
-            self.break_off(lost)
+        if problem is not None:
+            self.break_off(problem)
         elif self._loop.time() >= self._patience_ends:
             self.break_off(problems.stalled(self._call, self._idle))
         else:

@@ -160,7 +160,7 @@ class AiohttpReply(TimedReply):
     def _hang_up(self) -> None:
         self._response.close()
 
-    def _lost(self) -> BardoError | None:
+    def _connection_problem(self) -> BardoError | None:
         # aiohttp hangs up on a body that is not HTTP any more, and leaves its reader waiting.
         connection = self._response.connection
         return problems.cut_off(self._call) if connection is not None and connection.closed else None

@@ -50,10 +50,10 @@ class Pairs:
     """The pairs of the rows, with the words of their lists. Raises KeyError for a list that no row has."""
 
     def __init__(self, rows: Sequence[PairRow], lists: Mapping[str, Sequence[str]]) -> None:
-        def words(name: str) -> frozenset[str]:
+        def phrases_in(name: str) -> frozenset[str]:
             return frozenset(lists[name]) if name else frozenset()
 
-        self._pairs = [_Pair(row, *map(words, (row.first, row.second, row.having, row.lacking))) for row in rows]
+        self._pairs = [_Pair(row, *map(phrases_in, (row.first, row.second, row.having, row.lacking))) for row in rows]
 
     def met(self, places: Places) -> list[PairRow]:
         """Return the pairs that the phrases of a text meet."""

@@ -9,7 +9,7 @@ import msgspec
 
 from bardo.catalog.tool_choice_rows import ToolChoiceRows, tool_choice_rows
 from bardo.context.layer import LayerFacts
-from bardo.context.tool_choice.words import MOST_TEXT, named_in
+from bardo.context.tool_choice.tokenization import MOST_TEXT, named_in
 from bardo.values.blocks import Carried, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Request, Tool
 

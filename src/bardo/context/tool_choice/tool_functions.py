@@ -16,7 +16,7 @@ from bardo.catalog.tool_choice_rows import FunctionKind
 from bardo.context.own_functions import CheckArguments, OwnCall, OwnResult, OwnSteps
 from bardo.context.tool_choice.ranking import Vector
 from bardo.context.tool_choice.relevance import Ranking, ranked
-from bardo.context.tool_choice.words import named_in
+from bardo.context.tool_choice.tokenization import named_in
 from bardo.values.blocks import TextBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.events import BlockFields, Event, OpaqueState, ToolCallChunk, ToolCallEnd, ToolCallStart

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from bardo.context.tool_choice.words import letter_runs, split_identifier, stems
+from bardo.context.tool_choice.tokenization import letter_runs, split_identifier, stems
 
 _K1, _B = 1.2, 0.75
 _NAME_COUNTS = 2

@@ -46,11 +46,11 @@ def with_lone_references(schema: Schema, lose: Callable[[Iterable[str]], None]) 
     """
     if b'"$ref"' not in msgspec.json.encode(schema):
         return schema
-    return _Writing(schema, lose).written()
+    return _ReferenceInliner(schema, lose).inlined()
 
 
-class _Writing:
-    """One schema that is written without keywords beside its references."""
+class _ReferenceInliner:
+    """Writes what references point to in their place, in one schema."""
 
     def __init__(self, root: Schema, lose: Callable[[Iterable[str]], None]) -> None:
         self._root = root
@@ -58,8 +58,8 @@ class _Writing:
         self._sizes: dict[str, int] = {}
         self._copied = 0
 
-    def written(self) -> Schema:
-        """Return the schema. What is given is not changed."""
+    def inlined(self) -> Schema:
+        """Return the schema with nothing but a description and a default beside a reference. What is given is not changed."""
         root, opened = self._alone(self._root, frozenset({"#"}), _BESIDE - {"description", "default"})
         made = {"": root}
         waiting: list[tuple[Any, Any, frozenset[str]]] = [(made, "", opened)]

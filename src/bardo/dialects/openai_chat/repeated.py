@@ -38,11 +38,11 @@ _value_of = msgspec.json.Decoder().decode
 class Repetition:
     """Knows the frames that one stream repeats, as long as nothing but their text is new."""
 
-    __slots__ = ("_again", "_frames", "_lessons", "_quiet", "_used", "_writing")
+    __slots__ = ("_again", "_frames", "_lessons", "_quiet", "_shape", "_used")
 
     def __init__(self) -> None:
         self._frames: list[RepeatedFrame] = []
-        self._writing: tuple[type, int, int, int | None] | None = None
+        self._shape: tuple[type, int, int, int | None] | None = None
         self._again: Callable[[str], Event] | None = None
         self._quiet = b""
         self._lessons = _LESSONS
@@ -79,10 +79,10 @@ class Repetition:
             if events or not steady:
                 self._forget()
             return
-        writing = (type(piece), piece.choice, piece.block, getattr(piece, "part", None))
-        if writing != self._writing:
+        shape = (type(piece), piece.choice, piece.block, getattr(piece, "part", None))
+        if shape != self._shape:
             self._forget()
-            self._writing, self._again = writing, _maker(piece, choices)
+            self._shape, self._again = shape, _maker(piece, choices)
         self._learn(data, piece)
 
     def _learn(self, data: bytes, piece: Piece) -> None:
@@ -96,7 +96,7 @@ class Repetition:
             self._frames = [found, *self._frames[:2]] if found is not None else self._frames
 
     def _forget(self) -> None:
-        self._frames, self._writing = [], None
+        self._frames, self._shape = [], None
 
 
 class RepeatedFrame:

@@ -82,7 +82,7 @@ class SqlLeaseStore:
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
     ) -> LeaseGrant | Shortage:
         """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
-        with self._writing() as connection:
+        with self._transaction() as connection:
             self._live(connection, rows, now)
             used = self._used(connection, account, now, money=is_about_money(wants))
             found = grant_of(wants, used, now)
@@ -93,7 +93,7 @@ class SqlLeaseStore:
 
     def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
         """Store rows and estimates, say that this process lives, and return how many do."""
-        with self._writing() as connection:
+        with self._transaction() as connection:
             self._live(connection, rows, now)
             if estimates:
                 connection.execute(_ADD_ESTIMATED, [one._asdict() for one in estimates])
@@ -103,20 +103,20 @@ class SqlLeaseStore:
 
     def used(self, account: str, now: float) -> LeasedUsage:
         """Return what is used and leased of the limits of one key by all processes."""
-        with self._writing() as connection:
+        with self._transaction() as connection:
             return self._used(connection, account, now, money=True)
 
     def clean(self, now: float) -> None:
         """Remove what counts no longer: rows of processes that are over, and of minutes that are past."""
         since, first = now - STALE_SECONDS, int(now) - COUNTED_SECONDS - 60
-        with self._writing() as connection:
+        with self._transaction() as connection:
             connection.execute(_REMOVE_STALE, {"since": since})
             connection.execute(_REMOVE_WORKERS, {"since": since})
             connection.execute(_REMOVE_PAST, {"first": first})
 
     def leave(self) -> None:
         """Return all leases of calls at a time and of money: this process ends. What it used of a minute counts on."""
-        with self._writing() as connection:
+        with self._transaction() as connection:
             connection.execute(_REMOVE_OWN, {"worker": self._worker})
         self._own.clear()
 
@@ -162,7 +162,7 @@ class SqlLeaseStore:
             connection.execute(_REMOVE_LEASE, gone)
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _transaction(self) -> Iterator[Connection]:
         try:
             with self._engine.begin() as connection:
                 yield connection

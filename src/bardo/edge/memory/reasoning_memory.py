@@ -77,8 +77,8 @@ class ReasoningMemory:
         self._log = log
         self._clock = clock
         self._lock = threading.Lock()
-        self._reading: Engine | None = None
-        self._writing: Engine | None = None
+        self._read_engine: Engine | None = None
+        self._write_engine: Engine | None = None
 
     def search(
         self, query: str, selection: EpisodeSelection = EVERYTHING, *, limit: int = 10, by: SearchBy = "both"
@@ -165,10 +165,10 @@ class ReasoningMemory:
     def close(self) -> None:
         """Close the database."""
         with self._lock:
-            for engine in (self._reading, self._writing):
+            for engine in (self._read_engine, self._write_engine):
                 if engine is not None:
                     engine.dispose()
-            self._reading = self._writing = None
+            self._read_engine = self._write_engine = None
 
     def _flush(self) -> None:
         """Have stored what waits to be stored."""
@@ -210,8 +210,8 @@ class ReasoningMemory:
         from bardo.edge.memory.schema import CURRENT_REVISION, MEMORY, VERSION_TABLE
 
         with self._lock:
-            if self._reading is not None:
-                return self._reading
+            if self._read_engine is not None:
+                return self._read_engine
             engine = engines.open_for_reading(engines.address_of(self._path, MEMORY), MEMORY)
             with engine.connect() as connection:
                 stored = revisions.stored_revision(connection, VERSION_TABLE)
@@ -219,7 +219,7 @@ class ReasoningMemory:
                 engine.dispose()
                 place = engines.shown(engine.url)
                 raise MEMORY.missing(f"{place} holds no reasoning memory", hint=MEMORY.how_to_find)
-            self._reading = engine
+            self._read_engine = engine
         if stored != CURRENT_REVISION:
             self._write()
         return engine
@@ -228,9 +228,9 @@ class ReasoningMemory:
         from bardo.edge.memory.store import open_tables
 
         with self._lock:
-            if self._writing is None:
-                self._writing = open_tables(self._path)
-            return self._writing
+            if self._write_engine is None:
+                self._write_engine = open_tables(self._path)
+            return self._write_engine
 
 
 def _episode(row: Mapping[str, Any], scores: Sequence[float]) -> Episode:

@@ -40,7 +40,7 @@ class StateCalls:
         self._calls: StoreCalls[KeyedStore] = StoreCalls(
             lambda: store, in_memory=not store.waits, watch=watch, name=name, area=area
         )
-        self._writing: asyncio.Task[None] | None = None
+        self._write_task: asyncio.Task[None] | None = None
 
     async def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes] | None:
         """Return what these keys lead to; None where the store does not answer, and nothing is held here either."""
@@ -80,8 +80,8 @@ class StateCalls:
     async def write_held(self) -> None:
         """Write what is held, as far as the store takes it."""
         self._write_held()
-        if self._writing is not None:
-            await self._writing
+        if self._write_task is not None:
+            await self._write_task
 
     def close(self) -> None:
         """Wait for what is under way, and close the store."""
@@ -92,16 +92,16 @@ class StateCalls:
         return await self._calls.ask(call, self._seconds)
 
     def _write_held(self) -> None:
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write_all())
+        if self._write_task is None or self._write_task.done():
+            self._write_task = asyncio.create_task(self._write_all())
 
     async def _write_all(self) -> None:
         """Write what is held, in the order in which it came, until the store fails again."""
         while (write := self.unwritten.first()) is not None:
-            if await self._ask(_writing(write)) is None:
+            if await self._ask(_put_call(write)) is None:
                 return
             self.unwritten.remove(write)
 
 
-def _writing(write: PendingWrite) -> Callable[[KeyedStore], bool]:
+def _put_call(write: PendingWrite) -> Callable[[KeyedStore], bool]:
     return lambda store: store.put(write.tenant, write.keys, write.value, now=write.now, reply=write.reply)

@@ -78,7 +78,7 @@ class PostgresStore:
         if before is None:
             return bool(self._run(self._put, values, writes=True)[0][0])
         self._prepare()
-        with self._writing() as connection:
+        with self._transaction() as connection:
             # The lock that every change takes: until the end of this one nobody changes what is compared.
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._lock_number})")
             found = connection.execute(self._find, {key: values[key] for key in ("tenant", "now", "keys")}).all()
@@ -109,11 +109,11 @@ class PostgresStore:
 
     def _run(self, statement: Any, values: dict[str, Any], *, writes: bool = False) -> Sequence[Any]:
         self._prepare()
-        with self._writing() if writes else self._engine.begin() as connection:
+        with self._transaction() if writes else self._engine.begin() as connection:
             return connection.execute(statement, values).all()
 
     @contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _transaction(self) -> Iterator[Connection]:
         with self._engine.begin() as connection:
             # What is kept here expires: a crash of the server may cost its last second, and no call waits for its disk.
             connection.exec_driver_sql("SET LOCAL synchronous_commit = off")

@@ -83,7 +83,7 @@ class SqliteStore:
         size = size_of(keys, value)
         if not keys or size > min(self._bounds.tenant_bytes, self._bounds.bytes):
             return False
-        with self._writing() as rows:
+        with self._transaction() as rows:
             rows.execute(
                 "DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE expires <= ? LIMIT 100)", (now,)
             )
@@ -117,7 +117,7 @@ class SqliteStore:
     def remove(self, tenant: str, key: str) -> bool:
         """Forget the value that a key leads to."""
         statement = "DELETE FROM entries WHERE id = (SELECT entry FROM keys WHERE tenant = ? AND key = ?)"
-        with self._writing() as rows:
+        with self._transaction() as rows:
             return rows.execute(statement, (_tenant_key(tenant), key)).rowcount > 0
 
     def totals(self, tenant: str | None = None) -> tuple[int, int]:
@@ -131,7 +131,7 @@ class SqliteStore:
             self._connection.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:

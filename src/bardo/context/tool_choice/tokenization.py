@@ -1,4 +1,4 @@
-"""The words of a tool and of a text, in the form in which they are compared: identifiers are split, endings taken off."""
+"""Tokenize what a tool is called and says, and what a user says: identifiers are split, endings are taken off."""
 
 from __future__ import annotations
 
