@@ -148,16 +148,19 @@ def day_of(time: float) -> int:
 
 def roll_up(rows: Iterable[Any]) -> dict[RollupKey, CallSums]:
     """Return the sums of rows by what they have in common: each is a LogRow, or has its fields."""
-    groups: dict[RollupKey, CallSums] = {}
+    groups: dict[tuple[int, str, str, str, str, str], CallSums] = {}
+    day, begins, ends = 0, math.inf, math.inf
     for row in rows:
-        key = RollupKey(
-            day_of(row.started_at), row.provider, row.model, row.key_id or "", row.subsystem or "", row.operation
-        )
+        # Rows come in the order of time, so that most are of the day of the one before.
+        if not begins <= row.started_at < ends:
+            day = day_of(row.started_at)
+            begins, ends = day * SECONDS_PER_DAY, (day + 1) * SECONDS_PER_DAY
+        key = (day, row.provider, row.model, row.key_id or "", row.subsystem or "", row.operation)
         sums = groups.get(key)
         if sums is None:
             sums = groups[key] = CallSums()
         sums.take(row)
-    return groups
+    return {RollupKey(*key): sums for key, sums in groups.items()}
 
 
 def part_column(cause: str) -> str:
