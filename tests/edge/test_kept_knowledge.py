@@ -134,3 +134,10 @@ def test_a_list_that_is_gone_is_no_longer_in_it(tmp_path: Path) -> None:
         file.unlink()
     listings.renew(known.at.provider)
     assert known.facts.knowledge([known.at]).of(known.at) != before.of(known.at)
+
+
+def test_what_is_kept_of_targets_that_come_once_is_bounded() -> None:
+    facts = ModelFacts()
+    for number in range(600):
+        facts.knowledge([target(model=f"m{number}")])
+    assert len(facts._known) <= 256

@@ -86,7 +86,7 @@ async def begin_call(
         if layers is not None and pipeline is not None:
             request, targets = await pipeline.after_route(layers, request, targets)
             may_forward = may_forward and not layers.changes_reply
-        route = with_cascade(placed.route, earlier)
+        route = with_cascade(placed.route, earlier) if earlier else placed.route
         await _attempt(runner, live, request, targets, call.tenant, may_forward=may_forward, route=route)
     except BaseException:
         if live.layers is not None:

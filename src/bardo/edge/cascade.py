@@ -76,9 +76,9 @@ async def open_cascade(
 
 
 def with_cascade(record: RouteRecord | None, earlier: tuple[EscalatedCall, ...]) -> RouteRecord | None:
-    """Return the record of a route with the calls whose answers were not good enough, and what they cost together."""
-    if record is None or not earlier:
-        return record
+    """Return the record of a route with the `earlier` calls whose answers were not good enough, and what they cost together."""
+    if record is None:
+        return None
     costs = [one.cost_nanos for one in earlier if one.cost_nanos is not None]
     spent = usd(sum(costs)) if len(costs) == len(earlier) else None
     cascade = {"calls": msgspec.to_builtins(earlier), "cost_usd": spent}

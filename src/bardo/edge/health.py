@@ -58,8 +58,9 @@ class HealthKeeper:
     def note(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
         """Note how one attempt ended."""
         if outcome.error is None:
-            was_down = self.store.troubled and self.reason(provider, model, now)
-            self.store.note(provider, model, outcome, now)
+            store = self.store
+            was_down = self.reason(provider, model, now) if store.troubled else ""
+            store.note(provider, model, outcome, now)
             if self._refused:
                 self._refused.discard((provider, outcome.key))
             if was_down and not self.reason(provider, model, now):
@@ -274,8 +275,8 @@ class AttemptWatch:
         if self._noted:
             return
         now = self._context.watch()
-        seconds = now - self._started
-        self._note(outcome_of(problem, seconds=seconds, first_token_seconds=self._first, key=self._key), now)
+        seconds, first = now - self._started, self._first
+        self._note(outcome_of(problem, seconds=seconds, first_token_seconds=first, key=self._key), now)
 
     def left(self) -> None:
         """Note that nobody waits any longer: an answer that had begun was one."""

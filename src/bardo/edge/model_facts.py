@@ -45,6 +45,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _MOST_KEPT = 4096
+_MOST_KNOWN = 256
 _MOST_FIELDS = 32
 """Clients choose the names of models, so the memory may not grow with them."""
 DAYS_TO_REMEMBER = 1
@@ -116,7 +117,7 @@ class ModelFacts:
             asked = [at for target in targets for at in endpoints_of(target) if self._is_asked(at)]
             live = [(at, self._live(at, asks=True)) for at in asked]
             kept = _Kept(tuple(targets), version, live, self._made_knowledge(targets, tenant))
-            _store_newest(self._known, place, kept)
+            _store_newest(self._known, place, kept, _MOST_KNOWN)
         return kept.knowledge
 
     def _still_says(self, live: Sequence[tuple[Target, LiveFacts | None]]) -> bool:
@@ -268,11 +269,11 @@ class ModelFacts:
             log_override(target, live, override)
 
 
-def _store_newest(memory: dict[K, V], key: K, value: V) -> None:
-    """Keep a value as the newest, and forget the oldest where there are too many."""
+def _store_newest(memory: dict[K, V], key: K, value: V, most: int = _MOST_KEPT) -> None:
+    """Keep a value as the newest, and forget the oldest where there are more than `most`."""
     memory.pop(key, None)
     memory[key] = value
-    if len(memory) > _MOST_KEPT:
+    if len(memory) > most:
         del memory[next(iter(memory))]
 
 

@@ -206,7 +206,9 @@ class Runner(SecretHolder):
 
     async def placement(self, *models: str) -> Placement:
         """Return who may serve the models, best first, each server asked once what it knows of its models. Raises UnknownModel."""
-        placed = self.health.arranged(await self.directory.placement(*models), self.watch)
+        placed = await self.directory.placement(*models)
+        if self.health.store.troubled:
+            placed = self.health.arranged(placed, self.watch)
         if self.server_facts is not None:
             await self.server_facts.ask_before(placed.targets)
         return placed

@@ -86,13 +86,11 @@ class CallPlan:
 
     def find(self) -> Attempt | None:
         """Return the first attempt, with all that is known now; None where there is none like it."""
-        knowledge, recalled, request = self.knowledge, self._recalled, self._request
-        if self._route is not None or knowledge.search is not None or knowledge.caching is not None or not self.targets:
-            return None
-        if request.output_format is not None or request.degraded or request.options.profile is not None:
+        recalled, request = self._recalled, self._request
+        if self._route is not None or request.output_format is not None or request.degraded or recalled.degraded:
             return None
         target, roles = self.targets[0], None if recalled.found else _roles_of(request)
-        if recalled.degraded or (roles is None and not _may_be_a_turn(request, target)):
+        if roles is None and not _may_be_a_turn(request, target):
             return None
         shape = shape_of(request)
         if shape is None:
@@ -100,13 +98,18 @@ class CallPlan:
         names = None if request.body is None else tuple(request.body)
         self._roles, content = roles, id(request.tools) if roles is None else roles
         self._place = target.provider.place, target.model, shape, names, content, self._may_forward
+        knowledge = self.knowledge
         kept: _Kept | None = knowledge.plans.find(self._place, target, knowledge)
-        return None if kept is None else self._again(kept)
+        if kept is None:
+            return None
+        return _again(kept, request) if roles is not None else self._next_turn(kept)
 
     def keep(self, attempt: Attempt) -> None:
         """Keep the first attempt, which `find` did not find, where nothing of it depends on what was said."""
-        place, request = self._place, self._request
+        place, request, knowledge = self._place, self._request, self.knowledge
         if place is None or attempt.target.provider.row.searches_per_day is not None:
+            return
+        if knowledge.search is not None or knowledge.caching is not None or request.options.profile is not None:
             return
         told = attempt.ask or attempt.kept_budget or attempt.search or attempt.caching or attempt.answer
         is_turn = self._roles is None
@@ -114,8 +117,8 @@ class CallPlan:
         if told or bound or attempt.tool_names or attempt.request is not request:
             return
         target, language = attempt.target, dialect(attempt.target.provider.row.dialect)
-        facts = self.knowledge.of(target)
-        planned = plan_shape(_at(request, target), target, facts, self.knowledge)
+        facts = knowledge.of(target)
+        planned = plan_shape(_at(request, target), target, facts, knowledge)
         reasoning = planned.controlled.request.reasoning
         says_thinking = planned.thinking or (reasoning and reasoning.raw_fields)
         if facts.refused_fields or (attempt.forward and not is_turn and says_thinking):
@@ -125,13 +128,12 @@ class CallPlan:
         tools, texts = (request.tools, None) if is_turn else (None, _texts_of(attempt, language))
         kept = _Kept(bare, planned, language, tools, texts)
         # Whether what is taken over is what was planned shows at the call at hand.
-        if self._again(kept) == attempt:
-            self.knowledge.plans.keep(place, self.targets[0], self.knowledge, kept)
+        again = self._next_turn(kept) if is_turn else _again(kept, request)
+        if again == attempt:
+            knowledge.plans.keep(place, self.targets[0], knowledge, kept)
 
-    def _again(self, kept: _Kept) -> Attempt | None:
-        """Return the attempt for the request at hand; None where it must be planned."""
-        if kept.tools is None:
-            return _again(kept, self._request)
+    def _next_turn(self, kept: _Kept) -> Attempt | None:
+        """Return the attempt for the turn at hand; None where it must be planned."""
         if kept.tools is not self._request.tools:
             return None
         return _next_turn(kept, self._request, self._recalled, self.knowledge)

@@ -89,7 +89,14 @@ class MemoryHealth:
         """Note how one attempt ended."""
         error = outcome.error
         if error is None:
-            self._note_success(provider, model, outcome, now)
+            whole = self._providers.get(provider) or self._made_provider(provider)
+            circuit, latency = self._models.get((provider, model)) or self._made(provider, model, now)
+            if whole.note_success(now):
+                self._close(whole)
+            if circuit.note_success(now):
+                self._close(circuit)
+            if latency.note(outcome.seconds, outcome.first_token_seconds):
+                self.revision += 1
             if self.rests.states:
                 self.rests.note(provider, model, outcome, now)
             return
@@ -198,16 +205,6 @@ class MemoryHealth:
         if not model:
             return self._made_provider(provider)
         return (self._models.get((provider, model)) or self._made(provider, model, now)).circuit
-
-    def _note_success(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
-        whole = self._providers.get(provider) or self._made_provider(provider)
-        target = self._models.get((provider, model)) or self._made(provider, model, now)
-        if whole.note_success(now):
-            self._close(whole)
-        if target.circuit.note_success(now):
-            self._close(target.circuit)
-        if target.latency.note(outcome.seconds, outcome.first_token_seconds):
-            self.revision += 1
 
     def _note_error(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
         error = outcome.error

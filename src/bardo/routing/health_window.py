@@ -45,9 +45,8 @@ class HealthWindow:
 
     def note_success(self, now: float) -> None:
         """Count a call that went well."""
-        epoch = int(now / self._bucket_seconds)
-        if epoch != self._epoch:
-            self._advance(epoch)
+        if int(now / self._bucket_seconds) != self._epoch:
+            self.look(now)
         self._calls[self._epoch % BUCKETS] += 1
         self.calls += 1
 
