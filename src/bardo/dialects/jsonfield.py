@@ -38,9 +38,11 @@ def take(value: Any, kind: type[T] | tuple[type[T], ...], param: str) -> T:
     """Return `value` where it is of `kind` (a bool is no number). Raises InvalidRequest naming `param`."""
     if type(value) is kind:
         return value
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds):
+    if isinstance(value, kind) and type(value) is not bool:
         return value
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if type(value) is bool and bool in kinds:
+        return value  # type: ignore[return-value]
     wanted = " or ".join(_NAMES.get(one, one.__name__) for one in kinds)
     raise InvalidRequest(f"{param} must be {wanted}, not {kind_of(value)}", param=param)
 

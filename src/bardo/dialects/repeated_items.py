@@ -8,8 +8,9 @@ changed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from itertools import repeat
+from collections.abc import Callable, Iterator, Mapping
+from itertools import compress, count, repeat
+from operator import is_
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,9 +29,9 @@ MOST_BYTES_KEPT = 16 * 1_048_576
 """Clients choose their conversations, so neither the number nor the size of what is kept may grow with them."""
 _OWN = "bardo"
 _LISTS = ("messages", "input", "contents")
-_SCHEMA_FIELDS = ("response_format", "text", "output_config", "output_format")
+_SCHEMA_FIELDS = frozenset({"response_format", "text", "output_config", "output_format"})
 _LEAST_SCHEMA = 1024
-_PROMPT_FIELDS = ("system", "instructions", "systemInstruction", "system_instruction")
+_PROMPT_FIELDS = frozenset({"system", "instructions", "systemInstruction", "system_instruction"})
 T = TypeVar("T")
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _split_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -86,8 +87,10 @@ class RepeatedItems:
 
     def _items(self, raws: list[bytes]) -> list[Item]:
         # Without a step of Python for each that came with the last turn.
-        found = [*map(self._newer.get, raws)]
-        return [item if item is not None else self._item(raw) for item, raw in zip(found, raws, strict=True)]
+        found: list[Any] = [*map(self._newer.get, raws)]
+        for place in _missing(found):
+            found[place] = self._item(raws[place])
+        return found
 
     def _tools_of(self, values: dict[str, msgspec.Raw]) -> dict[str, Any]:
         """Return the tools of a body where they have some length, under their name."""
@@ -99,14 +102,11 @@ class RepeatedItems:
     def _parts(self, values: dict[str, msgspec.Raw], *, with_prompt: bool) -> dict[str, Item]:
         """Return the fields of a body that hold a schema of some length, and the system prompt where that stands before a history."""
         found = {}
-        for name in _SCHEMA_FIELDS:
-            raw = values.get(name)
-            if raw is not None and memoryview(raw).nbytes >= _LEAST_SCHEMA:
-                found[name] = self._item(bytes(raw))
-        for name in _PROMPT_FIELDS if with_prompt else ():
-            raw = values.get(name)
-            if raw is not None:
-                found[name] = self._item(bytes(raw))
+        for name in _SCHEMA_FIELDS & values.keys():
+            if memoryview(values[name]).nbytes >= _LEAST_SCHEMA:
+                found[name] = self._item(bytes(values[name]))
+        for name in _PROMPT_FIELDS & values.keys() if with_prompt else ():
+            found[name] = self._item(bytes(values[name]))
         return found
 
     def _item(self, raw: bytes) -> Item:
@@ -150,10 +150,15 @@ def read_messages(values: list[Any], at: str, dialect: str, read: Callable[[Any,
     if type(values) is not KnownItems:
         return [read(value, f"{at}[{place}]") for place, value in enumerate(values)]
     messages: list[Any] = [*map(dict.get, map(read_of, values.items), repeat(dialect))]
-    for place in [place for place, message in enumerate(messages) if message is None]:
+    for place in _missing(messages):
         item = values.items[place]
         messages[place] = item.read[dialect] = read(item.value, f"{at}[{place}]")
     return messages
+
+
+def _missing(found: list[Any]) -> Iterator[int]:
+    """Return the places of what is None, without a step of Python for each of the others. What stands at one may be set meanwhile."""
+    return compress(count(), map(is_, found, repeat(None)))
 
 
 def holds(body: Mapping[str, Any], raw: bytes, sought: bytes) -> bool:
@@ -163,7 +168,7 @@ def holds(body: Mapping[str, Any], raw: bytes, sought: bytes) -> bool:
         return sought in raw
     what = f"holds {sought!r}"
     found: list[bool | None] = [*map(dict.get, map(read_of, known.items), repeat(what))]
-    for place in [place for place, held in enumerate(found) if held is None]:
+    for place in _missing(found):
         item = known.items[place]
         found[place] = item.read[what] = sought in item.raw
     return any(found)

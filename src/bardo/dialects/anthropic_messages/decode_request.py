@@ -42,7 +42,7 @@ READ = frozenset(
 
 
 # All that most requests hold.
-_COMMON = frozenset(("model", "messages", "system", "max_tokens", "stream", *SAMPLING.values()))
+_COMMON = frozenset(("model", "messages", "system", "max_tokens", "stream", "tools", "tool_choice", *SAMPLING.values()))
 
 _UNASKED = BardoOptions(omit_unasked=True)
 
@@ -60,6 +60,8 @@ def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     request = Request(
         model=arrival.model or required(fields, "model", str),
         messages=_messages(fields),
+        tools=_tools(fields) if "tools" in fields else (),
+        tool_choice=read_tool_choice(fields) if "tool_choice" in fields else None,
         max_output_tokens=_limit(fields, arrival.counting),
         sampling=decode_sampling(fields, SAMPLING),
         stream=bool(stream if arrival.stream is None else arrival.stream),
@@ -77,8 +79,6 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
     left = {name: value for name, value in config.items() if name not in ("effort", "format")}
     return msgspec.structs.replace(
         request,
-        tools=REPEATED_TOOLS.read(optional(fields, "tools", list) or [], NAME, _read_tools),
-        tool_choice=read_tool_choice(fields),
         reasoning=read_reasoning(fields, config),
         output_format=_output_format(fields, config),
         extra={name: value for name, value in fields.items() if name not in READ}
@@ -92,6 +92,10 @@ def _output_format(fields: dict[str, Any], config: dict[str, Any]) -> OutputForm
     # The older name counts only where the newer says nothing, so one value of the two is all that is read.
     field = "output_format" if config.get("format") is None else "output_config"
     return read_once(fields, field, f"{NAME}.format", lambda: read_output_format(fields, config))
+
+
+def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
+    return REPEATED_TOOLS.read(optional(fields, "tools", list) or [], NAME, _read_tools)
 
 
 def _read_tools(tools: list[Any]) -> tuple[Tool, ...]:

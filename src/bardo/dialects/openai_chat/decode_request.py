@@ -28,9 +28,11 @@ READ = frozenset(
 )  # fmt: skip
 
 
+_TOOL_FIELDS = frozenset({"tools", "functions", "tool_choice", "function_call", "parallel_tool_calls"})
 # All that most requests hold.
 _COMMON = frozenset(
     {"model", "messages", "stream", "max_tokens", "max_completion_tokens", "stream_options", *OPENAI_SAMPLING.values()}
+    | _TOOL_FIELDS
 )
 
 
@@ -55,7 +57,15 @@ def decode_request(body: bytes) -> Request:
         body=fields,
         body_bytes=body,
     )
+    if not _TOOL_FIELDS.isdisjoint(fields):
+        request = _with_tools(request, fields)
     return request if fields.keys() <= _COMMON else _with_others(request, fields)
+
+
+def _with_tools(request: Request, fields: dict[str, Any]) -> Request:
+    choice, unusual = _tool_choice(fields)
+    extra = {**request.extra, **unusual} if unusual else request.extra
+    return msgspec.structs.replace(request, tools=_tools(fields), tool_choice=choice, extra=extra)
 
 
 def _with_others(request: Request, fields: dict[str, Any]) -> Request:
@@ -63,15 +73,12 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
     options, asked = read_options(fields), read_thinking(fields, NAME)
     if asked.omit:
         options = msgspec.structs.replace(options, omit_reasoning=True)
-    choice, unusual = _tool_choice(fields)
     return msgspec.structs.replace(
         request,
-        tools=_tools(fields),
-        tool_choice=choice,
         reasoning=asked.policy,
         output_format=_output_format(fields),
         choices=_count(fields, "n") or 1,
-        extra={**_extra(fields), **request.extra, **unusual},
+        extra={**_extra(fields), **request.extra},
         body=without_own(fields),
         options=options,
     )
