@@ -109,7 +109,9 @@ def test_they_have_no_more_calls_at_once_than_one_would(redis_url: str, tmp_path
 
 def test_they_spend_no_more_than_one_would(redis_url: str, tmp_path: Path) -> None:
     calls = admitted(redis_url, tmp_path, f"usd_per_day={BUDGET}")
-    with create_engine(f"sqlite:///{tmp_path / 'log.db'}").connect() as connection:
+    engine = create_engine(f"sqlite:///{tmp_path / 'log.db'}")
+    with engine.connect() as connection:
         spent = connection.execute(select(func.sum(inference_log.c.cost_nanos))).scalar_one()
+    engine.dispose()
     assert spent == len(calls) * COST
     assert 0 < spent <= BUDGET < PROCESSES * CALLS * COST

@@ -96,7 +96,11 @@ class LogSpend:
         with self._lock:
             if self._engine is None:
                 engine = open_for_reading(address_of(path))
-                check_readable(engine, address_of(path))
+                try:
+                    check_readable(engine, address_of(path))
+                except BaseException:
+                    engine.dispose()
+                    raise
                 self._engine = engine
             return self._engine
 

@@ -29,7 +29,7 @@ class AddressedStore:
         self._rollups = RollupWriter(self._engine.dialect)
         try:
             bring_to_current(self._engine)
-        except LogProblem:
+        except BaseException:
             self._engine.dispose()
             raise
 

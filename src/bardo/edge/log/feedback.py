@@ -63,6 +63,10 @@ class FeedbackStore:
             from bardo.edge.log.database import address_of, bring_to_current, open_for_writing
 
             engine = open_for_writing(address_of(self._path))
-            bring_to_current(engine)
+            try:
+                bring_to_current(engine)
+            except BaseException:
+                engine.dispose()
+                raise
             self._engine = engine
         return self._engine

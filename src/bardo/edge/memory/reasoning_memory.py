@@ -213,12 +213,15 @@ class ReasoningMemory:
             if self._read_engine is not None:
                 return self._read_engine
             engine = engines.open_for_reading(engines.address_of(self._path, MEMORY), MEMORY)
-            with engine.connect() as connection:
-                stored = revisions.stored_revision(connection, VERSION_TABLE)
-            if stored is None:
+            try:
+                with engine.connect() as connection:
+                    stored = revisions.stored_revision(connection, VERSION_TABLE)
+                if stored is None:
+                    place = engines.shown(engine.url)
+                    raise MEMORY.missing(f"{place} holds no reasoning memory", hint=MEMORY.how_to_find)
+            except BaseException:
                 engine.dispose()
-                place = engines.shown(engine.url)
-                raise MEMORY.missing(f"{place} holds no reasoning memory", hint=MEMORY.how_to_find)
+                raise
             self._read_engine = engine
         if stored != CURRENT_REVISION:
             self._write()
