@@ -48,6 +48,11 @@ class Rates(msgspec.Struct, frozen=True, array_like=True):
     image_output: int | None = None
     thinking_mode_output: int | None = None
 
+    @property
+    def cache_discount(self) -> int:
+        """By how much less a million input tokens cost that are read from a cache; 0 where that is not known."""
+        return 0 if self.input is None or self.cache_read is None else max(0, self.input - self.cache_read)
+
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True):
     """The rates of requests with more input tokens than `above`: all of their tokens cost these.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from bardo.accounting.price import Rates
 from bardo.catalog.routing_rows import routing_rows
 from bardo.context.affinity.cache_survival import HALF_LIFE_SECONDS
 from bardo.context.affinity.layer import ExpectSession, FindServerStates, ForgetSession, RecordSession, Servers
@@ -18,7 +17,7 @@ from bardo.context.affinity.prompt_prefix import NO_PREFIX, PrefixReader, Prompt
 from bardo.context.affinity.server_order import LoadBounds, ServerState
 from bardo.context.affinity.warm_prefixes import ExpectedTokens, Place, WarmPrefix, WarmPrefixes
 from bardo.context.layer import TargetFacts
-from bardo.edge.cache_health import CacheHealth, CacheUse
+from bardo.edge.cache_health import CacheHealth, CacheUsage
 from bardo.edge.health import HealthKeeper
 from bardo.engine.token_counting import estimate_request
 from bardo.values.request import Request
@@ -35,13 +34,9 @@ _LAYER = "affinity"
 _CallKey = tuple[str, str, int, int, str, float]
 """A place of a session as other processes are told of it: server, model, tokens, messages, the label of a key, and when."""
 _MOST_PLACES = 1024
-_FIRST_GUESS = 1000.0
-"""How many new tokens a call is taken to bring before any was seen."""
 _LEAST_WARM_SECONDS, _MOST_WARM_SECONDS = 60.0, 14_400.0
 _NANOS = 1_000_000_000
 _INPUT_SHARE = routing_rows().score.input_share
-_LATEST = 0.05
-"""The share of the latest call in the mean."""
 
 
 class PricedRunner(Protocol):
@@ -94,8 +89,7 @@ class Affinity:
         self._health = health
         self._clock = clock
         self._prefixes = PrefixReader()
-        self._use: dict[Place, CacheUse] = {}
-        self._fresh: dict[Place, float] = {}
+        self._usage = CacheUsage(_MOST_PLACES)
         self._kinds: dict[Place, Place] = {}
         self._turns_ahead = turns_ahead
         self._counts_reads: set[Place] = set()
@@ -182,7 +176,7 @@ class Affinity:
             warm_tokens=found.tokens,
             session_tokens=found.session,
             in_flight=self._health.in_flight(place[0]),
-            tokens_per_call=self._fresh.get(place, _FIRST_GUESS),
+            tokens_per_call=self._usage.new_tokens(place),
             placed_tokens=self.warm.placed_tokens(place, now),
             ready=not target.down,
         )
@@ -205,7 +199,9 @@ class Affinity:
         prefix = effect.prefix
         if prefix is None:
             prefix = NO_PREFIX if effect.request is None else self._prefixes.read(effect.request)
-        self._count(place, effect.tokens, cached or 0, min(expected, effect.tokens))
+        forgotten = self._usage.count(place, effect.tokens, cached or 0, min(expected, effect.tokens))
+        if forgotten is not None:
+            self._kinds.pop(forgotten, None)
         self._kinds[place] = kind
         self.warm.note(
             place,
@@ -239,7 +235,7 @@ class Affinity:
             kind = self._kinds.get(place, place)
             provider = providers.get(kind[0])
             price = None if provider is None else runner.prices.price(provider, place[1], now)
-            saved = 0 if price is None else saved_per_million(price.schedule.rates)
+            saved = 0 if price is None else price.schedule.rates.cache_discount
             if saved:
                 expected = self.warm.expected(place, session, prefix, now, messages=messages, kind=kind)
                 share = min(1.0, expected.tokens / size)
@@ -259,9 +255,7 @@ class Affinity:
 
     def report(self, place_name: str, provider: str) -> tuple[CacheHealth, ...]:
         """Return the caches of all models at one server of a provider, by the server's place."""
-        return tuple(
-            [_health(self.warm, place, provider, use) for place, use in self._use.items() if place[0] == place_name]
-        )
+        return self._usage.report(place_name, lambda model: self.warm.survival((provider, model)))
 
     def _cached(self, kind: Place, cached: int | None) -> int | None:
         """Return how many tokens were read from a cache. Some servers (vLLM) leave the count out where it is 0."""
@@ -270,45 +264,6 @@ class Affinity:
         if len(self._counts_reads) < _MOST_PLACES:
             self._counts_reads.add(kind)
         return cached
-
-    def _count(self, place: Place, tokens: int, cached: int, expected: int) -> None:
-        use = self._use.get(place)
-        if use is None:
-            if len(self._use) >= _MOST_PLACES:
-                oldest = next(iter(self._use))
-                del self._use[oldest]
-                self._fresh.pop(oldest, None)
-                self._kinds.pop(oldest, None)
-            use = self._use[place] = CacheUse()
-        use.calls += 1
-        use.input_tokens += tokens
-        use.cached_tokens += cached
-        use.expected_tokens += expected
-        use.off_tokens += abs(expected - cached)
-        before = self._fresh.get(place)
-        fresh = max(0, tokens - cached)
-        self._fresh[place] = fresh if before is None else before + _LATEST * (fresh - before)
-
-
-def _health(warm: WarmPrefixes, place: Place, provider: str, use: CacheUse) -> CacheHealth:
-    survival = warm.survival((provider, place[1]))
-    half_life = survival.half_life()
-    return CacheHealth(
-        model=place[1],
-        calls=use.calls,
-        input_tokens=use.input_tokens,
-        cached_tokens=use.cached_tokens,
-        expected_tokens=use.expected_tokens,
-        mean_error_tokens=round(use.off_tokens / use.calls),
-        hit_rate=round(use.cached_tokens / use.input_tokens, 4) if use.input_tokens else 0.0,
-        half_life_seconds=round(half_life, 1) if half_life < float("inf") else None,
-        observations=survival.observations,
-    )
-
-
-def saved_per_million(rates: Rates) -> int:
-    """Return by how much less a million input tokens cost that are read from a cache, in nano-dollars; 0 where that is not known."""
-    return 0 if rates.input is None or rates.cache_read is None else max(0, rates.input - rates.cache_read)
 
 
 def _target_name(target: TargetFacts) -> Place:

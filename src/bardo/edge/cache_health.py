@@ -1,8 +1,20 @@
-"""What was seen of the prompt caches of providers and their servers."""
+"""What was seen of the prompt caches of providers and their servers: counted for each model, and as it is reported."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import msgspec
+
+if TYPE_CHECKING:
+    from bardo.context.affinity.cache_survival import CacheSurvival
+    from bardo.context.affinity.warm_prefixes import Place
+
+_FIRST_GUESS = 1000.0
+"""How many new tokens a call is taken to bring before any was seen."""
+_LATEST = 0.05
+"""The share of the latest call in the mean."""
 
 
 class CacheUse(msgspec.Struct, kw_only=True):
@@ -34,3 +46,53 @@ class CacheHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     hit_rate: float
     half_life_seconds: float | None = None
     observations: int = 0
+
+
+class CacheUsage:
+    """What the calls to at most `most` places read from caches; of more places the first ones are forgotten."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._uses: dict[Place, CacheUse] = {}
+        self._new_tokens: dict[Place, float] = {}
+
+    def count(self, place: Place, tokens: int, cached: int, expected: int) -> Place | None:
+        """Count one call. Returns the place that is forgotten for it, None for most."""
+        use, forgotten = self._uses.get(place), None
+        if use is None:
+            if len(self._uses) >= self._most:
+                forgotten = next(iter(self._uses))
+                del self._uses[forgotten], self._new_tokens[forgotten]
+            use = self._uses[place] = CacheUse()
+        use.calls += 1
+        use.input_tokens += tokens
+        use.cached_tokens += cached
+        use.expected_tokens += expected
+        use.off_tokens += abs(expected - cached)
+        before, new = self._new_tokens.get(place), max(0, tokens - cached)
+        self._new_tokens[place] = new if before is None else before + _LATEST * (new - before)
+        return forgotten
+
+    def new_tokens(self, place: Place) -> float:
+        """Return how many tokens a call to a place usually has that are in no cache."""
+        return self._new_tokens.get(place, _FIRST_GUESS)
+
+    def report(self, server: str, survival_of: Callable[[str], CacheSurvival]) -> tuple[CacheHealth, ...]:
+        """Return the caches of all models at one server; `survival_of` says for a model how long they keep a prompt."""
+        return tuple([_health(place[1], use, survival_of) for place, use in self._uses.items() if place[0] == server])
+
+
+def _health(model: str, use: CacheUse, survival_of: Callable[[str], CacheSurvival]) -> CacheHealth:
+    survival = survival_of(model)
+    half_life = survival.half_life()
+    return CacheHealth(
+        model=model,
+        calls=use.calls,
+        input_tokens=use.input_tokens,
+        cached_tokens=use.cached_tokens,
+        expected_tokens=use.expected_tokens,
+        mean_error_tokens=round(use.off_tokens / use.calls),
+        hit_rate=round(use.cached_tokens / use.input_tokens, 4) if use.input_tokens else 0.0,
+        half_life_seconds=round(half_life, 1) if half_life < float("inf") else None,
+        observations=survival.observations,
+    )

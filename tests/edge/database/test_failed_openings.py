@@ -11,7 +11,8 @@ import pytest
 
 from bardo.edge.accounts.spend import LogSpend
 from bardo.edge.log import LogWriter
-from bardo.edge.log.feedback import Feedback, FeedbackStore
+from bardo.edge.log.feedback import FeedbackStore
+from bardo.edge.log.row import Feedback
 from bardo.edge.memory.reasoning_memory import ReasoningMemory
 from bardo.edge.settings_memory import MemorySettings
 from bardo.edge.state.sqlite import SqliteStore
