@@ -11,10 +11,13 @@ import pytest
 
 from bardo.edge.call_recorder import _MOST_TIMES_KEPT, CallRecorder
 from bardo.edge.price_book import PriceBook
-from bardo.values.events import ContentChunk, Event, Finish
+from bardo.values.blocks import Opaque
+from bardo.values.events import ContentChunk, Event, Finish, OpaqueState, ThinkChunk
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Request
 from bardo.values.response import Response
+
+THOUGHT = ThinkChunk(0, "Hm.")
 
 
 class Reader:
@@ -65,16 +68,24 @@ async def keep(events: list[Event]) -> tuple[CallContext, Reader]:
 
 @pytest.mark.parametrize("after", [0, 1, 5, 1_000, 20_000])
 def test_what_is_kept_last_is_the_whole_reply(after: int) -> None:
-    events: list[Event] = [ContentChunk(0, "a"), Finish("stop"), *(ContentChunk(0, "b") for _ in range(after))]
+    events: list[Event] = [THOUGHT, ContentChunk(1, "a"), Finish("stop"), *(ContentChunk(1, "b") for _ in range(after))]
     means, reader = asyncio.run(keep(events))
     assert means.kept[-1] == "a" + "b" * after
     assert reader.looked <= _MOST_TIMES_KEPT + 1
 
 
 def test_a_reply_is_kept_at_its_finish_and_not_before() -> None:
-    means, _ = asyncio.run(keep([ContentChunk(0, "a"), ContentChunk(0, "b")]))
+    means, _ = asyncio.run(keep([THOUGHT, ContentChunk(1, "a"), ContentChunk(1, "b")]))
     assert means.kept == []
-    means, _ = asyncio.run(keep([ContentChunk(0, "a"), Finish("stop")]))
+    means, _ = asyncio.run(keep([THOUGHT, ContentChunk(1, "a"), Finish("stop")]))
+    assert means.kept == ["a"]
+
+
+def test_nothing_is_kept_of_text_until_more_comes() -> None:
+    text: list[Event] = [ContentChunk(0, "a"), Finish("stop")]
+    means, _ = asyncio.run(keep(text))
+    assert means.kept == []
+    means, _ = asyncio.run(keep([*text, OpaqueState(0, Opaque("signature", "signed"))]))
     assert means.kept == ["a"]
 
 

@@ -15,7 +15,7 @@ from bardo.edge.call_row import Timing, log_row, said_in, subsystem_of
 from bardo.edge.log.row import CallOutcome, LogRow, PendingCall
 from bardo.engine.planning import Attempt
 from bardo.engine.whole_text import Reader, WholeText
-from bardo.reasoning.replay import answers_tools
+from bardo.reasoning.replay import answers_tools, is_only_text
 from bardo.values.attempts import AttemptCause
 from bardo.values.blocks import ReplyBlock
 from bardo.values.errors import BardoError
@@ -145,8 +145,10 @@ class CallRecorder:
         if not reader.holds_all:
             return  # A reply that is too long to be held is not remembered.
         response, shown = reader.response_with_reasoning(), None
-        if response.blocks != self._kept:
-            self._kept = response.blocks
+        if response.blocks == self._kept:
+            return
+        self._kept = response.blocks
+        if not is_only_text(response, self._request):
             if self.layers is not None and self.layers.masks:
                 response, shown = self.layers.as_said(response), self.layers.as_shown(response)
             await self._context.remember(

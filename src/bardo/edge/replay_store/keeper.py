@@ -24,7 +24,6 @@ from bardo.reasoning.replay import (
     decode_kept,
     encode_kept,
     has_history,
-    is_only_text,
     keys_in,
     remember,
     turns_in,
@@ -105,7 +104,7 @@ class ReplayKeeper:
         `reply` names it: what is kept of it later replaces this. `fields` are those its provider takes back unmodified, by choice. `shown`
         is the reply as the client got it, where that is not what the provider said.
         """
-        if self._calls is None or is_only_text(response, request):
+        if self._calls is None:
             return
         reader = self._reader(attempt.target)
         omits_ids = bool(request.dialect) and dialect(request.dialect).omits_call_ids
