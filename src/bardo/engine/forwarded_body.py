@@ -37,17 +37,20 @@ def as_it_came(planned: ShapePlan, request: Request, row: ProviderRow, *, asks_u
 
     State that bardo sealed for the client is opened before it is sent.
     """
-    body, thinking = request.body, planned.thinking
-    if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
-        return None
     language = dialect(row.dialect)
-    if not planned.controlled.keeps_messages(request):
-        return None
-    if holds_seal(request) or holds_document_as_picture(request):
-        return None
-    if row.paths is not None or language.mends(request, row) or (request.tools and language.tool_losses(request).all):
+    if not may_be_sent_on(planned, request, row) or (request.tools and language.tool_losses(request).all):
         return None
     return body_as_it_came(request, language, asks_usage=asks_usage)
+
+
+def may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow) -> bool:
+    """Whether a provider takes the client's own body, whatever its tools are."""
+    body, thinking = request.body, planned.thinking
+    if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
+        return False
+    if row.paths is not None or not planned.controlled.keeps_messages(request):
+        return False
+    return not (holds_seal(request) or holds_document_as_picture(request) or dialect(row.dialect).mends(request, row))
 
 
 def body_as_it_came(request: Request, language: Dialect, *, asks_usage: bool) -> WireRequest:

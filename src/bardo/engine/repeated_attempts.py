@@ -17,7 +17,7 @@ from bardo.dialects.base import Dialect
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.engine.controlling import dialects_of
 from bardo.engine.exchange import Exchange, attempts
-from bardo.engine.forwarded_body import as_it_came, body_as_it_came
+from bardo.engine.forwarded_body import body_as_it_came, may_be_sent_on
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.losses import refuse_losses
 from bardo.engine.planning import Attempt, as_functions, restored_at, with_own_headers
@@ -184,11 +184,7 @@ def _next_turn(kept: _Kept, request: Request, recalled: Recalled, knowledge: Kno
     same = restored.request is request and not restored.degraded and restored.ask is None
     if not same or as_functions(request, row, may_forward=True)[0] is not request:
         return None
-    if attempt.forward:
-        wire, written = as_it_came(planned, asked, row, asks_usage=attempt.withhold_usage), None
-        wire = None if wire is None else with_own_headers(wire, asked, row.dialect)
-    else:
-        wire, written = _written(kept, asked)
+    wire, written = (_sent_on(kept, asked), None) if attempt.forward else _written(kept, asked)
     if wire is None:
         return None
     reported = (*planned.controlled.degraded, *attempt.wire.degraded)
@@ -199,6 +195,15 @@ def _next_turn(kept: _Kept, request: Request, recalled: Recalled, knowledge: Kno
         except BardoError:
             return None
     return msgspec.structs.replace(attempt, request=request, wire=wire, written=written, origin=origin)
+
+
+def _sent_on(kept: _Kept, asked: Request) -> WireRequest | None:
+    """Return a client's own body as it is sent on; None where it must change. Its tools may be, as those of the earlier call."""
+    attempt, row = kept.attempt, kept.attempt.target.provider.row
+    if not may_be_sent_on(kept.planned, asked, row):
+        return None
+    wire = body_as_it_came(asked, kept.language, asks_usage=attempt.withhold_usage)
+    return with_own_headers(wire, asked, row.dialect)
 
 
 def _written(kept: _Kept, asked: Request) -> tuple[WireRequest | None, Request]:
