@@ -47,6 +47,7 @@ class BoundedProtocol(RefusingProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._bounds = self._limits.bounds
         self._surplus = False
+        self._scope_of_connection: dict[str, Any] = {}
         # The address that was parsed last: its path, the path as it came, and its query.
         self._parsed_url = b""
         self._paths = "", b"", b""
@@ -61,6 +62,14 @@ class BoundedProtocol(RefusingProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._scope_of_connection = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": self.root_path,
+        }
         surplus = len(self.connections) - self._limits.max_connections
         self._surplus = surplus > 0
         if surplus > SURPLUS_CONNECTIONS:
@@ -141,13 +150,8 @@ class BoundedProtocol(RefusingProtocol):
             self._parsed_url = self.url
         path, raw_path, query = self._paths
         scope: dict[str, Any] = {
-            "type": "http",
-            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            **self._scope_of_connection,
             "http_version": version,
-            "server": self.server,
-            "client": self.client,
-            "scheme": self.scheme,
-            "root_path": self.root_path,
             "headers": headers,
             FIRST_HEADERS: first,
             "state": self.app_state.copy(),

@@ -128,15 +128,14 @@ class RequestCycle(RequestResponseCycle):
     def send_whole(self, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> bool:
         """Send a whole reply without ASGI's messages, and return whether that was possible.
 
-        `headers` are those of the reply but its length, its type first. What is sent is what `send` would send of the same.
+        `headers` are those of the reply, the length of its body among them. What is sent is what `send` would send of the same.
         """
         if self.response_started or self._head is not None or not self._takes_whole(status):
             return False
         lines = _lines(headers)
         if lines is None:
             return False
-        first, *others = lines
-        self._write(self._headed(status, (first, f"content-length: {len(body)}", *others)), body)
+        self._write(self._headed(status, lines), body)
         return True
 
     def begin_stream(self, headers: Sequence[tuple[str, str]]) -> bool:

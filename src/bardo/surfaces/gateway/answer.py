@@ -86,7 +86,7 @@ class Answer:
             await start_stream(self._send, headers, content_type=content_type)
 
     async def _send_whole(self, status: int, body: bytes, headers: Any, content_type: str) -> None:
-        own = own_headers(headers, ("content-type", content_type))
+        own = own_headers(headers, ("content-type", content_type), ("content-length", str(len(body))))
         if self._cycle is None or not self._cycle.send_whole(status, own, body):
             await send_whole(self._send, status, own, body)
 

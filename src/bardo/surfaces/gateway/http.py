@@ -102,10 +102,8 @@ def own_headers(headers: Sequence[tuple[str, str]], *first: tuple[str, str]) -> 
 
 
 async def send_whole(send: Send, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:
-    """Send an answer in one piece, with `own_headers`."""
-    first, *others = headers
-    said = [first, ("content-length", str(len(body))), *others]
-    await send({"type": "http.response.start", "status": status, "headers": encode_headers(said)})
+    """Send an answer in one piece."""
+    await send({"type": "http.response.start", "status": status, "headers": encode_headers(headers)})
     await send({"type": "http.response.body", "body": body})
 
 
