@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 
 from bardo.values.blocks import Block, UnknownBlock
-from bardo.values.histories import parts_of
 from bardo.values.request import Message, Request
 
 _AUDIO = "audio/"
@@ -79,10 +78,10 @@ def takes_sound(dialects: Collection[str | None]) -> bool:
     return not _WRITE.keys().isdisjoint(dialects)
 
 
-def carry_sound(request: Request, dialect: str) -> Request:
-    """Return the request with the sound of other dialects in this one's form, where it has one."""
+def carry_sound(request: Request, dialect: str, parts: frozenset[type[Block]]) -> Request:
+    """Return a request of another dialect with its sound in this one's form, where it has one. `parts` are as `parts_of` gives them."""
     write = _WRITE.get(dialect)
-    if write is None or request.dialect == dialect or UnknownBlock not in parts_of(request.messages):
+    if write is None or UnknownBlock not in parts:
         return request
     messages = tuple([_with_audio(message, dialect, write) for message in request.messages])
     unchanged = all(map(is_, messages, request.messages))

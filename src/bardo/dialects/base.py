@@ -29,6 +29,7 @@ from bardo.streams.frames import Frame
 from bardo.streams.sse import FrameEnds, encode_sse
 from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
 from bardo.values.events import Event, ReplyStart
+from bardo.values.histories import parts_of
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.wire import Arrival, WireRequest
@@ -231,15 +232,18 @@ class Dialect:
     def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
         early = Losses(self.declaration)
-        request = carry_sound(request, self.name)
-        if request.dialect != self.name:
-            request = carry_pictures(request, early, from_model=self.model_pictures)
+        is_foreign = request.dialect != self.name
+        # None of these steps adds a class that a later one looks for.
+        parts = parts_of(request.messages) if is_foreign else frozenset()
+        if is_foreign:
+            request = carry_sound(request, self.name, parts)
+            request = carry_pictures(request, early, parts, from_model=self.model_pictures)
             if self._declaration(request).needs_turn:
                 request = with_turn(request, early)
         request, hosted = carry_hosted(request, row, early)
         request, carried = carry_shared(request, row, early)
-        if not self.search_results and request.dialect != self.name:
-            request = results_as_text(request, early)
+        if is_foreign and not self.search_results:
+            request = results_as_text(request, early, parts)
         body, losses = self._written(request, row, early)
         if losses.surplus:
             body, losses = self._with_fewer_markers(request, row, early, losses.surplus)

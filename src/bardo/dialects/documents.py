@@ -165,9 +165,9 @@ def as_text(block: DocumentBlock) -> str:
     return f"{head}\n\n{text}" if head and text else text
 
 
-def results_as_text(request: Request, losses: Losses) -> Request:
-    """Return a request whose search results are text, for a dialect that has no block for them."""
-    if DocumentBlock not in parts_of(request.messages):
+def results_as_text(request: Request, losses: Losses, parts: frozenset[type[Block]]) -> Request:
+    """Return a request whose search results are text, for a dialect that has no block for them. `parts` are as `parts_of` gives them."""
+    if DocumentBlock not in parts:
         return request
     messages = tuple([_with_text(message, losses) for message in request.messages])
     return request if all(map(is_, messages, request.messages)) else msgspec.structs.replace(request, messages=messages)

@@ -14,7 +14,6 @@ import msgspec
 from bardo.dialects.losses import Losses
 from bardo.dialects.pictures import CHAT_PICTURES, INTERACTIONS_PICTURES, RESPONSES_PICTURES, PictureForm
 from bardo.values.blocks import Block, Carried, ImageBlock, ToolResultBlock, UnknownBlock
-from bardo.values.histories import parts_of
 from bardo.values.request import Message, Request
 
 # Gemini's parts are pictures from the start.
@@ -28,13 +27,13 @@ _FORMS: Mapping[str, PictureForm] = {
 _HOLDS_PICTURES = frozenset((ImageBlock, UnknownBlock))
 
 
-def carry_pictures(request: Request, losses: Losses, *, from_model: bool) -> Request:
+def carry_pictures(request: Request, losses: Losses, parts: frozenset[type[Block]], *, from_model: bool) -> Request:
     """Return a request of another dialect whose earlier replies have their pictures where the target takes them.
 
-    `from_model`: the target takes them in the model's own messages.
+    `parts` are as `parts_of` gives them; `from_model`: the target takes them in the model's own messages.
     """
     form = _FORMS.get(request.dialect)
-    if not (form is not None and form.field) and _HOLDS_PICTURES.isdisjoint(parts_of(request.messages)):
+    if not (form is not None and form.field) and _HOLDS_PICTURES.isdisjoint(parts):
         return request
     read = [_with_pictures(message, form) for message in request.messages]
     messages = read if from_model else _from_user(read, losses)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -17,13 +18,15 @@ from bardo.dialects.shared_fields import nested, take
 from bardo.values.blocks import Carried
 from bardo.values.request import Request, Tool
 
+_is_hosted = attrgetter("hosted")
+
 
 def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Request, dict[str, Any]]:
     """Return the request with its hosted tools as its target has them, and the fields that are such a tool there.
 
     A tool that the target is not known to run stays as it is, and is reported as one of another provider's.
     """
-    if not (request.extra or any(tool.hosted for tool in request.tools)):
+    if not (request.extra or any(map(_is_hosted, request.tools))):
         return request, {}
     fields: dict[str, Any] = {}
     for known in hosted_tools():
