@@ -53,7 +53,6 @@ class CallAttempts:
     payments: CallPayments | None = None
     count = 0
     """How many were sent, with those that the transport repeated, because their connection had been closed before they went out."""
-    _cost: CallCost | None = None
 
     def __init__(self, watch: Callable[[], float], prices: PriceBook, now: float) -> None:
         self._watch = watch
@@ -76,7 +75,6 @@ class CallAttempts:
         attempt = SentAttempt(target, cause, why, key, self._watch() - self._began)
         self._sent.append(attempt)
         self.count += 1
-        self._cost = None
         return attempt
 
     def end(
@@ -101,11 +99,12 @@ class CallAttempts:
         one.lost = lost
         one.whole = whole and error is None and not lost
         one.seconds = self._watch() - self._began - one.started
-        one.error, one.usage = error, usage
+        one.error = error
+        one.usage = usage
         one.may_have_cost = may_have_cost_of(error) if may_have_cost is None else may_have_cost
         if self.payments is not None:
             one.paid_nanos = self.payments.take_nanos()
-        one.cost, self._cost = self._cost_of(one), None
+        one.cost = self._cost_of(one)
 
     def _latest_open(self) -> SentAttempt | None:
         for one in reversed(self._sent):
@@ -131,9 +130,7 @@ class CallAttempts:
         """Return what the call cost by the attempts that have ended; unknown while one is open."""
         if len(self._sent) == 1:
             return self._sent[0].cost
-        if self._cost is None:
-            self._cost = call_cost([_attempt_cost(one) for one in self._sent]) if self._sent else NO_COST
-        return self._cost
+        return call_cost([_attempt_cost(one) for one in self._sent]) if self._sent else NO_COST
 
     def logged_records(self) -> tuple[AttemptRecord, ...]:
         """Return the attempts for the log, which tells of a single one only where it says which server it went to."""

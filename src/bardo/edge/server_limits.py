@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -56,12 +57,18 @@ class ServerLimits:
     """The bounds of one process and how much of them is used. Every connection of the process shares it."""
 
     def __init__(self, app: Any) -> None:
+        self._app = app
         self.bounds: ServerBounds = getattr(app, "bounds", None) or ServerBounds()
         self.encode_error: EncodeError = getattr(app, "encode_error", None) or encode_error
         self.max_connections = min(self.bounds.max_connections, _connections_of_open_files())
         self.body_bytes = 0
         self.tasks: set[asyncio.Task[None]] = set()
         """The tasks that answer requests: the server's own set, once a connection is made."""
+
+    def max_body_bytes(self) -> int:
+        """Return how long a body the application takes, by the configuration at work: what it does not say has no bound."""
+        longest: int = getattr(self._app, "max_body_bytes", sys.maxsize)
+        return longest
 
 
 def _connections_of_open_files() -> int:

@@ -246,7 +246,7 @@ class BoundedProtocol(RefusingProtocol):
             self._head_size += 0 if self._message_ended else self._read_size
             seconds, unused = bounds.head_seconds, self._head_size
         else:
-            if self._early is None and (self._unstarted is None or not is_awaited(self._unstarted)):
+            if self._early is None and (self._unstarted is None or not is_awaited(self._unstarted, self._limits)):
                 self._begin_early()
             self._empty_size += self._read_size
             seconds, unused = bounds.body_seconds, self._empty_size

@@ -8,20 +8,22 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from bardo.edge.server_limits import ServerLimits
 from bardo.edge.server_reply import FIRST_HEADERS, RequestCycle
 
 # The application gets longer bodies while they arrive.
 _AWAITED_BYTES = 64 * 1024
 
 
-def is_awaited(cycle: RequestCycle) -> bool:
+def is_awaited(cycle: RequestCycle, limits: ServerLimits) -> bool:
     """Whether a request whose body has begun to arrive is handed to the application only once it is complete.
 
     Many clients send head and body apart. A body that is long may be refused by its head, and one that is asked for is not sent before.
     """
     scope: Any = cycle.scope
     length: bytes = scope[FIRST_HEADERS].get(b"content-length", b"")
-    return length.isdigit() and int(length) <= _AWAITED_BYTES and not cycle.waiting_for_100_continue
+    longest = min(_AWAITED_BYTES, limits.max_body_bytes())
+    return length.isdigit() and int(length) <= longest and not cycle.waiting_for_100_continue
 
 
 class EarlyReply:

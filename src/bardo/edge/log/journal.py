@@ -43,7 +43,8 @@ class CallJournal:
         self._write_bytes = write
         self._lock = threading.Lock()
         self._pending: dict[str, bytes] = {}
-        self._pending_size = 0
+        self._settled = 0
+        """Bytes of the file that belong to calls which are stored."""
         self._path: Path | None = None
         self._file = -1
         self._size = 0
@@ -78,7 +79,7 @@ class CallJournal:
         """Forget calls that are stored, or that nobody will store."""
         with self._lock:
             for request_id in request_ids:
-                self._pending_size -= len(self._pending.pop(request_id, b""))
+                self._settled += len(self._pending.pop(request_id, b""))
             if self._size > MOST_BYTES:
                 self._write_anew()
 
@@ -102,17 +103,17 @@ class CallJournal:
                 return
             before = self._pending.get(request_id)
             self._pending[request_id] = line if before is None else before + line
-            self._pending_size += len(line)
             try:
                 if self._file < 0:
                     self._open()
-                # What a full disk cut short must not spoil the next record.
-                self._put(b"\n" + line if self._failing else line)
+                if self._failing:
+                    # What a full disk cut short must not spoil the next record.
+                    self._put(b"\n" + line)
+                    self._recovered()
+                else:
+                    self._put(line)
             except OSError as problem:
                 self._failed(problem)
-            else:
-                if self._failing:
-                    self._recovered()
 
     def _put(self, data: bytes) -> None:
         written = self._write_bytes(self._file, data)
@@ -130,7 +131,7 @@ class CallJournal:
 
     def _write_anew(self) -> None:
         """Go on in a new file with what is not stored yet. Dying between the two leaves both, and calls are told apart by their ids."""
-        if self._pending_size * 2 > self._size:
+        if self._settled * 2 < self._size:
             return
         kept = b"".join(self._pending.values())
         old_file, old_path, old_size = self._file, self._path, self._size
@@ -141,6 +142,7 @@ class CallJournal:
             self._drop_half_written(old_file, old_path, old_size)
             self._failed(problem)
             return
+        self._settled = 0
         if old_path is not None:
             old_path.unlink(missing_ok=True)
         os.close(old_file)
