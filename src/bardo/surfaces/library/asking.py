@@ -113,17 +113,11 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     A prompt is one text, or turns: Messages, earlier Responses (the assistant's turns, reasoning and all), or dicts as OpenAI's Chat has
     them.
     """
-    unknown = sorted(options.keys() - Options.__annotations__.keys())
-    if unknown:
-        near = get_close_matches(unknown[0], Options.__annotations__, n=1)
-        meant = f" (did you mean {near[0]!r}?)" if near else ""
-        raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}{meant}")
+    _check_names(options)
     turns = [Message("user", (TextBlock(prompt),))] if isinstance(prompt, str) else _as_messages(prompt)
-    stop = options.get("stop", ())
     system = options.get("system")
     if system:
         turns = [Message("system", (TextBlock(system),)), *turns]
-    intent, intent_fields = _intent(options.get("intent"))
     tools = tuple(_tool(tool, place) for place, tool in enumerate(options.get("tools", ())))
     return Request(
         model=model,
@@ -132,29 +126,49 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
         tool_choice=_tool_choice(options.get("tool_choice"), options.get("parallel_tool_calls"), tools),
         max_output_tokens=_max_output_tokens(options),
         choices=_answer_count(options.get("n", 1)),
-        sampling=Sampling(
-            **{name: value for name, value in options.items() if name in _SAMPLED},  # type: ignore[arg-type]
-            stop=(stop,) if isinstance(stop, str) else tuple(stop),
-        ),
+        sampling=_sampling(options),
         extra=dict(options.get("extra") or {}),
         reasoning=policy_of(options.get("reasoning")),
         stream=stream,
-        options=BardoOptions(
-            structured=read_structured(options.get("structured"), "structured"),
-            on_impossible=read_on_impossible(options.get("on_impossible"), "on_impossible"),
-            allow_loss=tuple(options.get("allow_loss", ())),
-            intent=intent,
-            intent_fields=intent_fields,
-            profile=_profile(options.get("profile")),
-            private=options.get("private", False),
-            vitality=read_vitality(options.get("vitality"), "vitality"),
-            allow_stale=read_seconds(options.get("allow_stale"), "allow_stale"),
-            verify=read_verify(options.get("verify"), "verify"),
-            pipeline=read_pipeline(options.get("pipeline"), "pipeline"),
-            layers=read_layers(options.get("layers"), "layers"),
-            session=read_session(options.get("session"), "session"),
-            cache=read_cache(options.get("cache"), "cache"),
-        ),
+        options=_bardo_options(options),
+    )
+
+
+def _check_names(options: Options) -> None:
+    """Raise TypeError for an option that there is not."""
+    unknown = sorted(options.keys() - Options.__annotations__.keys())
+    if unknown:
+        near = get_close_matches(unknown[0], Options.__annotations__, n=1)
+        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}{meant}")
+
+
+def _sampling(options: Options) -> Sampling:
+    stop = options.get("stop", ())
+    return Sampling(
+        **{name: value for name, value in options.items() if name in _SAMPLED},  # type: ignore[arg-type]
+        stop=(stop,) if isinstance(stop, str) else tuple(stop),
+    )
+
+
+def _bardo_options(options: Options) -> BardoOptions:
+    """Return what is asked of bardo itself. Raises InvalidRequest naming the option that is wrong."""
+    intent, intent_fields = _intent(options.get("intent"))
+    return BardoOptions(
+        structured=read_structured(options.get("structured"), "structured"),
+        on_impossible=read_on_impossible(options.get("on_impossible"), "on_impossible"),
+        allow_loss=tuple(options.get("allow_loss", ())),
+        intent=intent,
+        intent_fields=intent_fields,
+        profile=_profile(options.get("profile")),
+        private=options.get("private", False),
+        vitality=read_vitality(options.get("vitality"), "vitality"),
+        allow_stale=read_seconds(options.get("allow_stale"), "allow_stale"),
+        verify=read_verify(options.get("verify"), "verify"),
+        pipeline=read_pipeline(options.get("pipeline"), "pipeline"),
+        layers=read_layers(options.get("layers"), "layers"),
+        session=read_session(options.get("session"), "session"),
+        cache=read_cache(options.get("cache"), "cache"),
     )
 
 
