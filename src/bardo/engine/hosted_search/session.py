@@ -8,14 +8,16 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.context.own_functions import OwnCall, OwnResult, OwnSteps
+from bardo.dialects import dialect
+from bardo.dialects.citations import Citation
 from bardo.dialects.searches import SearchResults, WebPage
-from bardo.engine.hosted_search.client_forms import page_events, search_events
+from bardo.engine.citations import citation_form
 from bardo.engine.hosted_search.history import results_text
 from bardo.engine.hosted_search.plan import SearchPlan
 from bardo.engine.hosted_search.values import SearchWeb
 from bardo.values.blocks import TextBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
-from bardo.values.events import Event
+from bardo.values.events import Event, ReplyFields, UnknownContent
 
 MOST_ARGUMENTS = 20_000
 """Characters of the arguments of one call: what is longer is no query."""
@@ -43,7 +45,7 @@ class SearchFunction:
         query = _query(call.arguments)
         results = yield from self._one(query)
         self._pages += results.pages
-        events = search_events(self._client, block, f"{self._searched:02d}{call.id[-16:]}", query, results)
+        events = _search_events(self._client, block, f"{self._searched:02d}{call.id[-16:]}", query, results)
         content = (TextBlock(results_text(results)),)
         result = ToolResultBlock(call_id=call.id, name=self._plan.tool, content=content, is_error=bool(results.error))
         return OwnResult(result, tuple(events))
@@ -54,7 +56,7 @@ class SearchFunction:
 
     def ending(self) -> Sequence[Event]:
         """Return the pages, for a client whose dialect lists them beside the answer."""
-        return page_events(self._client, self._pages)
+        return _page_events(self._client, self._pages)
 
     def stopped(self) -> Degradation:
         """Return that the model went on to search."""
@@ -68,6 +70,23 @@ class SearchFunction:
             return SearchResults(error="max_uses_exceeded")
         results: SearchResults = yield SearchWeb(query=query, allowed=self._plan.allowed, blocked=self._plan.blocked)
         return results
+
+
+def _search_events(client: str, block: int, key: str, query: str, results: SearchResults) -> list[UnknownContent]:
+    """Return the blocks of a finished search for a client, numbered from `block`; `key` is unique in the reply. None where it has none."""
+    declared = dialect(client).reply if client else None
+    form = None if declared is None else declared.searches
+    values = [] if form is None else form.write(key, query, results)
+    return [UnknownContent(block + place, client, value) for place, value in enumerate(values)]
+
+
+def _page_events(client: str, pages: Sequence[WebPage]) -> list[Event]:
+    """Return the pages as citations of a client whose dialect lists them beside the answer."""
+    form = citation_form(client)
+    if not pages or form is None or not form.of_choice:
+        return []
+    listed = {page.url: Citation(page.url, page.title) for page in pages}
+    return [ReplyFields(client, {form.field: form.write([*listed.values()])}, 0)]
 
 
 def _query(arguments: str) -> str:

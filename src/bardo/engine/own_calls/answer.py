@@ -18,9 +18,10 @@ from bardo.engine.typed.validate import AnswerReading
 from bardo.streams.stage import Stage
 from bardo.structured import Provenance
 from bardo.values.attempts import AttemptCause
-from bardo.values.blocks import ToolResultBlock
+from bardo.values.blocks import Block, Opaque, Origin, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import BardoError
 from bardo.values.events import Degraded, Event, Failed, Finish
+from bardo.values.request import Message
 
 MOST_ARGUMENTS = 200_000
 """Characters of the arguments of one call that are held: what is longer is no call that can be answered."""
@@ -125,3 +126,18 @@ class OwnCallsAnswer:
             ends = [Finish("stop", end.raw, choice=end.choice) if isinstance(end, Finish) else end for end in ends]
             lost = [Degraded(stopped.stopped())]
         yield [*lost, *[event for one in self._functions for event in one.ending()], *ends]
+
+
+def with_origin(turn: Message, origin: Origin) -> Message:
+    """Return a turn that the client does not see, with the origin of its opaque states: only those who can read them get them back."""
+    return msgspec.structs.replace(turn, blocks=tuple([_stamped(block, origin) for block in turn.blocks]))
+
+
+def _stamped(block: Block, origin: Origin) -> Block:
+    if not isinstance(block, TextBlock | ReasoningBlock | ToolCallBlock) or not block.opaque:
+        return block
+    return msgspec.structs.replace(block, opaque=tuple([_marked(state, origin) for state in block.opaque]))
+
+
+def _marked(state: Opaque, origin: Origin) -> Opaque:
+    return state if state.origin is not None else msgspec.structs.replace(state, origin=origin)

@@ -21,11 +21,10 @@ from bardo.surfaces.cli import UNUSABLE_ANSWER
 from bardo.surfaces.cli import ask_options as option
 from bardo.surfaces.cli.ask_attachments import attached_blocks
 from bardo.surfaces.cli.ask_conversations import Conversation, Conversations
-from bardo.surfaces.cli.ask_gateway import PROVIDER, through_gateway, with_key
 from bardo.surfaces.cli.ask_models import chosen_model
 from bardo.surfaces.cli.ask_prompt import question_of
 from bardo.surfaces.cli.options import STDIN, AsJson, policy_of, read_schema
-from bardo.surfaces.cli.running_gateway import not_running
+from bardo.surfaces.cli.running_gateway import PROVIDER, not_running, through_gateway, with_key
 from bardo.surfaces.library.asking import Options, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream
 from bardo.surfaces.library.typed import AnswerType, TypedResponse

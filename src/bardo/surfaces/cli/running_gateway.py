@@ -1,14 +1,20 @@
-"""A gateway that runs, for commands that ask it: its address, the key for it, and the errors of one that gives no answer."""
+"""A gateway that runs, for commands that ask it: its address and key, settings that ask it alone, and its errors."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 
-from bardo.edge.settings import Settings
-from bardo.values.errors import MalformedReply, Unreachable
+import msgspec
 
+from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.edge.settings_addresses import is_http_address
+from bardo.values.errors import InvalidRequest, MalformedReply, Unreachable
+
+PROVIDER = "gateway"
+"""The id of a gateway that is the only provider of a question."""
 KEY_VARIABLE = "BARDO_API_KEY"
+_PRESET = "bardo-gateway"
 _OLDER_VARIABLE = "BARDO_KEY"
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
@@ -23,6 +29,22 @@ def gateway_key(given: str = "", environment: Mapping[str, str] = os.environ) ->
     """Return the key for a gateway: the one that was given, else that of the environment; empty where there is none."""
     named = (environment.get(name, "").strip() for name in (KEY_VARIABLE, _OLDER_VARIABLE))
     return given or next(filter(None, named), "")
+
+
+def through_gateway(settings: Settings, address: str) -> Settings:
+    """Return settings whose only provider is a gateway, which logs the call itself. Raises InvalidRequest for no http(s) address."""
+    base = address.rstrip("/").removesuffix("/v1")
+    if not is_http_address(base):
+        hint = "give its address, as in http://127.0.0.1:8484"
+        raise InvalidRequest(f"{address!r} is no address of a gateway", hint=hint, param="--gateway")
+    entry = ProviderEntry(id=PROVIDER, preset=_PRESET, base_url=f"{base}/v1")
+    fresh = Settings(timeouts=settings.timeouts, http=settings.http, providers=(entry,), log=LogSettings(enabled=False))
+    return msgspec.structs.replace(fresh, source=settings.source)
+
+
+def with_key(key: str) -> Mapping[str, str]:
+    """Return the environment with the key of a gateway, where one was given."""
+    return {**os.environ, KEY_VARIABLE: key} if key else os.environ
 
 
 def not_running(address: str, problem: Unreachable, option: str) -> Unreachable:
