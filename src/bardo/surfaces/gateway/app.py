@@ -213,6 +213,11 @@ class Gateway:
                 return
 
     @property
+    def max_body_bytes(self) -> int:
+        """How long a body may be."""
+        return self._context.max_body
+
+    @property
     def is_busy(self) -> bool:
         """Whether requests are being answered; who only reads events does not count."""
         return self._context.is_busy()

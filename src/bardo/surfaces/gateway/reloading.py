@@ -54,6 +54,11 @@ class ReloadingGateway:
         """What the server accepts from clients, as the configuration at the start says."""
         return self._now.application.bounds
 
+    @property
+    def max_body_bytes(self) -> int:
+        """How long a body may be, as the configuration at work says."""
+        return self._now.application.max_body_bytes
+
     def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
         """Return the answer to a request that the server refused before it came here."""
         return self._now.application.encode_error(path, headers, problem)
