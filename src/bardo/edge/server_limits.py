@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from bardo.dialects import DEFAULT_DIALECT, dialect
 from bardo.values.errors import BardoError, HeadersTooLarge, Overloaded
+
+if TYPE_CHECKING:
+    import asyncio
 
 Headers = list[tuple[bytes, bytes]]
 # Files that a process holds besides its connections: the log, the listener, the event loop, libraries.
