@@ -9,6 +9,7 @@ from typing import Annotated
 
 import msgspec
 
+from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.health_window import Fault
 
 _Name = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -86,3 +87,39 @@ def decode_news(data: bytes) -> tuple[HealthNews, ...]:
         return _decoder.decode(data)
     except msgspec.MsgspecError as problem:
         raise ValueError(str(problem)) from problem
+
+
+class UnsentCounts:
+    """The calls of one target since others were last told of it."""
+
+    __slots__ = ("answered", "faults", "refused", "samples")
+
+    def __init__(self) -> None:
+        self.answered = self.refused = 0
+        self.faults: dict[Fault, int] = {}
+        self.samples: list[tuple[float | None, float | None]] = []
+
+    def add(self, outcome: AttemptOutcome) -> None:
+        """Count one call."""
+        match outcome.error:
+            case None:
+                self.answered += 1
+                if len(self.samples) < MOST_SAMPLES:
+                    self.samples.append((outcome.seconds, outcome.first_token_seconds))
+            case "rate_limited" | "key_refused" | "caller":
+                self.refused += 1
+            case "abandoned":
+                pass
+            case fault:
+                self.faults[fault] = self.faults.get(fault, 0) + 1
+
+    def news(self, provider: str, model: str) -> TargetCounts:
+        """Return the counts as others are told of them."""
+        return TargetCounts(
+            provider=provider,
+            model=model,
+            answered=self.answered,
+            refused=self.refused,
+            faults=self.faults,
+            samples=tuple(self.samples),
+        )

@@ -14,15 +14,14 @@ from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.circuit import TRIAL_SECONDS, Circuit
 from bardo.routing.health import MOST_MODELS, OF_A_KEY, MemoryHealth
 from bardo.routing.health_news import (
-    MOST_SAMPLES,
     HealthNews,
     KeyAccepted,
     KeyRests,
     TargetCounts,
     TargetDown,
     TargetUp,
+    UnsentCounts,
 )
-from bardo.routing.health_window import Fault
 from bardo.routing.key_rests import KeyRests as RestingKeys
 from bardo.routing.key_rests import Rest
 from bardo.routing.latency import Latency
@@ -44,30 +43,6 @@ class HealthChange(NamedTuple):
     is_down: bool
 
 
-class _Counts:
-    """The calls of one target since the last time others were told."""
-
-    __slots__ = ("answered", "faults", "refused", "samples")
-
-    def __init__(self) -> None:
-        self.answered = self.refused = 0
-        self.faults: dict[Fault, int] = {}
-        self.samples: list[tuple[float | None, float | None]] = []
-
-    def add(self, outcome: AttemptOutcome) -> None:
-        match outcome.error:
-            case None:
-                self.answered += 1
-                if len(self.samples) < MOST_SAMPLES:
-                    self.samples.append((outcome.seconds, outcome.first_token_seconds))
-            case "rate_limited" | "key_refused" | "caller":
-                self.refused += 1
-            case "abandoned":
-                pass
-            case fault:
-                self.faults[fault] = self.faults.get(fault, 0) + 1
-
-
 class SharedHealth:
     """A store of health that is kept in step with those of other gateways, while `in_step` is true.
 
@@ -78,7 +53,7 @@ class SharedHealth:
         self._own = own or MemoryHealth()
         self.in_step = False
         self.wake: Callable[[], None] = _nothing
-        self._counts: dict[TargetName, _Counts] = {}
+        self._counts: dict[TargetName, UnsentCounts] = {}
         self._news: deque[tuple[float, TargetName, bool]] = deque(maxlen=MOST_MODELS)
         self._keys: dict[tuple[str, str], bool] = {}
         self._wanted: dict[TargetName, float] = {}
@@ -109,7 +84,7 @@ class SharedHealth:
         if counts is None:
             if len(self._counts) >= MOST_MODELS:
                 self._counts.clear()
-            counts = self._counts[provider, model] = _Counts()
+            counts = self._counts[provider, model] = UnsentCounts()
         counts.add(outcome)
         if outcome.error is None and not own.troubled:
             own.note(provider, model, outcome, now)
@@ -165,7 +140,7 @@ class SharedHealth:
         """Return what others are to be told since the last time."""
         counts, news, keys = self._counts, self._news, self._keys
         self._forget_unsent()
-        found: list[HealthNews] = [_counts_of(name, one) for name, one in counts.items()]
+        found: list[HealthNews] = [one.news(*name) for name, one in counts.items()]
         for at, name, is_down in news:
             found.extend(self._target_news(name, is_down, at, now))
         for (provider, key), was_taken in keys.items():
@@ -313,15 +288,3 @@ def _nothing() -> None:
 
 def _mark(circuit: Circuit | None) -> tuple[float | None, float] | None:
     return None if circuit is None or circuit.down_since is None else (circuit.down_since, circuit.due_at)
-
-
-def _counts_of(name: TargetName, counts: _Counts) -> TargetCounts:
-    provider, model = name
-    return TargetCounts(
-        provider=provider,
-        model=model,
-        answered=counts.answered,
-        refused=counts.refused,
-        faults=counts.faults,
-        samples=tuple(counts.samples),
-    )
