@@ -15,6 +15,7 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
+from bardo.dialects.same_bytes import has_plain_form
 from bardo.engine.controlling import dialects_of
 from bardo.engine.exchange import Exchange, attempts
 from bardo.engine.forwarded_body import body_as_it_came, may_be_sent_on
@@ -45,7 +46,7 @@ class _Kept(NamedTuple):
     tools: tuple[Tool, ...] | None = None
     """The tools of a turn of a conversation; None for a call of a few plain texts."""
     texts: WrittenTexts | None = None
-    """The body without its texts, where it was written in the dialect of the target and not in the client's."""
+    """The body without its texts, where it was written anew."""
 
 
 class CallPlan:
@@ -210,7 +211,9 @@ def _written(kept: _Kept, asked: Request) -> tuple[WireRequest | None, Request]:
     """Return a request as it is written in the dialect of its target, and what that is made from; no wire where it loses other things."""
     before, controlled, language = kept.attempt.wire, kept.planned.controlled, kept.language
     row = kept.attempt.target.provider.row
-    body = None if kept.texts is None else kept.texts.body(asked)
+    body, texts = None, kept.texts
+    if texts is not None and (asked.dialect != row.dialect or has_plain_form(asked)):
+        body = texts.body(asked)
     if body is not None:
         # Of plain texts the target takes all messages as they are: those of this body were.
         wire = WireRequest(path=before.path, body=body, degraded=before.degraded)
@@ -228,8 +231,8 @@ def _written(kept: _Kept, asked: Request) -> tuple[WireRequest | None, Request]:
 def _texts_of(attempt: Attempt, language: Dialect) -> WrittenTexts | None:
     """Return the body of an attempt without its texts; None where what is written of a text depends on how the client wrote it."""
     written, row = attempt.written, attempt.target.provider.row
-    if written is None or attempt.request is None or written.dialect == row.dialect:
+    if written is None or attempt.request is None or written.messages is not attempt.request.messages:
         return None
-    if written.messages is not attempt.request.messages:
+    if written.dialect == row.dialect and not has_plain_form(written):
         return None
     return written_texts(written, attempt.wire, lambda one: language.encode_request(one, row))

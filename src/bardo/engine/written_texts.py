@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bardo.dialects.same_bytes import has_plain_form, with_plain_texts
 from bardo.dialects.wire import write_json
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
@@ -40,7 +41,8 @@ def written_texts(request: Request, wire: WireRequest, write: Callable[[Request]
     """
     probes = [_PROBE.format(place=place) for place in range(len(request.messages))]
     probing = [Message(one.role, (TextBlock(probe),)) for one, probe in zip(request.messages, probes, strict=True)]
-    written = write(msgspec.structs.replace(request, messages=tuple(probing)))
+    body = with_plain_texts(request, probes) if has_plain_form(request) else request.body
+    written = write(msgspec.structs.replace(request, messages=tuple(probing), body=body))
     if written.degraded != wire.degraded or written.path != wire.path:
         return None
     return _cut(written.body, [write_json(probe) for probe in probes])
