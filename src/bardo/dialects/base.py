@@ -134,21 +134,6 @@ class ReplyEncoder(Protocol):
     def finish(self) -> Sequence[bytes]: ...
 
 
-class RunEncoder:
-    """An encoder that writes many events in one go: what is done once for many pieces of a text costs next to nothing for each."""
-
-    def feed_all(self, items: Sequence[Event]) -> Sequence[bytes]:
-        """Return the frames of these events, those that `feed` returns for one after the other."""
-        raise NotImplementedError
-
-
-def encode_all(encoder: ReplyEncoder, items: Sequence[Event]) -> Sequence[bytes]:
-    """Return the frames of these events."""
-    if isinstance(encoder, RunEncoder):
-        return encoder.feed_all(items)
-    return [written for item in items for written in encoder.feed(item)]
-
-
 def _encode_partial(value: Any, start: ReplyStart) -> bytes:
     """Write a partial answer as an event of bardo's own, for clients that tell events by their names and pass over others."""
     return encode_sse(write_json({"type": "bardo.partial", "partial": value}), "bardo.partial")

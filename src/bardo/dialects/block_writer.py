@@ -56,6 +56,11 @@ class BlockWriter:
         """The id of a tool call, "" for any other block: the owner of its opaque state."""
         return ""
 
+    def goes_on_with(self, item: Any) -> bool:
+        """Whether an event is a piece of this block."""
+        is_piece = type(item) is self.chunk
+        return is_piece and item.block == self.number and not item.choice
+
     def frame(self, text: str) -> bytes:
         """Return the frame of one further piece of text."""
         raise NotImplementedError

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from bardo.dialects.base import RunEncoder
 from bardo.dialects.block_writer import BlockWriter, Frames, Kind
 from bardo.dialects.reply_values import ReplyValues
+from bardo.dialects.run_encoder import RunEncoder
 from bardo.dialects.signed_blocks import EMPTY, SignedBlocks
-from bardo.dialects.text_runs import texts_of_run
 from bardo.dialects.text_states import PendingState
 from bardo.values.blocks import Opaque
 from bardo.values.errors import BardoError
@@ -34,6 +33,7 @@ from bardo.values.events import (
     UnknownContent,
 )
 from bardo.values.request import Request
+from bardo.values.runs import runs_of, texts_of
 
 BlockEvent = (
     ThinkStart
@@ -121,16 +121,15 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
     def feed_all(self, items: Sequence[Event]) -> Sequence[bytes]:
         """Return the frames of these events. Pieces that go on with the open block are written in one go."""
         out: list[bytes] = []
-        place, size = 0, len(items)
-        while place < size:
+        for first, *further in runs_of(items):
+            out += self.feed(first)
             block = self._block
-            texts = texts_of_run(block, items, place) if block is not None and block.repeats else ()
-            if texts and block is not None:
-                out += map(block.frame, texts)
-                place += len(texts)
+            # Thinking that was just written is of the same part as what follows.
+            if further and block is not None and block.repeats and block.goes_on_with(first):
+                out += map(block.frame, texts_of(further))
             else:
-                out += self.feed(items[place])
-                place += 1
+                for piece in further:
+                    out += self.feed(piece)
         return out
 
     def finish(self) -> Sequence[bytes]:

@@ -43,6 +43,7 @@ class ForeignContent:
     """Reports what a reply holds that the client's dialect has no place or word for. A caller without a dialect gets everything."""
 
     passes_text = True
+    touches: frozenset[type]
 
     def __init__(self, client_dialect: str) -> None:
         self._client = client_dialect
@@ -255,3 +256,4 @@ _LOOK: dict[type, Callable[[ForeignContent, Any], list[Event]]] = {
     UsageUpdate: ForeignContent._look_at_usage,
     Failed: ForeignContent._look_at_failure,
 }
+ForeignContent.touches = frozenset(_LOOK)

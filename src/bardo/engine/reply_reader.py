@@ -37,6 +37,7 @@ from bardo.values.errors import BardoError, EmptyReply, MalformedReply, Provider
 from bardo.values.events import Event, Failed, ReplyStart
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
+from bardo.values.runs import MANY, runs_of
 from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
 from bardo.values.usage import Usage
 
@@ -333,6 +334,10 @@ class ReplyReader:
     def _note(self, events: Sequence[Event]) -> Sequence[Event]:
         if self._watch.seen:
             events = [without_secrets(event, self._secrets) for event in events]
+        if len(events) >= MANY and Failed not in map(type, events):
+            for run in runs_of(events):
+                self._fold.feed_run(run)
+            return events
         for event in events:
             if type(event) is Failed and self._failure is None:
                 self._clean(event.error)

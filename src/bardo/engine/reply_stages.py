@@ -29,6 +29,7 @@ from bardo.values.events import (
     WithheldThought,
 )
 from bardo.values.fold import ResponseFold
+from bardo.values.runs import MANY
 
 LONGEST_NAME = 500
 _LONGEST_HELD = 64
@@ -178,9 +179,8 @@ class CallIds:
         """Return the events, with an id for each call that has none, and an empty object for one without arguments."""
         if self._arguments.waiting:
             return self._arguments.feed([self._with_id(one) for one in events])
-        for event in events:
-            if type(event) is ToolCallStart:
-                return self._arguments.feed([self._with_id(one) for one in events])
+        if ToolCallStart in map(type, events):
+            return self._arguments.feed([self._with_id(one) for one in events])
         return events
 
     def _with_id(self, event: Event) -> Event:
@@ -255,8 +255,15 @@ _ARGUMENTS: dict[type, Callable[[CallArguments, Any], Sequence[Event]]] = {
 def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
     """Return what comes of events behind these stages."""
     for stage in stages:
-        events = [passed for event in events for passed in stage.feed(event)]
+        if len(events) < MANY or _touches(stage, events):
+            events = [passed for event in events for passed in stage.feed(event)]
     return events
+
+
+def _touches(stage: Stage[Event, Event], events: Sequence[Event]) -> bool:
+    """Whether a stage may look at one of these events, or change it."""
+    touches: frozenset[type] | None = getattr(stage, "touches", None)
+    return touches is None or not touches.isdisjoint(map(type, events))
 
 
 def observe(pieces: Sequence[Any], stages: Sequence[TextObserver]) -> bool:

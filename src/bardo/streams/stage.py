@@ -13,7 +13,8 @@ class Stage(Protocol[In, Out]):
     """Takes items, gives items, and at the end gives back whatever it still held.
 
     One whose class says `passes_text = True` gives a further piece of a block of text as it is, and need not be asked about it. One whose
-    class names the types that it `acts_on` gives a whole reply that has no event of these types as it is, and need not see it.
+    class names the types that it `acts_on` gives a whole reply that has no event of these types as it is, and need not see it. One whose
+    class names the types that it `touches` gives items of other types as they are at any time, and need not see them.
     """
 
     def feed(self, item: In) -> Sequence[Out]: ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -48,9 +47,8 @@ from bardo.values.growing import (
 )
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.response import Response
+from bardo.values.runs import texts_of
 from bardo.values.usage import Usage
-
-_text_of: Callable[[Event], str] = attrgetter("text")
 
 
 class ResponseFold:
@@ -97,9 +95,9 @@ class ResponseFold:
         return ()
 
     def feed_run(self, pieces: Sequence[Event]) -> None:
-        """Take pieces of text, thinking or refusal that belong to one block, at least one: at once, where all of them can be held."""
-        if len(pieces) > 1:
-            text = "".join(map(_text_of, pieces))
+        """Take pieces of one text, thinking, refusal or call, at least one: texts at once, where all of them can be held."""
+        if len(pieces) > 1 and type(pieces[0]) is not ToolCallChunk:
+            text = "".join(texts_of(pieces))
             if len(text) <= self._room:
                 pieces = (msgspec.structs.replace(pieces[0], text=text),)
         for piece in pieces:

@@ -76,6 +76,11 @@ class ChunkWriter:
             return (prefix + json_bytes(text) + _TEXT_END,)
         return self.delta(choice, b'{"content":' + json_bytes(text) + b"}")
 
+    def texts(self, choice: int, texts: Sequence[str]) -> Sequence[bytes]:
+        """Return the frames of pieces of the answer, which go on with one that was written."""
+        prefix = self._text_prefixes[choice]
+        return [prefix + json_bytes(text) + _TEXT_END for text in texts]
+
     def thinking(self, choice: int, text: str) -> Sequence[bytes]:
         """Return the frame of a piece of thinking of which only the text is known."""
         return self.delta(choice, b'{"reasoning_content":' + json_bytes(text) + b"}")

@@ -20,6 +20,7 @@ from bardo.dialects.openai_chat.encode_thinking import Place, ThinkingWriter
 from bardo.dialects.openai_chat.errors import error_object
 from bardo.dialects.openai_chat.extra import encode_states
 from bardo.dialects.openai_chat.usage import encode_usage
+from bardo.dialects.run_encoder import RunEncoder
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.blocks import fields_for
 from bardo.values.events import (
@@ -42,12 +43,13 @@ from bardo.values.events import (
 )
 from bardo.values.request import Request
 from bardo.values.response import Response
+from bardo.values.runs import runs_of, texts_of
 from bardo.values.usage import Usage
 
 _NO_FINISH = Finish("unknown")
 
 
-class ChatEncoder:
+class ChatEncoder(RunEncoder):
     """Writes one streamed reply."""
 
     content_type = "text/event-stream"
@@ -78,6 +80,20 @@ class ChatEncoder:
         writer = _WRITERS.get(type(item))
         written = writer(self, item) if writer is not None else ()
         return [*released, *written] if released else written
+
+    def feed_all(self, items: Sequence[Event]) -> Sequence[bytes]:
+        """Write events. Pieces of the answer are written in one go."""
+        out: list[bytes] = []
+        for run in runs_of(items):
+            out += self.feed(run[0])
+            if len(run) > 1 and type(run[0]) is ContentChunk and not self._failed:
+                texts = texts_of(run[1:])
+                self._lengths[run[0].choice] += sum(map(len, texts))
+                out += self._chunks.texts(run[0].choice, texts)
+            else:
+                for piece in run[1:]:
+                    out += self.feed(piece)
+        return out
 
     def _content(self, item: ContentChunk) -> Sequence[bytes]:
         choice, text = item.choice, item.text

@@ -256,6 +256,7 @@ class Origins:
 
     passes_text = True
     acts_on: frozenset[type] = frozenset((OpaqueState,))
+    touches = acts_on
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin

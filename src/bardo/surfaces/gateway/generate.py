@@ -10,7 +10,8 @@ from typing import Protocol
 import msgspec
 
 from bardo.dialects import dialect
-from bardo.dialects.base import ReplyEncoder, encode_all
+from bardo.dialects.base import ReplyEncoder
+from bardo.dialects.run_encoder import encode_all
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.live_reply import LiveReply
 from bardo.engine.client_model import ClientModelEncoder, ForwardedModel, named_as_asked, with_client_model

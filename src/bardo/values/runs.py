@@ -1,0 +1,38 @@
+"""Pieces of one text that follow each other in a reply: what is done once for all of them costs next to nothing for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ToolCallChunk
+
+MANY = 8
+"""So many events are worth a look for runs of pieces."""
+_PLACES: dict[type, Callable[[Any], object]] = {
+    ContentChunk: attrgetter("choice", "block"),
+    RefusalChunk: attrgetter("choice", "block"),
+    ThinkChunk: attrgetter("choice", "block", "part"),
+    ToolCallChunk: attrgetter("choice", "block"),
+}
+_text_of: Callable[[Any], str] = attrgetter("text")
+_arguments_of: Callable[[Any], str] = attrgetter("arguments")
+
+
+def runs_of(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    """Yield the events in order: pieces that differ in their text only together, all others alone."""
+    for kind, alike in groupby(events, type):
+        place = _PLACES.get(kind)
+        if place is None:
+            for event in alike:
+                yield (event,)
+        else:
+            for _, pieces in groupby(alike, place):
+                yield (*pieces,)
+
+
+def texts_of(pieces: Sequence[Event]) -> list[str]:
+    """Return the texts of pieces of one run."""
+    return [*map(_arguments_of if type(pieces[0]) is ToolCallChunk else _text_of, pieces)]
