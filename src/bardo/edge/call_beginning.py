@@ -18,7 +18,7 @@ from bardo.edge.hedging import hedge_attempts
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.runner_parts import CallOptions, ServerFacts
 from bardo.edge.server_choice import has_servers
-from bardo.edge.stale_replies import StalePlace
+from bardo.edge.stale_replies import StalePlace, StaleReplies
 from bardo.engine.failover import moves_on
 from bardo.engine.planning import plan
 from bardo.engine.repeated_attempts import CallPlan
@@ -73,7 +73,7 @@ async def begin_call(
 ) -> None:
     """Try one target after the other until a reply has begun. Raises BardoError where none does."""
     try:
-        admit = _admission(runner, live, call, first=not earlier)
+        admit = None if runner.gate is None else _admission(runner.gate, live, call, first=not earlier)
         pipeline = None if call.judges else runner.pipeline
         layers = None if pipeline is None else pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
         if layers is not None and pipeline is not None:
@@ -132,7 +132,8 @@ async def _attempt(
     call_plan = CallPlan(request, targets, knowledge, recalled, may_forward=may_forward, route=route)
     deadline, hedges = runner.failover.deadline(request.options.deadline_seconds), runner.failover.settings.hedge
     hedge = partial(hedge_attempts, call_plan.attempts, request, targets) if hedges and len(targets) > 1 else None
-    _prepare_stale(runner, live, tenant)
+    if runner.failover.stale is not None:
+        _prepare_stale(runner.failover.stale, runner, live, tenant)
     try:
         attempt = await AttemptLoop(runner, live, call_plan, deadline, hedge).run()
     except BardoError as problem:
@@ -150,12 +151,12 @@ async def _begin_stale(live: LiveReply, request: Request, problem: BardoError) -
     await live.begin_stale(cached, problem)
 
 
-def _admission(runner: BeginningContext, live: LiveReply, call: CallOptions, *, first: bool) -> Admission | None:
-    """Return what asks whether the call of a key is within its limits; None where calls have none."""
-    if runner.gate is None or call.account is None:
+def _admission(gate: CallGate, live: LiveReply, call: CallOptions, *, first: bool) -> Admission | None:
+    """Return what asks whether the call of a key is within its limits; None for a call without a key."""
+    if call.account is None:
         return None
     requests, slots = 1 if first and not call.judges else 0, 0 if call.judges else 1
-    return partial(_admit, runner.gate, call.account, live.request_id, requests, slots)
+    return partial(_admit, gate, call.account, live.request_id, requests, slots)
 
 
 async def _admit(
@@ -205,10 +206,10 @@ def _target_of(runner: BeginningContext, cached: KeptReply) -> Target:
     raise EffectFailed("the provider of a kept reply is not configured")
 
 
-def _prepare_stale(runner: BeginningContext, live: LiveReply, tenant: str) -> None:
-    """Have the reply kept for callers that allow an old one, where the operator wants that; nothing of a private call is kept."""
+def _prepare_stale(replies: StaleReplies, runner: BeginningContext, live: LiveReply, tenant: str) -> None:
+    """Have the reply kept among those for callers that allow an old one; nothing of a private call is kept."""
     request = live.request
-    if runner.failover.stale is not None and not request.options.private:
+    if not request.options.private:
         with suppress(ValueError):
             identity = identity_of(request, tenant, request.dialect)
-            live.stale_place = StalePlace(runner.failover.stale, identity, runner.clock)
+            live.stale_place = StalePlace(replies, identity, runner.clock)

@@ -338,6 +338,8 @@ def with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRe
     program = request.client_headers
     if request.dialect == spoken:
         own = {**program, **request.headers}
+    elif not program:
+        return wire
     else:
         own = {name: program[name] for name in TRACE_HEADERS if name in program}
     return msgspec.structs.replace(wire, headers={**wire.headers, **own}) if own else wire
