@@ -10,11 +10,21 @@ import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
+from bardo.catalog.replay import builtin_replay
 from bardo.dialects import dialect, repeated_tools
 from bardo.edge.model_facts import ModelFacts
+from bardo.engine.exchange import attempts
+from bardo.engine.knowledge import Knowledge
+from bardo.engine.planning import Attempt
+from bardo.engine.repeated_attempts import CallPlan
+from bardo.engine.route import Target
+from bardo.reasoning.replay import Recalled, remember
+from bardo.values.blocks import ReasoningBlock, ToolCallBlock
+from bardo.values.errors import BardoError
 from bardo.values.request import Request
+from bardo.values.response import Response
 from bardo.values.wire import Arrival
-from engine.test_plan_cache import target
+from engine.test_plan_cache import _alone, target
 from engine.test_repeated_attempts import _outcome, _repeated
 
 Turn = dict[str, Any]
@@ -119,3 +129,39 @@ def test_a_turn_with_other_tools_is_planned(monkeypatch: pytest.MonkeyPatch) -> 
     assert _repeated(asked[1], at, facts) is not None
     other = msgspec.structs.replace(asked[0], tools=(msgspec.structs.replace(asked[0].tools[0], name="g"),))
     assert _repeated(other, at, facts) is None
+
+
+@pytest.mark.parametrize("preset", ["deepseek", "groq", "moonshot", "vllm", "anthropic", "gemini"])
+def test_what_is_restored_of_earlier_thinking_is_in_the_attempt(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_tools, "LEAST_BYTES", 1)
+    monkeypatch.setattr("bardo.dialects.repeated_items.LEAST_BYTES", 1)
+    at, facts, found = target(preset, "m"), ModelFacts(), 0
+    rules = builtin_replay()
+    reader = rules.reader(at.provider.id, at.provider.row, at.model)
+    said = (
+        ReasoningBlock(text="I call f.", format="reasoning_content"),
+        ToolCallBlock(id="call_1", name="f", arguments="{}"),
+    )
+    before = _asked("openai_chat", [_user("a")], {})
+    memories = remember(Response(blocks=said), before, before, reader)
+    recalled = Recalled(found={key: one.kept for one in memories for key in one.keys})
+    assert recalled.found
+    for turns in [*CHAT.values(), *reversed(CHAT.values()), *CHAT.values()]:
+        request, knowledge = _asked("openai_chat", turns, {}), facts.knowledge([at])
+        plan = CallPlan(request, [at], knowledge, recalled, may_forward=True, route=None)
+        attempt, anew = plan.find(), _planned(request, at, _alone(facts, at), recalled)
+        if attempt is not None:
+            assert attempt == anew, turns
+            found += 1
+        elif anew is not None:
+            plan.keep(anew)
+    assert found > 2
+
+
+def _planned(request: Request, at: Target, knowledge: Knowledge, recalled: Recalled) -> Attempt | None:
+    try:
+        first = next(attempts(request, [at], knowledge=knowledge, recalled=recalled))
+    except BardoError:
+        return None
+    assert isinstance(first, Attempt)
+    return first
