@@ -86,7 +86,7 @@ def test_each_is_read_and_sent_as_if_it_were_the_first(name: str, data: st.DataO
     REPEATED_ITEMS._older.clear()
     pool = POOLS[name]
     drawn = st.integers(0, len(pool) - 1)
-    places = data.draw(st.lists(drawn, min_size=1, max_size=8))
+    places = data.draw(st.lists(drawn, min_size=1, max_size=12))
     for _ in range(data.draw(st.integers(2, 6))):
         step = data.draw(st.sampled_from(["continue", "cut", "change", "again"]))
         if step == "continue":

@@ -31,11 +31,15 @@ def fold_without_loss(
 
     def extend_and_look(found: S | None, messages: Messages, place: int) -> S | None:
         before = losses.notes
+        if found is None and written:
+            # What is lost of the messages before was reported a moment ago.
+            written.append(extend(written[-1], messages, place))
+            return None
         written.append(extend(begin, messages, 0) if found is None else extend(found, messages, place))
-        return written[0] if losses.notes == before else None
+        return written[-1] if losses.notes == before else None
 
     start: S | None = begin
     found = fold_history(messages, name, form, start, extend_and_look)
     if found is not None:
         return found
-    return written[0] if written else extend(begin, messages, 0)
+    return written[-1] if written else extend(begin, messages, 0)

@@ -88,8 +88,7 @@ def _extended(found: _Named, messages: Messages, place: int) -> _Named:
 def _with_names(message: Message, names: dict[str, str]) -> Message:
     """Return a message whose tool results say which tools were called: the same one where they were the same before.
 
-    It is kept beside what is kept of the conversation, which agents begin anew in each turn where their cache markers move: what follows
-    from the message alone is then still found.
+    It is kept beside what is kept of the conversation: of its last messages nothing is, where cache markers move with each turn.
     """
     if ToolResultBlock not in message.kinds:
         return message
