@@ -114,11 +114,6 @@ def sent(recording: Recording) -> Sent:
     return Sent(raw, counts_in(documents, row.dialect), events, row, reader.fold.response().model)
 
 
-def problem_of(case: ReplyCase) -> str:
-    """Return what a client is not given and not told of, empty where nothing is."""
-    return "; ".join(f"{what}: {wrong}" for what, wrong, told in missing(case) if not told)
-
-
 def missing(case: ReplyCase) -> list[tuple[str, str, bool]]:
     """Return what a client is not given: what it is, how it differs, and whether a degradation tells of it."""
     said = sent(case.recording)
