@@ -101,6 +101,11 @@ class ReplyDeclaration:
         split = [(name, name.partition(".")[2]) for name in self.lacks]
         return tuple([(name, count) for name, count in split if count in fields])
 
+    @cached_property
+    def lacked_reasons(self) -> dict[str, Limitation]:
+        """What clients read instead of the reasons to finish that the dialect has no word for."""
+        return {name.removeprefix("finish."): lack for name, lack in self.lacks.items() if name.startswith("finish.")}
+
     @property
     def declared(self) -> frozenset[str]:
         """All that is named."""

@@ -138,8 +138,10 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
             return ()
         self._over = True
         self.begin()
-        self._end_empty_text()
-        self.drain()
+        if self._empty_text is not None or self._empty_states:
+            self._end_empty_text()
+        if self._block is not None or self._waiting or self._late:
+            self.drain()
         self.extension = self._pending.end(self.extension)
         self.write_end(calls=self.has_calls)
         return self.frames.take()

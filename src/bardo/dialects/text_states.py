@@ -58,7 +58,9 @@ class PendingState:
 
     def end(self, extension: dict[str, Any]) -> dict[str, Any]:
         """Write what is held at the end of a reply, unless its last block is text; return bardo's fields, which say so."""
-        if not self._blocks or not self._behind_text:
+        if not self._blocks:
+            return extension
+        if not self._behind_text:
             self.write()
             return extension
         return with_late_state(extension)

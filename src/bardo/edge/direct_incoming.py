@@ -104,7 +104,8 @@ class Incoming:
         self._size += len(piece)
         if self._size > _HIGH_WATER:
             self._connection.pause()
-        self.wake()
+        if self._waiter is not None:
+            self.wake()
 
     def _offered(self, piece: bytes) -> bool:
         """Offer a piece, unless something is held before it or nobody waits. Return whether it was taken."""

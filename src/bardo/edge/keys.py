@@ -45,14 +45,14 @@ class Keyring:
 
     def secrets_of(self, provider: Provider) -> Secrets:
         """Return the secrets that calls to `provider` hold, and that it may quote."""
-        key = self._find(provider.row) or (self._google.token if provider.row.auth == "google" else "")
-        own = self._variables(provider.row)
-        others = self._keys(provider.row) if provider.row.several_keys else ()
-        place = (provider.id, provider.base_url, key, *others, *own.values())
+        row = provider.row
+        key = self._find(row) or (self._google.token if row.auth == "google" else "")
+        own = self._variables(row) if row.header_variables else {}
+        place = (provider.id, provider.base_url, key, *own.values(), *(self._keys(row) if row.several_keys else ()))
         found = self._quotable.get(place)
         if found is None:
-            values = [*secret_values(provider.row.headers, provider.base_url), *own.values()]
-            found = self._quotable[place] = secrets_of(tuple(sorted({key, *others, *values})))
+            values = {*secret_values(row.headers, provider.base_url), *place[2:]}
+            found = self._quotable[place] = secrets_of(tuple(sorted(values)))
         return found
 
     def labels(self, provider: Provider) -> tuple[str, ...]:

@@ -42,12 +42,21 @@ class UpstreamReply:
     `forward`: the attempt's reply may be forwarded, and came in the way that was asked for. `begun`: its first token, or all of it, came.
     """
 
+    begun = False
+    recorded: RecordedReply | None = None
+    lost: tuple[Degradation, ...] = ()
+    """What turned out to be lost once the head was read, beside what the attempt gave up."""
+    _reader: Reader | None = None
+    _stream: ReplyReader | None = None
+    _reading: StreamReading | None = None
+    _on_token: Callable[[], None] | None = None
+    _budget: BudgetStage | None = None
+
     def __init__(
         self, context: CallContext, attempt: Attempt, request: Request, reply: Reply, health: AttemptWatch
     ) -> None:
         self.attempt = attempt
         self._health = health
-        self.begun = False
         self.resent = reply.resent
         self._context = context
         self._request = request
@@ -55,15 +64,7 @@ class UpstreamReply:
         self._streamed = is_streamed(reply, requested=request.stream)
         # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
         self.forward = attempt.forward and self._streamed is request.stream
-        self._reader: Reader | None = None
-        self._stream: ReplyReader | None = None
-        self._reading: StreamReading | None = None
         self._primed: deque[ReplyUpdate] = deque()
-        self.recorded: RecordedReply | None = None
-        self._on_token: Callable[[], None] | None = None
-        self._budget: BudgetStage | None = None
-        self.lost: tuple[Degradation, ...] = ()
-        """What turned out to be lost once the head was read, beside what the attempt gave up."""
 
     @property
     def reader(self) -> Reader:

@@ -56,14 +56,14 @@ class ForeignContent:
 
     def feed(self, item: Event) -> tuple[Event, ...]:
         """Pass on, after a report the first time something is lost."""
-        kind = type(item)
-        look = _LOOK.get(kind)
+        look = _LOOK.get(type(item))
         if look is None or self._declared is None:
             return (item,)
-        if type(item) is Finish and self._breaks_off(item):
-            return ()
-        if kind is Finish or kind is UsageUpdate:
-            return (*look(self, item), item)
+        if type(item) is UsageUpdate:
+            look(self, item)
+            return (item,)
+        if type(item) is Finish:
+            return () if self._breaks_off(item) else (*self._look_at_finish(item), item)
         pictures = self._pictures_of(item) if isinstance(item, UnknownContent | ReplyFields) else []
         return (*look(self, item), item, *self._carried(item), *pictures)
 
@@ -193,9 +193,11 @@ class ForeignContent:
 
     def _look_at_finish(self, item: Finish) -> list[Event]:
         self._ended = True
-        found = [*self._look_at_choice(item), *(self._lack("finish.stop_sequence") if item.stop_sequence else ())]
         assert self._declared is not None
-        lack = self._declared.lacks.get(f"finish.{item.reason}")
+        lack = self._declared.lacked_reasons.get(item.reason)
+        if lack is None and not item.choice and not item.stop_sequence:
+            return []
+        found = [*self._look_at_choice(item), *(self._lack("finish.stop_sequence") if item.stop_sequence else ())]
         if lack is None or item.raw in self._declared.finish_words:
             return found
         asked = item.raw or item.reason

@@ -93,6 +93,8 @@ class MessageCollector(MessageFrames):
 
     def write(self, kind: str, **fields: Any) -> None:
         """Take the start of the message, or its end."""
+        if not fields:
+            return
         fields.pop("error", None)
         self.message |= fields.pop("message", {}) | fields.pop("delta", {}) | fields
 

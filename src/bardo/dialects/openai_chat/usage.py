@@ -66,8 +66,10 @@ def decode_usage(
 
 def _plain_usage(raw: dict[str, Any]) -> Usage | None:
     """Return the counts of an object that has three whole numbers which fit each other, and nothing else; None for any other."""
+    if len(raw) != 3:
+        return None
     prompt, completion, total = raw.get("prompt_tokens"), raw.get("completion_tokens"), raw.get("total_tokens")
-    if len(raw) != 3 or type(prompt) is not int or type(completion) is not int or type(total) is not int:
+    if not type(prompt) is type(completion) is type(total) is int:
         return None
     if prompt < 0 or completion < 0 or total >= _LARGEST or prompt + completion != total:
         return None
