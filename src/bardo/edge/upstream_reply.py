@@ -47,7 +47,6 @@ class UpstreamReply:
     lost: tuple[Degradation, ...] = ()
     """What turned out to be lost once the head was read, beside what the attempt gave up."""
     _reader: Reader | None = None
-    _stream: ReplyReader | None = None
     _reading: StreamReading | None = None
     _on_token: Callable[[], None] | None = None
     _budget: BudgetStage | None = None
@@ -122,7 +121,7 @@ class UpstreamReply:
         self._budget, self._on_token = budget, on_token
         opens = partial(self._open_reader, stamp, stages, clean, most_text)
         if self._streamed and self._request.stream:
-            self._reader = self._stream = reader = opens()
+            self._reader = reader = opens()
             forwarding = Forwarding(
                 reader, forward=self.forward, withhold_usage=self.attempt.withhold_usage, hold_end=hold_end
             )
