@@ -81,7 +81,8 @@ def test_a_number_of_a_row_is_never_given_again(place: str) -> None:
     with LogWriter(place) as writer:
         writer.write(call(100, 0))
     with LogReader(place) as reader:
-        assert reader.last_row_number() == 6
+        # PostgreSQL leaves out the numbers of what it had to store once more.
+        assert reader.last_row_number() > 5
 
 
 def test_feedback_goes_with_its_call(place: str) -> None:
