@@ -81,7 +81,7 @@ def test_a_number_of_a_row_is_never_given_again(place: str) -> None:
     with LogWriter(place) as writer:
         writer.write(call(100, 0))
     with LogReader(place) as reader:
-        # PostgreSQL leaves out the numbers of what it had to store once more.
+        # A sequence of PostgreSQL may leave numbers out.
         assert reader.last_row_number() > 5
 
 
