@@ -33,7 +33,7 @@ from bardo.values.events import (
     UnknownContent,
 )
 from bardo.values.request import Request
-from bardo.values.runs import runs_of, texts_of
+from bardo.values.runs import texts_of
 
 BlockEvent = (
     ThinkStart
@@ -118,19 +118,12 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
             self.take(item)
         return self.frames.take()
 
-    def feed_all(self, items: Sequence[Event]) -> Sequence[bytes]:
-        """Return the frames of these events. Pieces that go on with the open block are written in one go."""
-        out: list[bytes] = []
-        for first, *further in runs_of(items):
-            out += self.feed(first)
-            block = self._block
-            # Thinking that was just written is of the same part as what follows.
-            if further and block is not None and block.repeats and block.goes_on_with(first):
-                out += map(block.frame, texts_of(further))
-            else:
-                for piece in further:
-                    out += self.feed(piece)
-        return out
+    def go_on(self, first: Event, further: Sequence[Event]) -> Sequence[bytes] | None:
+        """Return the frames of pieces that go on with the open block: thinking that was just written is of the same part."""
+        block = self._block
+        if block is None or not block.repeats or not block.goes_on_with(first):
+            return None
+        return [*map(block.frame, texts_of(further))]
 
     def finish(self) -> Sequence[bytes]:
         """Return the end of the stream; nothing after a failure."""

@@ -43,7 +43,7 @@ from bardo.values.events import (
 )
 from bardo.values.request import Request
 from bardo.values.response import Response
-from bardo.values.runs import runs_of, texts_of
+from bardo.values.runs import texts_of
 from bardo.values.usage import Usage
 
 _NO_FINISH = Finish("unknown")
@@ -81,19 +81,13 @@ class ChatEncoder(RunEncoder):
         written = writer(self, item) if writer is not None else ()
         return [*released, *written] if released else written
 
-    def feed_all(self, items: Sequence[Event]) -> Sequence[bytes]:
-        """Write events. Pieces of the answer are written in one go."""
-        out: list[bytes] = []
-        for run in runs_of(items):
-            out += self.feed(run[0])
-            if len(run) > 1 and type(run[0]) is ContentChunk and not self._failed:
-                texts = texts_of(run[1:])
-                self._lengths[run[0].choice] += sum(map(len, texts))
-                out += self._chunks.texts(run[0].choice, texts)
-            else:
-                for piece in run[1:]:
-                    out += self.feed(piece)
-        return out
+    def go_on(self, first: Event, further: Sequence[Event]) -> Sequence[bytes] | None:
+        """Return the frames of pieces of the answer."""
+        if type(first) is not ContentChunk or self._failed:
+            return None
+        texts = texts_of(further)
+        self._lengths[first.choice] += sum(map(len, texts))
+        return self._chunks.texts(first.choice, texts)
 
     def _content(self, item: ContentChunk) -> Sequence[bytes]:
         choice, text = item.choice, item.text
