@@ -87,7 +87,6 @@ class FileExchange:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
     # News of health are of no use after a power cut.
     connection.execute("PRAGMA synchronous = OFF")
     connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")

@@ -24,7 +24,7 @@ class Executes(Protocol):
 def open_file(
     path: Path, *, timeout: float, hint: str, prepare: Callable[[sqlite3.Connection], None]
 ) -> sqlite3.Connection:
-    """Open or create a store of which `prepare` makes the tables, for use in any thread.
+    """Open or create a store of which `prepare` makes the tables, for use in any thread; readers and one writer go on side by side.
 
     `timeout` is how many seconds a statement waits for other processes. Raises ConfigError, with `hint`, where the file
     cannot be opened or used.
@@ -36,6 +36,7 @@ def open_file(
     except (OSError, sqlite3.Error) as problem:
         raise ConfigError(f"the store {path} cannot be opened: {problem}", hint=hint) from problem
     try:
+        use_journal(connection, timeout)
         prepare(connection)
     except sqlite3.Error as problem:
         connection.close()

@@ -18,28 +18,36 @@ _BUSY_SECONDS = 5.0
 _KEYS_AT_ONCE = 500
 _VERSION = 2
 # Sums are kept beside the entries, so that looking at a bound costs nothing that grows.
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS entries (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, value BLOB NOT NULL, size INTEGER NOT NULL, expires REAL NOT NULL,
-    reply TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS entries_of_tenant ON entries (tenant, id);
-CREATE TABLE IF NOT EXISTS keys (
-    tenant TEXT NOT NULL, key TEXT NOT NULL, entry INTEGER NOT NULL, ambiguous INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (tenant, key)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS keys_of_entry ON keys (entry);
-CREATE TABLE IF NOT EXISTS shares (tenant TEXT PRIMARY KEY, entries INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TRIGGER IF NOT EXISTS entry_added AFTER INSERT ON entries BEGIN
-    INSERT INTO shares VALUES (NEW.tenant, 1, NEW.size), ('*', 1, NEW.size)
-    ON CONFLICT (tenant) DO UPDATE SET entries = entries + 1, bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER IF NOT EXISTS entry_gone AFTER DELETE ON entries BEGIN
-    DELETE FROM keys WHERE entry = OLD.id;
-    UPDATE shares SET entries = entries - 1, bytes = bytes - OLD.size WHERE tenant IN (OLD.tenant, '*');
-    DELETE FROM shares WHERE tenant = OLD.tenant AND entries = 0;
-END;
-"""
+_SCHEMA = (
+    """
+    CREATE TABLE IF NOT EXISTS entries (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, value BLOB NOT NULL, size INTEGER NOT NULL, expires REAL NOT NULL,
+        reply TEXT NOT NULL
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS entries_of_tenant ON entries (tenant, id)",
+    """
+    CREATE TABLE IF NOT EXISTS keys (
+        tenant TEXT NOT NULL, key TEXT NOT NULL, entry INTEGER NOT NULL, ambiguous INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (tenant, key)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX IF NOT EXISTS keys_of_entry ON keys (entry)",
+    "CREATE TABLE IF NOT EXISTS shares (tenant TEXT PRIMARY KEY, entries INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID",
+    """
+    CREATE TRIGGER IF NOT EXISTS entry_added AFTER INSERT ON entries BEGIN
+        INSERT INTO shares VALUES (NEW.tenant, 1, NEW.size), ('*', 1, NEW.size)
+        ON CONFLICT (tenant) DO UPDATE SET entries = entries + 1, bytes = bytes + excluded.bytes;
+    END
+    """,
+    """
+    CREATE TRIGGER IF NOT EXISTS entry_gone AFTER DELETE ON entries BEGIN
+        DELETE FROM keys WHERE entry = OLD.id;
+        UPDATE shares SET entries = entries - 1, bytes = bytes - OLD.size WHERE tenant IN (OLD.tenant, '*');
+        DELETE FROM shares WHERE tenant = OLD.tenant AND entries = 0;
+    END
+    """,
+)
 _ALL = "*"
 # A key whose latest entry is of another reply, and says something else, is ambiguous from then on.
 _PUT_KEY = """
@@ -180,16 +188,21 @@ def _over(share: tuple[int, int], entries: int, size: int) -> bool:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
     # A power cut may cost the last seconds; a conversation then goes on without its reasoning.
     connection.execute("PRAGMA synchronous = NORMAL")
-    written = connection.execute("PRAGMA user_version").fetchone()[0]
-    if written == 1:
-        # Version 1 did not tell replies apart. What it holds would expire within hours, so nothing is converted.
-        connection.executescript("BEGIN IMMEDIATE; DROP TABLE keys; DROP TABLE entries; DROP TABLE shares; COMMIT;")
-    if written not in (0, 1, _VERSION):
-        raise sqlite3.DatabaseError(f"it is of version {written}, and this bardo writes version {_VERSION}")
-    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+    with connection:
+        # Workers that start at once take turns, so that none drops what another has just made.
+        connection.execute("BEGIN IMMEDIATE")
+        written = connection.execute("PRAGMA user_version").fetchone()[0]
+        if written not in (0, 1, _VERSION):
+            raise sqlite3.DatabaseError(f"it is of version {written}, and this bardo writes version {_VERSION}")
+        if written == 1:
+            # Version 1 did not tell replies apart. What it holds would expire within hours, so nothing is converted.
+            for table in ("keys", "entries", "shares"):
+                connection.execute(f"DROP TABLE {table}")
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 _HINT = 'choose a file in a directory that this user may write to, or store = "memory"'
