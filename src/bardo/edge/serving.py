@@ -21,6 +21,7 @@ from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
+from bardo.edge.freed_memory import keep_freed_memory
 from bardo.edge.graceful_shutdown import CANCELLED_SECONDS, Application, GracefulShutdown
 from bardo.values.errors import BardoError, ConfigError, InternalError
 
@@ -119,7 +120,7 @@ class BackgroundServer:
 
 
 def _create_app(path: str, grace: float) -> Application:
-    return GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, on_start=collect_less)
+    return GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, on_start=_settle)
 
 
 def _create_in_worker(create: Callable[[], Application]) -> Application:
@@ -145,11 +146,12 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def collect_less() -> None:
-    """Collect garbage less often in this process, and exclude all objects that exist now. For processes that only serve."""
+def _settle() -> None:
+    """Prepare this process, which only serves, for many requests: collect garbage less often, and exclude all objects that exist now."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
+    keep_freed_memory()
 
 
 def _listening(host: str, port: int) -> socket.socket:
