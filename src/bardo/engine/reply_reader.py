@@ -17,16 +17,9 @@ from bardo.dialects.call_ids import FillCallIds
 from bardo.engine.repeated_reading import RepeatedReading
 from bardo.engine.reply_beginning import ReplyBeginning, is_content
 from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
-from bardo.engine.reply_stages import (
-    CallIds,
-    FillMissingFields,
-    FoldStage,
-    counting_ids,
-    pass_through,
-    pass_whole,
-    passed_to_the_end,
-)
-from bardo.engine.sound_frames import EventsAndBytes, SoundFrames, without_quoted, without_secrets
+from bardo.engine.reply_pipeline import ReplyPipeline
+from bardo.engine.reply_stages import counting_ids
+from bardo.engine.sound_frames import EventsAndBytes, SoundFrames, without_quoted
 from bardo.engine.text_formats import TextFormats, text_formats_of
 from bardo.engine.tool_names import RestoreToolNames
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
@@ -37,8 +30,7 @@ from bardo.values.errors import BardoError, EmptyReply, MalformedReply, Provider
 from bardo.values.events import Event, Failed, ReplyStart
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
-from bardo.values.runs import MANY, runs_of
-from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
+from bardo.values.secrets import NO_SECRETS, Secrets
 from bardo.values.usage import Usage
 
 
@@ -81,7 +73,6 @@ class ReplyReader:
         self._streamed = streamed
         self.beginning = ReplyBeginning()
         make_id = make_id or counting_ids()
-        self._ids = CallIds(make_id)
         calls = language.calls_in_frames
         fill_ids = FillCallIds(calls, make_id) if forward and calls is not None else None
         self._sound = SoundFrames(self._decoder, fill_ids) if forward else None
@@ -90,38 +81,45 @@ class ReplyReader:
         self._inline = _inline_of(of_text) if of_text else None
         if tool_names:
             of_text = [*of_text, RestoreToolNames(tool_names)]
-        self._all: ResponseFold | None = None
-        if thinking is not None:
-            self._all = ResponseFold(provider=self._provider, model=model, most_text=most_text)
-        self._stages = _in_order(of_text, budget, self._all, thinking, stamp, stages)
-        self.repeats = False
-        self._fold = ResponseFold(
-            provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
+        pipeline = self._pipeline = ReplyPipeline(
+            of_text,
+            provider=self._provider,
+            model=model,
+            billed_as_output=row.billed_as_output,
+            most_text=most_text,
+            make_id=make_id,
+            budget=budget,
+            thinking=thinking,
+            stamp=stamp,
+            last=stages,
+            secrets=secrets,
+            clean=clean,
         )
+        self._secrets, self._watch = secrets, pipeline.watch
         frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
-        self._repeated = None if frames is None else RepeatedReading(frames, self._stages, self._fold, self.beginning)
-        self._failure: BardoError | None = None
-        self._secrets, self._watch = secrets, SecretWatch(secrets)
-        self._clean = clean
+        self._repeated = (
+            None if frames is None else RepeatedReading(frames, pipeline.stages, pipeline.fold, self.beginning)
+        )
+        self.repeats = False
 
     @property
     def fold(self) -> ResponseFold:
         """The reply so far."""
         if self._repeated is not None:
             self._repeated.catch_up()
-        return self._fold
+        return self._pipeline.fold
 
     @property
     def failure(self) -> BardoError | None:
         """What broke the reply, if something did."""
-        return self._failure
+        return self._pipeline.failure
 
     @property
     def lacks_ids(self) -> bool:
         """Whether the provider left a call without the id that its dialect asks for."""
         if self.switchable is not None:
             return self.switchable.lacks_ids
-        return self._ids.minted and not self._lets_ids_out
+        return self._pipeline.ids.minted and not self._lets_ids_out
 
     @property
     def switches(self) -> bool:
@@ -159,16 +157,17 @@ class ReplyReader:
 
     def response_with_reasoning(self) -> Response:
         """Return the reply as far as it has come, with the reasoning that the client does not want."""
-        return (self._all or self.fold).response()
+        return (self._pipeline.unfiltered or self.fold).response()
 
     def unfiltered_response(self) -> Response | None:
         """Return the reply as the model gave it, where something of it is left out for the client; else None."""
-        return None if self._all is None else self._all.response()
+        unfiltered = self._pipeline.unfiltered
+        return None if unfiltered is None else unfiltered.response()
 
     @property
     def holds_all(self) -> bool:
         """Whether all that was said is held."""
-        return (self._all or self.fold).whole
+        return (self._pipeline.unfiltered or self.fold).whole
 
     def fields_to_return(self) -> dict[int, dict[str, Any]]:
         """Return the fields that the provider takes back unmodified in the next request, by choice."""
@@ -193,7 +192,7 @@ class ReplyReader:
             return self._fed(chunk)
         begin, frames, size = repeated.framing.held_until(chunk), 1, len(chunk)
         pieces = self._fed(chunk[:begin]) if begin else []
-        while begin < size and self._failure is None and not self._decoder.over:
+        while begin < size and self._pipeline.failure is None and not self._decoder.over:
             found = repeated.read(chunk, begin, joined=joined)
             if found is not None:
                 events, end = found
@@ -231,11 +230,7 @@ class ReplyReader:
             return [event for events, _ in pieces for event in events], b"".join([raw for _, raw in pieces])
         self._framing.begun = True
         self.beginning.note_whole()
-        events = pass_whole([*plain, *self._decoder.finish()], self._stages)
-        if self._all is not None and not self._all.begun:
-            # Nobody thought, so that nothing is left out for the client.
-            self._all = None
-        return self._note(events), body
+        return self._pipeline.feed_whole([*plain, *self._decoder.finish()]), body
 
     def _plain(self, body: bytes) -> Sequence[Event] | None:
         """Return the events of a whole body that is nothing but text, and holds no secret."""
@@ -259,7 +254,7 @@ class ReplyReader:
         foreign = self._framing.problem()
         if foreign is not None:
             return [(self.fail(foreign), b"")]
-        last = self._note(self._flush())
+        last = self._pipeline.take(self._flush())
         self._name_failure()
         if pieces and any(type(event) is Failed for event in last):
             # What came last is no whole frame, and nobody could read an error behind it.
@@ -279,7 +274,7 @@ class ReplyReader:
         """Read frames until one breaks the reply, or ends it."""
         pieces: list[EventsAndBytes] = []
         for frame in frames:
-            if self._failure is not None or self._decoder.over:
+            if self._pipeline.failure is not None or self._decoder.over:
                 break
             pieces.append(self._read_one(frame))
         return pieces
@@ -289,8 +284,8 @@ class ReplyReader:
         readable, decoded = (frame, plain) if plain is not None else self._decode(frame)
         if decoded and not self.beginning.has_token:
             self.beginning.note(decoded)
-        events = self._through(decoded)
-        if self._failure is None:
+        events = self._pipeline.feed(decoded)
+        if self._pipeline.failure is None:
             return events, without_quoted(readable.raw, events, self._secrets) if self._watch.seen else readable.raw
         self._name_failure()
         return events, b""
@@ -301,65 +296,32 @@ class ReplyReader:
 
     def _name_failure(self) -> None:
         """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""
-        if isinstance(self._failure, ProviderError):
-            self._failure.provider = self._provider
+        if isinstance(self._pipeline.failure, ProviderError):
+            self._pipeline.failure.provider = self._provider
 
     def fail(self, error: BardoError) -> list[Event]:
         """End the reply with an error from outside: a connection that broke, a deadline. A reply that was complete is no failure."""
-        if self._failure is not None:
+        if self._pipeline.failure is not None:
             return []
         complete = self._decoder.complete
         # What the stages held was already the model's word.
         events = [event for event in self._flush() if complete or type(event) is not Failed]
-        return [*self._note(events if complete else [*events, Failed(error)])]
+        return [*self._pipeline.take(events if complete else [*events, Failed(error)])]
 
     def settle(self, events: Sequence[Event]) -> list[Event]:
         """Take events that were made of what the stages held, after the reply's end."""
-        return [*self._note(events)]
+        return [*self._pipeline.take(events)]
 
     def _flush(self) -> list[Event]:
         """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure."""
-        last = self._ids.filled(self._decoder.finish())
+        last = self._pipeline.ids.filled(self._decoder.finish())
         if not self.beginning.has_content and not any(map(is_content, last)):
             last = [*last, Failed(EmptyReply(f"the reply of {self._provider} is empty", provider=self._provider))]
-        return passed_to_the_end(last, self._stages)
-
-    def _through(self, events: Sequence[Event]) -> Sequence[Event]:
-        return self._note(pass_through(self._ids.filled(events), self._stages)) if events else events
+        return self._pipeline.passed_to_the_end(last)
 
     def _take_repeated(self, repeated: RepeatedReading, events: Sequence[Event]) -> Sequence[Event]:
         """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""
-        return events if repeated.takes(events) else self._through(events)
-
-    def _note(self, events: Sequence[Event]) -> Sequence[Event]:
-        if self._watch.seen:
-            events = [without_secrets(event, self._secrets) for event in events]
-        if len(events) >= MANY and Failed not in map(type, events):
-            for run in runs_of(events):
-                self._fold.feed_run(run)
-            return events
-        for event in events:
-            if type(event) is Failed and self._failure is None:
-                self._clean(event.error)
-                self._failure = event.error
-            self._fold.feed(event)
-        return events
-
-
-def _in_order(
-    of_text: list[Stage[Event, Event]],
-    budget: Stage[Event, Event] | None,
-    everything: ResponseFold | None,
-    thinking: Stage[Event, Event] | None,
-    stamp: ReplyStart | None,
-    last: Sequence[Stage[Event, Event]],
-) -> list[Stage[Event, Event]]:
-    """Return the stages of a reply in the order in which its events pass them."""
-    stages = of_text if budget is None else [*of_text, budget]
-    if everything is not None and thinking is not None:
-        stages = [*stages, FoldStage(everything), thinking]
-    filling = () if stamp is None else (FillMissingFields(stamp),)
-    return [*stages, *filling, *last]
+        return events if repeated.takes(events) else self._pipeline.feed(events)
 
 
 def _inline_of(stages: Sequence[Stage[Event, Event]]) -> InlineReasoning | None:
