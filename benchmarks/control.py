@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from bardo.catalog.load import builtin
+from bardo.engine.attempt import Attempt
 from bardo.engine.knowledge import BUILTIN
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.planning import plan
 from bardo.engine.receipt import early_headers, late_headers, receipt
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import observation, observe, plan_reasoning, receipt_header

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bardo.edge.daily_searches import DailySearches
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.wire import WireRequest

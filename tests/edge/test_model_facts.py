@@ -18,8 +18,8 @@ from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings, parse_settings
+from bardo.engine.attempt import Attempt
 from bardo.engine.knowledge import control_target
-from bardo.engine.planning import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import RouteFact
 from bardo.values.errors import ConfigError, UpstreamRefused

@@ -6,7 +6,8 @@ import msgspec
 
 from bardo.catalog.load import builtin
 from bardo.edge.call_row import Timing, log_row
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.attempt import Attempt
+from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import TextBlock
 from bardo.values.cost import CallCost

@@ -12,7 +12,8 @@ from bardo.edge import model_warnings
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.attempt import Attempt
+from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
 from bardo.surfaces.library.client import AsyncClient
 from bardo.values.blocks import TextBlock

@@ -8,7 +8,8 @@ import msgspec
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.attempt import Attempt
+from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
 from bardo.values.wire import Arrival
 

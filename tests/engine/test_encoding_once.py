@@ -9,7 +9,8 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.attempt import Attempt
+from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
 from bardo.values.request import Request
 from bardo.values.wire import Arrival

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
+from bardo.engine.attempt import Attempt
 from bardo.engine.forwarded_body import with_fields
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
 from bardo.values.wire import Arrival
 

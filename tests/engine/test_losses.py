@@ -9,8 +9,9 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
+from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import first_attempt
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
 from bardo.values.errors import Unsupported
 from bardo.values.request import Request

@@ -9,9 +9,9 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
+from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import first_attempt
 from bardo.engine.knowledge import Knowledge
-from bardo.engine.planning import Attempt
 from bardo.engine.profiles import apply_profile
 from bardo.engine.route import Provider, Target
 from bardo.routing.profiles import LOCKED

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
+from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import first_attempt
-from bardo.engine.planning import Attempt
 from bardo.engine.receipt import early_headers, late_headers, receipt
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import Carried, TextBlock

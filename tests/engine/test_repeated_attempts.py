@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from bardo.edge.model_facts import ModelFacts
+from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import first_attempt
-from bardo.engine.planning import Attempt
 from bardo.engine.repeated_attempts import CallPlan, _roles_of
 from bardo.engine.route import Target
 from bardo.reasoning.replay import NOTHING

@@ -9,7 +9,8 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.attempt import Attempt
+from bardo.engine.planning import plan
 from bardo.engine.refused_fields import refused_field, without_fields
 from bardo.engine.route import Provider, Target, target_at
 from bardo.values.errors import UpstreamRefused

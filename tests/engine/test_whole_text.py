@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.route import Provider, Target
 from bardo.engine.text_formats import PLAIN as PLAIN_TEXT

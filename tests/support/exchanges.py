@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import Exchange
 from bardo.engine.knowledge import Lesson
-from bardo.engine.planning import Attempt
 from bardo.values.errors import BardoError
 
 

@@ -15,12 +15,13 @@ from bardo.edge.call_attempts import SentAttempt
 from bardo.edge.call_context import CallContext
 from bardo.edge.call_recorder import CallRecorder
 from bardo.edge.upstream_reply import UpstreamReply, open_reply
+from bardo.engine.attempt import Attempt
 from bardo.engine.hosted_search import SearchWeb
 from bardo.engine.kept_budget.answer import BudgetedAnswer, ContinueThought
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.own_calls import ContinueWithResults, HiddenTurns, OwnCallsAnswer, OwnCallStage, with_origin
 from bardo.engine.own_calls.arguments import argument_failures
-from bardo.engine.planning import Attempt, asked_again, continued
+from bardo.engine.planning import asked_again, continued
 from bardo.engine.reply_stages import FoldStage
 from bardo.engine.typed.retry import RetryRequest, SlowWork, TypedAnswer
 from bardo.engine.whole_text import Reader

@@ -17,9 +17,9 @@ from bardo.edge.health import note_attempt
 from bardo.edge.hedging import Race, hedge_after
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.opened_reply import OpenedReply
+from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import Exchange, is_about_form
 from bardo.engine.knowledge import Lesson
-from bardo.engine.planning import Attempt
 from bardo.engine.repeated_attempts import CallPlan
 from bardo.engine.route import Target
 from bardo.values.attempts import AttemptCause

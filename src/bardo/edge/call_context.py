@@ -15,7 +15,7 @@ from bardo.edge.log.row import LogRow, PendingCall
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.price_book import PriceBook
 from bardo.edge.web_search import WebSearcher
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError
 from bardo.values.request import Request

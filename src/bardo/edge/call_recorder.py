@@ -13,7 +13,7 @@ from bardo.edge.call_attempts import CallAttempts, SentAttempt
 from bardo.edge.call_context import CallContext, EpisodeSink
 from bardo.edge.call_row import Timing, log_row, said_in, subsystem_of
 from bardo.edge.log.row import CallOutcome, LogRow, PendingCall
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.whole_text import Reader, WholeText
 from bardo.reasoning.replay import answers_tools, is_only_text
 from bardo.values.attempts import AttemptCause

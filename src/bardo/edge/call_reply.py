@@ -18,9 +18,9 @@ from bardo.edge.log.row import CallOutcome
 from bardo.edge.stale_replies import StalePlace
 from bardo.edge.upstream_reply import UpstreamReply
 from bardo.edge.verification import Verifier
+from bardo.engine.attempt import Attempt
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import BUILTIN, Knowledge
-from bardo.engine.planning import Attempt
 from bardo.engine.receipt import CallFacts, with_earlier_calls, with_receipt
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import Verification

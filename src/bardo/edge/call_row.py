@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bardo.edge.log.row import CallOutcome, LogRow
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.receipt import receipt
 from bardo.values.attempts import AttemptRecord
 from bardo.values.cost import UNKNOWN_COST, CallCost, usd

@@ -18,9 +18,9 @@ from bardo.edge.opened_reply import OpenedReply, ReplyReading, StoredCall, open_
 from bardo.edge.stale_replies import StaleReply
 from bardo.edge.upstream_reply import UpstreamReply
 from bardo.edge.verification import Verifier
+from bardo.engine.attempt import Attempt
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import Knowledge
-from bardo.engine.planning import Attempt
 from bardo.engine.receipt import extension
 from bardo.engine.typed.retry import typed_answer
 from bardo.engine.verification import is_judged

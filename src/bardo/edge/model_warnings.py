@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from bardo.engine.attempt import Attempt
 from bardo.engine.knowledge import Knowledge, PlaceName, place_name
-from bardo.engine.planning import Attempt
 from bardo.routing.profiles import LOCKED
 
 _MOST_WARNED = 1000

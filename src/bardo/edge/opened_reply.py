@@ -18,11 +18,11 @@ from bardo.edge.health import AttemptWatch, HealthKeeper
 from bardo.edge.stale_replies import StaleReply, WithoutUsage
 from bardo.edge.stored_reply import StoredReply
 from bardo.edge.upstream_reply import UpstreamReply, open_reply
+from bardo.engine.attempt import Attempt
 from bardo.engine.hosted_search import SearchFunction
 from bardo.engine.kept_budget.answer import BudgetedAnswer, BudgetStage
 from bardo.engine.kept_budget.plan import LOSS
 from bardo.engine.own_calls import OwnCallsAnswer, OwnCallStage
-from bardo.engine.planning import Attempt
 from bardo.engine.reply_stages import FoldStage
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.typed.retry import typed_answer

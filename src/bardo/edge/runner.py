@@ -27,7 +27,7 @@ from bardo.edge.runner_parts import CallJournal, CallMemory, CallOptions, LogSin
 from bardo.edge.server_choice import ServerChoice
 from bardo.edge.verification import Verifier
 from bardo.engine.aliases import ThinkingRules, with_display, with_effort
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.route import Target
 from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.typed.plan import AnswerValidator

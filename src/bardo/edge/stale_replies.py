@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from bardo.edge.http_calls import Reply
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.values.events import Event, UsageUpdate
 
 _LARGEST_SHARE = 8

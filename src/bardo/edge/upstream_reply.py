@@ -15,9 +15,9 @@ from bardo.edge.reply_head import is_streamed, send_wire
 from bardo.edge.stale_replies import RecordedReply
 from bardo.edge.stream_reading import StreamReading
 from bardo.edge.update_buffer import UpdateBuffer
+from bardo.engine.attempt import Attempt
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.kept_budget.answer import BudgetStage
-from bardo.engine.planning import Attempt
 from bardo.engine.reply_beginning import is_token
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.text_formats import PLAIN, seen_start

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from bardo.catalog.endpoint_choice import RANKS, LossCounts, LossRank, loss_counts, names_missing_endpoint
+from bardo.engine.attempt import Attempt, EndpointChoice
 from bardo.engine.cached_choices import CachedChoice, CachedChoices, names_of
-from bardo.engine.planning import Attempt, Draft, EndpointChoice
+from bardo.engine.planning import Draft
 from bardo.engine.route import Target, endpoints_of
 from bardo.values.errors import Unsupported, UpstreamRefused
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 
+from bardo.engine.attempt import Attempt
 from bardo.engine.cached_choices import CachedChoices
 from bardo.engine.endpoints import PlannedAttempt, endpoint_targets, is_missing_endpoint, plan_at_best
 from bardo.engine.failover import moves_on
 from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, RejectedField
-from bardo.engine.planning import Attempt, Draft
+from bardo.engine.planning import Draft
 from bardo.engine.profiles import apply_profile
 from bardo.engine.refused_fields import refused_field
 from bardo.engine.route import RouteRecord, Target, target_names

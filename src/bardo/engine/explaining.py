@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import first_attempt
 from bardo.engine.explanation import (
     AnswerForm,
@@ -22,7 +23,7 @@ from bardo.engine.explanation import (
 )
 from bardo.engine.field_sources import field_sources
 from bardo.engine.knowledge import BUILTIN, Knowledge
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.planning import plan
 from bardo.engine.route import Target
 from bardo.engine.routing import Routed
 from bardo.engine.typed.plan import AnswerPlan

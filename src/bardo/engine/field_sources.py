@@ -13,8 +13,8 @@ import msgspec
 
 from bardo.catalog.fragments import leaves, value_at
 from bardo.dialects import dialect
+from bardo.engine.attempt import Attempt
 from bardo.engine.explanation import FieldSource
-from bardo.engine.planning import Attempt
 from bardo.reasoning.control import ControlPlan
 from bardo.values.degradation import Degradation
 from bardo.values.request import Request

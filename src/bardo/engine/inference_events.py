@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.structured import Provenance
 from bardo.values.blocks import Carried, UnknownBlock
 from bardo.values.degradation import Degradation

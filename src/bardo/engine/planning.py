@@ -12,6 +12,7 @@ import msgspec
 from bardo.catalog.replay import Binding, builtin_replay
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.engine.attempt import Attempt
 from bardo.engine.controlling import dialects_of, repaired
 from bardo.engine.forwarded_body import as_it_came
 from bardo.engine.hosted_search.plan import SearchPlan, with_search
@@ -19,16 +20,16 @@ from bardo.engine.kept_budget.plan import BudgetPlan, budget_to_keep, with_field
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.losses import refuse_losses
 from bardo.engine.profile_fields import with_content_of_profile
-from bardo.engine.prompt_caching import CacheHints, with_cache_hints
+from bardo.engine.prompt_caching import with_cache_hints
 from bardo.engine.refused_fields import without_fields
 from bardo.engine.request_shape import bare
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.search_budget import within_budget
 from bardo.engine.shape_plan import ShapePlan, plan_shape, settled
-from bardo.engine.text_formats import PLAIN, TextFormats
+from bardo.engine.text_formats import PLAIN
 from bardo.engine.tool_names import short_tool_names, with_short_names
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
-from bardo.reasoning.control import ControlPlan, RouteFact, untold
+from bardo.reasoning.control import RouteFact, untold
 from bardo.reasoning.replay import Recalled, RestoredRequest, amended, prefix_of, restore
 from bardo.structured.modes import Form
 from bardo.values.blocks import Origin
@@ -36,58 +37,6 @@ from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import UpstreamRefused
 from bardo.values.request import TRACE_HEADERS, Message, Request
 from bardo.values.wire import WireRequest
-
-
-class EndpointChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """The dialect of the endpoint that was taken where a provider has several, and why that one."""
-
-    dialect: str
-    why: str
-
-
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One try at one target.
-
-    `request` is the request with the history that the provider gets, `wire` what is sent. `formats` is how the reply's text is read, `off`
-    whether no thinking was asked for, `control` how the model was told to think. `forward`: the reply may go to the client as it comes.
-    `withhold_usage`: bardo asked for usage the client did not ask for, so the frame that holds nothing else stays here. `origin` is the
-    stamp of what the provider makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a
-    schema is asked for. `written` is what `wire` was written from, None where it is the client's own body. `endpoint` says why this
-    endpoint was taken, None where the provider has one only, and `route` how the target was found, None where the request named a model.
-    `search` is how calls of the gateway's own web search run, None where the model is not offered it, `caching` what the prompt cache got.
-    `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then. `tool_names` are the client's names of
-    the tools whose names were too long for the target, by the short ones that it got.
-    """
-
-    target: Target
-    wire: WireRequest
-    request: Request | None = None
-    formats: TextFormats = PLAIN
-    off: bool = False
-    control: ControlPlan | None = None
-    forward: bool = False
-    withhold_usage: bool = False
-    origin: Origin | None = None
-    ask: Binding | None = None
-    answer: AnswerPlan | None = None
-    written: Request | None = None
-    endpoint: EndpointChoice | None = None
-    route: RouteRecord | None = None
-    search: SearchPlan | None = None
-    caching: CacheHints | None = None
-    kept_budget: BudgetPlan | None = None
-    tool_names: dict[str, str] = {}
-    degraded: tuple[Degradation, ...] = ()
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers of the HTTP request, without those that prove who pays."""
-        return self.target.provider.headers(self.wire)
-
-    @property
-    def url(self) -> str:
-        """The provider's base URL and the dialect's path, joined."""
-        return self.target.provider.url(self.wire.path)
 
 
 class Draft:
@@ -209,9 +158,7 @@ class Draft:
             written = with_short_names(written, names, most)
             wire = dialect(row.dialect).encode_request(written, row)
         wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
-        unsearched: tuple[Degradation, ...] = ()
-        if row.searches_per_day is not None:
-            wire, unsearched = within_budget(wire, self.target, self.knowledge.searches_today(self.target.provider.id))
+        wire, unsearched = self._within_searches(wire)
         plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
         if self.refused_fields:
             wire, taken, lost = without_fields(wire, self.refused_fields)
@@ -242,6 +189,13 @@ class Draft:
             tool_names={} if names is None else names.originals,
             degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),
         )
+
+    def _within_searches(self, wire: WireRequest) -> tuple[WireRequest, tuple[Degradation, ...]]:
+        """Return the wire request without searches that the day's number at the provider leaves no room for, and what was lost."""
+        provider = self.target.provider
+        if provider.row.searches_per_day is None:
+            return wire, ()
+        return within_budget(wire, self.target, self.knowledge.searches_today(provider.id))
 
     def _kept_budget(self) -> BudgetPlan | None:
         """Return how the gateway keeps the budget of thinking; None where it does not."""

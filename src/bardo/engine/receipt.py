@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bardo.accounting.call_cost import with_escalations
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.verification import VERIFICATION
 from bardo.reasoning import control

@@ -16,12 +16,13 @@ from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.same_bytes import has_plain_form
+from bardo.engine.attempt import Attempt
 from bardo.engine.controlling import dialects_of
 from bardo.engine.exchange import Exchange, attempts
 from bardo.engine.forwarded_body import body_as_it_came, may_be_sent_on
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.losses import refuse_losses
-from bardo.engine.planning import Attempt, as_functions, restored_at, with_own_headers
+from bardo.engine.planning import as_functions, restored_at, with_own_headers
 from bardo.engine.request_shape import Place, shape_of
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.shape_plan import ShapePlan, plan_shape

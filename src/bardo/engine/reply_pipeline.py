@@ -17,9 +17,9 @@ from bardo.values.secrets import Secrets, SecretWatch
 class ReplyPipeline:
     """The stages of one reply, and what has come out of them.
 
-    `of_text` are the stages that read the model's text. `budget` ends its thinking, `thinking` leaves it out for the client, `stamp` is what
-    a provider may leave out, and `last` stand behind all these. Calls without an id get one of `make_id`. `clean` takes all `secrets` that
-    the provider may quote out of an error. `most_text` is how many characters are held.
+    `of_text` are the stages that read the model's text. `budget` ends its thinking, `thinking` leaves it out for the client, `stamp` is
+    what a provider may leave out, and `last` stand behind all these. Calls without an id get one of `make_id`. `clean` takes all `secrets`
+    that the provider may quote out of an error. `most_text` is how many characters are held.
 
     `fold` is the reply as its client gets it, `unfiltered` as the model gave it where something may be left out, `failure` what broke it.
     """

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
+from bardo.engine.attempt import Attempt
 from bardo.engine.citations import citations_between
 from bardo.engine.cited_pages import cited_pages
 from bardo.engine.foreign_content import ForeignContent
 from bardo.engine.log_probabilities import logprobs_between
-from bardo.engine.planning import Attempt
 from bardo.engine.refusal_details import refusal_stages
 from bardo.reasoning.replay import Origins
 from bardo.streams.stage import Stage

@@ -15,7 +15,7 @@ from bardo.edge.replay_store import ReplayKeeper, open_keeper
 from bardo.edge.settings import ReplaySettings, parse_settings
 from bardo.edge.state import MemoryStore
 from bardo.edge.state.calls import StateCalls
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import ConfigError

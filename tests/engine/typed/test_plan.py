@@ -11,9 +11,10 @@ from bardo.catalog.replay import Binding
 from bardo.dialects import dialect
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import ProviderEntry, provider_of
+from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import attempts
 from bardo.engine.knowledge import BUILTIN, Knowledge, RefusedForm
-from bardo.engine.planning import Attempt, asked_again, plan
+from bardo.engine.planning import asked_again, plan
 from bardo.engine.route import Target
 from bardo.structured import StructuredSettings
 from bardo.values.blocks import TextBlock

@@ -14,7 +14,7 @@ from bardo.context.cache.identity import identity_of
 from bardo.edge.failover import Failover
 from bardo.edge.settings_failover import FailoverSettings
 from bardo.edge.stale_replies import StaleReplies, StaleReply
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.simulators import Fault
 from bardo.values.blocks import TextBlock

@@ -24,9 +24,10 @@ from bardo.edge.batches.records import BatchRecord
 from bardo.edge.directory import Placement
 from bardo.edge.pipeline.sent_texts import run_on_inputs, run_on_request
 from bardo.edge.runner import Runner
+from bardo.engine.attempt import Attempt
 from bardo.engine.embedding import embed_attempt
 from bardo.engine.exchange import first_attempt
-from bardo.engine.planning import Attempt, plan
+from bardo.engine.planning import plan
 from bardo.engine.profiles import apply_profile
 from bardo.engine.route import RouteRecord, Target, endpoints_of
 from bardo.values.errors import Unsupported

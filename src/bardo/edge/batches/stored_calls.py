@@ -15,7 +15,7 @@ from bardo.edge.price_book import PriceBook
 from bardo.edge.runner import Runner
 from bardo.edge.stored_reply import StoredReply
 from bardo.edge.web_search import WebSearcher
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.route import Provider
 from bardo.values.errors import BardoError, InternalError
 from bardo.values.request import Request

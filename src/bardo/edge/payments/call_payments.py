@@ -23,7 +23,7 @@ from bardo.values.secrets import secrets_of
 if TYPE_CHECKING:
     from bardo.edge.payments.ledger import LedgerEntry
     from bardo.edge.price_book import PriceBook
-    from bardo.engine.planning import Attempt
+    from bardo.engine.attempt import Attempt
     from bardo.values.request import Request
 
 Refusal = Callable[[Reply, Provider, float], Awaitable[ProviderError]]

@@ -16,7 +16,7 @@ from bardo.edge.settings import ReplaySettings
 from bardo.edge.settings_stores import place_of
 from bardo.edge.state import Bounds, KeyedStore, open_store
 from bardo.edge.state.calls import StateCalls
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.route import Target
 from bardo.reasoning.replay import (
     Memory,

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.engine.planning import Attempt
+from bardo.engine.attempt import Attempt
 from bardo.engine.text_formats import PLAIN
 from bardo.engine.typed.buffer import AnswerBuffer
 from bardo.engine.typed.continuation import Continuation
