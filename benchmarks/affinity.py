@@ -154,7 +154,7 @@ class WithLayer:
 
     def lost(self, pod: int, now: float) -> None:
         self._now = now
-        self.state.lost(self._servers[pod].place)
+        self.state.forget_server(self._servers[pod].place)
 
 
 def _provider() -> Any:

@@ -25,7 +25,7 @@ MOST_BYTES_KEPT = 1_048_576
 _MOST_FORMS = 32
 
 
-class _Kept:
+class _SentTools:
     """Tools as they were sent: their JSON and its value, what each dialect reads in it, and how it is written.
 
     `written` is None for a form in which something of the tools is lost, which each call must report. `complete` tells of declarations
@@ -46,9 +46,9 @@ class RepeatedTools:
     """The tools that were sent last, by their JSON and by the list that was read of it."""
 
     def __init__(self) -> None:
-        self._kept: dict[bytes, _Kept] = {}
-        self._by_value: dict[int, _Kept] = {}
-        self._by_tools: dict[int, _Kept] = {}
+        self._kept: dict[bytes, _SentTools] = {}
+        self._by_value: dict[int, _SentTools] = {}
+        self._by_tools: dict[int, _SentTools] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -65,7 +65,7 @@ class RepeatedTools:
             return kept.value
         value = parse(raw)
         if isinstance(value, list) and len(raw) <= MOST_BYTES:
-            self._keep(_Kept(raw, value))
+            self._keep(_SentTools(raw, value))
         return value
 
     def read(self, tools: list[Any], dialect: str, read: Callable[[list[Any]], tuple[Tool, ...]]) -> tuple[Tool, ...]:
@@ -82,11 +82,11 @@ class RepeatedTools:
                     self._by_tools[id(found)] = kept
         return found
 
-    def of(self, tools: tuple[Tool, ...]) -> _Kept | None:
+    def of(self, tools: tuple[Tool, ...]) -> _SentTools | None:
         """Return what is kept of tools that were read; None where they did not come before."""
         return self._by_tools.get(id(tools)) if tools else None
 
-    def _keep(self, kept: _Kept) -> None:
+    def _keep(self, kept: _SentTools) -> None:
         """Keep tools, and forget the oldest where there are too many."""
         with self._lock:
             self._kept[kept.raw] = self._by_value[id(kept.value)] = kept
@@ -94,7 +94,7 @@ class RepeatedTools:
             while self._bytes > MOST_BYTES_KEPT:
                 self._forget(self._kept.pop(next(iter(self._kept))))
 
-    def _forget(self, kept: _Kept) -> None:
+    def _forget(self, kept: _SentTools) -> None:
         del self._by_value[id(kept.value)]
         for tools in kept.read.values():
             del self._by_tools[id(tools)]

@@ -249,7 +249,7 @@ class Affinity:
         half_life = self.warm.survival(self._kinds.get(place, place)).half_life()
         return min(max(half_life, _LEAST_WARM_SECONDS), _MOST_WARM_SECONDS)
 
-    def lost(self, server: str) -> None:
+    def forget_server(self, server: str) -> None:
         """Forget what a server had cached that was not there: it may come back as another one."""
         self.warm.forget_server(server, self._clock())
 
@@ -286,7 +286,7 @@ def open_affinity(
     effects.register_at_once(ExpectSession, made.expect, writes=True)
     effects.register_of_call(RecordSession, made.note)
     effects.register_at_once(ForgetSession, made.forget, writes=True)
-    runner.health.note_lost = made.lost
+    runner.health.note_lost = made.forget_server
     runner.keyring.rotation.warm_seconds = made.warm_seconds
     runner.affinity = made
     return made

@@ -140,7 +140,7 @@ async def _attempt(
         await _begin_stale(live, request, problem)
         return
     if runner.server_facts is not None:
-        runner.server_facts.answered(attempt.target)
+        runner.server_facts.note_answer(attempt.target)
 
 
 async def _begin_stale(live: LiveReply, request: Request, problem: BardoError) -> None:

@@ -13,9 +13,9 @@ from bardo.engine.receipt import receipt
 from bardo.values.attempts import AttemptRecord
 from bardo.values.cost import UNKNOWN_COST, CallCost, usd
 from bardo.values.errors import BardoError
+from bardo.values.redaction import shown_headers, shown_url
 from bardo.values.request import Request
 from bardo.values.response import Response
-from bardo.values.shown import shown_headers, shown_url
 from bardo.values.tool_credentials import without_credentials
 
 if TYPE_CHECKING:

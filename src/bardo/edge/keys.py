@@ -20,8 +20,8 @@ from bardo.engine.route import Provider
 from bardo.routing.key_rests import KeyRests
 from bardo.routing.key_rotation import KeyRotation
 from bardo.values.errors import MissingKey
+from bardo.values.redaction import may_be_secret
 from bardo.values.secrets import Secrets, secrets_of
-from bardo.values.shown import may_be_secret
 
 _SCHEMES = ("bearer ", "basic ", "token ", "apikey ")
 

@@ -10,8 +10,8 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from bardo.values.printable import printable
 from bardo.values.secrets import NO_SECRETS, Secrets, secrets_of
-from bardo.values.shown import printable
 
 LOGGERS = (
     "bardo",

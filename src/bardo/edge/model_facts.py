@@ -64,7 +64,7 @@ class _Resolved(NamedTuple):
     facts: TargetFacts
 
 
-class _Kept(NamedTuple):
+class _PlanKnowledge(NamedTuple):
     """What the plans of calls to `targets` are made from: it holds as long as the version and what servers say now are the same."""
 
     targets: tuple[Target, ...]
@@ -97,7 +97,7 @@ class ModelFacts:
         self.warnings = ModelWarnings()
         self._plans: PlanCache[Any] = PlanCache()
         self._learned_count = 0
-        self._known: dict[tuple[tuple[int, ...], str], _Kept] = {}
+        self._known: dict[tuple[tuple[int, ...], str], _PlanKnowledge] = {}
         self._resolved: dict[PlaceName, _Resolved] = {}
         self._learned: dict[ControlTarget, RouteFact] = {}
         self._starts: dict[tuple[PlaceName, bool], SeenStart] = {}
@@ -116,7 +116,7 @@ class ModelFacts:
         if kept is None or kept.version != version or not self._still_says(kept.live):
             asked = [at for target in targets for at in endpoints_of(target) if self._is_asked(at)]
             live = [(at, self._live(at, asks=True)) for at in asked]
-            kept = _Kept(tuple(targets), version, live, self._made_knowledge(targets, tenant))
+            kept = _PlanKnowledge(tuple(targets), version, live, self._made_knowledge(targets, tenant))
             _store_newest(self._known, place, kept, _MOST_KNOWN)
         return kept.knowledge
 

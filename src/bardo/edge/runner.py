@@ -266,7 +266,7 @@ class Runner(SecretHolder):
         if self.server_facts is not None and isinstance(error, Unreachable | BrokenStream):
             for provider in self.directory.providers:
                 if provider.id == error.provider:
-                    self.server_facts.lost(provider)
+                    self.server_facts.note_loss(provider)
         clean_error(error, self.secrets(extra_secrets), now=self.clock())
 
     def secrets(self, extra_secrets: Sequence[str] = ()) -> Secrets:

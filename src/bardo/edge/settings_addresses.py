@@ -10,7 +10,7 @@ import msgspec
 
 from bardo.engine.route import address_names
 from bardo.values.errors import ConfigError
-from bardo.values.shown import shown_url
+from bardo.values.redaction import shown_url
 
 MOST_ADDRESSES = 64
 

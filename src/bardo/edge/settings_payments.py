@@ -13,7 +13,7 @@ from bardo.catalog.payment_rows import payment_assets
 from bardo.edge.settings_problems import Place
 from bardo.values.cost import nanos_of
 from bardo.values.errors import ConfigError
-from bardo.values.shown import looks_like_key
+from bardo.values.redaction import looks_like_key
 
 Usd = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from bardo.values.errors import ConfigError
-from bardo.values.shown import is_secret, looks_like_key
+from bardo.values.redaction import is_secret, looks_like_key
 
 ADVICE = (
     'name a variable that holds it: api_key_env for the provider\'s key, { env = "VARIABLE" } as the value of a header'

@@ -93,11 +93,11 @@ def _asked(
         yield MissingEndpoint(attempt.target)
         other = yield from _asked(others, plan)
         return failure if isinstance(other, UpstreamRefused) and is_missing_endpoint(other) else other
-    again = yield from _mended(draft, attempt, failure)
+    again = yield from _attempt_that_heeds(draft, attempt, failure)
     return failure if again is None else (yield again)
 
 
-def _mended(
+def _attempt_that_heeds(
     draft: Draft, attempt: Attempt, refusal: UpstreamRefused
 ) -> Generator[Lesson, BardoError | None, Attempt | None]:
     """Yield what a refusal taught, and return the attempt once more in a form that heeds it; None where it taught nothing."""

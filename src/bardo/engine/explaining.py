@@ -30,8 +30,8 @@ from bardo.engine.typed.plan import AnswerPlan
 from bardo.reasoning.control import ControlPlan
 from bardo.routing.decision import ConsideredCandidate
 from bardo.routing.reasons import sentence
+from bardo.values.redaction import shown_headers, shown_url
 from bardo.values.request import Request
-from bardo.values.shown import shown_headers, shown_url
 
 
 def explain(

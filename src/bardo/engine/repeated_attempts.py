@@ -38,7 +38,7 @@ _ASKED = ("user", "system")
 _MOST_MESSAGES = 16
 
 
-class _Kept(NamedTuple):
+class _EarlierAttempt(NamedTuple):
     """The attempt of an earlier call, without what was said in it, and the plan of its shape."""
 
     attempt: Attempt
@@ -101,7 +101,7 @@ class CallPlan:
         self._roles, content = roles, id(request.tools) if roles is None else roles
         self._place = target.provider.place, target.model, shape, names, content, self._may_forward
         knowledge = self.knowledge
-        kept: _Kept | None = knowledge.plans.find(self._place, target, knowledge)
+        kept: _EarlierAttempt | None = knowledge.plans.find(self._place, target, knowledge)
         if kept is None:
             return None
         return _again(kept, request) if roles is not None else self._next_turn(kept)
@@ -128,13 +128,13 @@ class CallPlan:
         empty = msgspec.structs.replace(attempt.wire, body=b"", headers={})
         bare = msgspec.structs.replace(attempt, request=None, written=None, wire=empty)
         tools, texts = (request.tools, None) if is_turn else (None, _texts_of(attempt, language))
-        kept = _Kept(bare, planned, language, tools, texts)
+        kept = _EarlierAttempt(bare, planned, language, tools, texts)
         # Whether what is taken over is what was planned shows at the call at hand.
         again = self._next_turn(kept) if is_turn else _again(kept, request)
         if again == attempt:
             knowledge.plans.keep(place, self.targets[0], knowledge, kept)
 
-    def _next_turn(self, kept: _Kept) -> Attempt | None:
+    def _next_turn(self, kept: _EarlierAttempt) -> Attempt | None:
         """Return the attempt for the turn at hand; None where it must be planned."""
         if kept.tools is not self._request.tools:
             return None
@@ -165,7 +165,7 @@ def _at(request: Request, target: Target) -> Request:
     return request if request.model == target.model else msgspec.structs.replace(request, model=target.model)
 
 
-def _again(kept: _Kept, request: Request) -> Attempt | None:
+def _again(kept: _EarlierAttempt, request: Request) -> Attempt | None:
     """Return the attempt for a request; None where it loses something else, or its body must change."""
     attempt, language = kept.attempt, kept.language
     row, asked = attempt.target.provider.row, _at(request, attempt.target)
@@ -178,7 +178,7 @@ def _again(kept: _Kept, request: Request) -> Attempt | None:
     return msgspec.structs.replace(attempt, request=request, wire=wire)
 
 
-def _next_turn(kept: _Kept, request: Request, recalled: Recalled, knowledge: Knowledge) -> Attempt | None:
+def _next_turn(kept: _EarlierAttempt, request: Request, recalled: Recalled, knowledge: Knowledge) -> Attempt | None:
     """Return the attempt for a turn of a conversation, or a call with tools; None where its history changes more than its body."""
     attempt, planned, target = kept.attempt, kept.planned, kept.attempt.target
     row, asked = target.provider.row, _at(request, target)
@@ -199,7 +199,7 @@ def _next_turn(kept: _Kept, request: Request, recalled: Recalled, knowledge: Kno
     return msgspec.structs.replace(attempt, request=request, wire=wire, written=written, origin=origin)
 
 
-def _sent_on(kept: _Kept, asked: Request) -> WireRequest | None:
+def _sent_on(kept: _EarlierAttempt, asked: Request) -> WireRequest | None:
     """Return a client's own body as it is sent on; None where it must change. Its tools may be, as those of the earlier call."""
     attempt, row = kept.attempt, kept.attempt.target.provider.row
     if not may_be_sent_on(kept.planned, asked, row):
@@ -208,7 +208,7 @@ def _sent_on(kept: _Kept, asked: Request) -> WireRequest | None:
     return with_own_headers(wire, asked, row.dialect)
 
 
-def _written(kept: _Kept, asked: Request) -> tuple[WireRequest | None, Request]:
+def _written(kept: _EarlierAttempt, asked: Request) -> tuple[WireRequest | None, Request]:
     """Return a request as it is written in the dialect of its target, and what that is made from; no wire where it loses other things."""
     before, controlled, language = kept.attempt.wire, kept.planned.controlled, kept.language
     row = kept.attempt.target.provider.row

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bardo.values.shown import HIDDEN, shown_url
+from bardo.values.redaction import HIDDEN, shown_url
 
 _SECRETS = frozenset({"authorization", "authorization_token", "headers"})
 _ADDRESSES = frozenset({"server_url", "url"})

@@ -124,7 +124,7 @@ def test_what_a_server_said_holds_until_it_is_gone() -> None:
         await introspector.ask_before([at()])
         said[0] = "none"
         assert introspector.facts(provider(), "m") == LiveFacts(control=("toggle",), off=True)
-        introspector.lost(provider())
+        introspector.note_loss(provider())
         assert introspector.layers(at()) == ()
         await introspector.ask_before([at()])
         assert introspector.facts(provider(), "m") == NO_THINKING
@@ -167,7 +167,7 @@ def test_a_router_is_asked_again_once_it_has_loaded_the_model() -> None:
         counts = []
         for _ in range(3):
             await introspector.ask_before([at()])
-            introspector.answered(at())
+            introspector.note_answer(at())
             counts.append(len(transport.calls))
         return counts
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bardo.edge.introspect.adapters import builtin_adapters
+from bardo.edge.introspect.answer_values import NotAnAnswer
 from bardo.edge.introspect.live import NO_THINKING, LiveFacts
-from bardo.edge.introspect.looking import NotAnAnswer
 from bardo.edge.introspect.readers import READERS
 
 PROPS: dict[str, Any] = {"default_generation_settings": {"params": {"reasoning_format": "auto"}, "n_ctx": 4096}}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
-from bardo.edge.introspect.looking import NotAnAnswer
+from bardo.edge.introspect.answer_values import NotAnAnswer
 from bardo.edge.listings import ListedPrice, ListedRates, Listing, listing_sources
 from bardo.edge.listings.read import MOST_BYTES, MOST_MODELS, read_listing
 from bardo.edge.listings.values import MOST_PER_MILLION, MOST_PER_REQUEST

@@ -14,7 +14,7 @@ import bardo
 from bardo.catalog.load import builtin
 from bardo.edge.settings import Settings, parse_settings
 from bardo.values.errors import InvalidRequest, UnknownModel, Unsupported
-from bardo.values.shown import HIDDEN
+from bardo.values.redaction import HIDDEN
 
 MESSAGES = [{"role": "user", "content": "What is 27 * 43?"}]
 CLAUDE = {"model": "claude-opus-4-8", "messages": MESSAGES, "reasoning_effort": "low", "max_tokens": 4096}

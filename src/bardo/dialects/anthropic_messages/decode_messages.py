@@ -58,10 +58,10 @@ def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return each tool result the name of the tool that was called, which other dialects ask for."""
     if len(messages) < LEAST_MESSAGES and not [one for one in messages if ToolResultBlock in one.kinds]:
         return tuple(messages)
-    return fold_history(tuple(messages), _NAMES, None, _Named({}, frozenset(), ()), _extended).messages
+    return fold_history(tuple(messages), _NAMES, None, _CallNames({}, frozenset(), ()), _extended).messages
 
 
-class _Named(NamedTuple):
+class _CallNames(NamedTuple):
     """The names of the tools that were called, by the ids of the calls, the ids that results name, and the messages with the names."""
 
     names: dict[str, str]
@@ -69,7 +69,7 @@ class _Named(NamedTuple):
     messages: tuple[Message, ...]
 
 
-def _extended(found: _Named, messages: Messages, place: int) -> _Named:
+def _extended(found: _CallNames, messages: Messages, place: int) -> _CallNames:
     new = messages[place:]
     called = {block.id: block.name for message in new for block in message.blocks if isinstance(block, ToolCallBlock)}
     names = {**found.names, **called} if called else found.names
@@ -82,7 +82,7 @@ def _extended(found: _Named, messages: Messages, place: int) -> _Named:
         before, begin = found.messages, place
     answered = [block.call_id for message in new for block in message.blocks if isinstance(block, ToolResultBlock)]
     named = [_with_names(message, names) for message in messages[begin:]]
-    return _Named(names, found.answered.union(answered), (*before, *named))
+    return _CallNames(names, found.answered.union(answered), (*before, *named))
 
 
 def _with_names(message: Message, names: dict[str, str]) -> Message:

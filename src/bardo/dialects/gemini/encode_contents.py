@@ -36,7 +36,7 @@ _REFERENCE = "$ref"
 _WRITTEN = "gemini.written"
 
 
-class _Written(NamedTuple):
+class _WrittenContents(NamedTuple):
     """The calls that were made, by their ids, and the contents.
 
     `turn` may go on with the next message: the contents from `ended` on are written of it.
@@ -72,11 +72,11 @@ class ContentWriter:
         """Return the contents. Those of messages that came before are shared: they must not be changed."""
         form = (self._own, self._signed, self._losses.dialect, self._losses.markers)
         written = fold_without_loss(
-            messages, _WRITTEN, form, self._losses, _Written({}, [], 0, UserTurn()), self._extended
+            messages, _WRITTEN, form, self._losses, _WrittenContents({}, [], 0, UserTurn()), self._extended
         )
         return [*written.contents]
 
-    def _extended(self, found: _Written, messages: Messages, place: int) -> _Written:
+    def _extended(self, found: _WrittenContents, messages: Messages, place: int) -> _WrittenContents:
         self._calls, contents, turn = {**found.calls}, found.contents[: found.ended], found.turn.copy()
         for message in messages[place:]:
             self._calls |= {call.id: call for call in message.calls}
@@ -99,7 +99,7 @@ class ContentWriter:
                 turn.add_results(content, results, beside)
             else:
                 turn.add(content)
-        return _Written(self._calls, [*contents, *turn.contents()], len(contents), turn)
+        return _WrittenContents(self._calls, [*contents, *turn.contents()], len(contents), turn)
 
     def _role(self, message: Message) -> str:
         return "model" if message.role == "assistant" else "user"

@@ -20,8 +20,8 @@ from bardo.edge.export.files import Row
 from bardo.edge.http_calls import Call, Deadlines, Transport
 from bardo.edge.log.problems import ExportFailed
 from bardo.values.errors import InvalidRequest, ProviderError
+from bardo.values.printable import printable
 from bardo.values.secrets import secrets_of
-from bardo.values.shown import printable
 
 TRIES = 5
 FIRST_REST_SECONDS = 0.5

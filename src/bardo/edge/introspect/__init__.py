@@ -1,10 +1,10 @@
 """Live introspection: what servers themselves say of their models' thinking (layer L1)."""
 
 from bardo.edge.introspect.adapters import Adapter, Question, builtin_adapters
+from bardo.edge.introspect.answer_values import NotAnAnswer
 from bardo.edge.introspect.introspector import Introspector
 from bardo.edge.introspect.layers import LayerValue, MergedFact, MergedModel, layers_of, log_override, merge
 from bardo.edge.introspect.live import FactsAnswer, LiveFacts
-from bardo.edge.introspect.looking import NotAnAnswer
 from bardo.edge.introspect.readers import READERS, Reader
 
 __all__ = [

@@ -16,9 +16,9 @@ import msgspec
 
 from bardo.dialects.lenient import decode_leniently
 from bardo.edge.http import Call, Deadlines, Transport
+from bardo.edge.introspect.answer_values import NotAnAnswer, inside
 from bardo.edge.introspect.features import FeatureWords, read_features
 from bardo.edge.introspect.live import LiveFacts
-from bardo.edge.introspect.looking import NotAnAnswer, inside
 from bardo.edge.introspect.readers import READERS
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider

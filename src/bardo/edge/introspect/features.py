@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.introspect.looking import Answers, NotAnAnswer, flag, inside, listed, named, words
+from bardo.edge.introspect.answer_values import Answers, NotAnAnswer, flag, inside, listed, rows_by_id, words
 
 StatedFeatures = tuple[tuple[str, bool], ...]
 """Features by name, and whether the model has them."""
@@ -48,7 +48,7 @@ class FeatureWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             rows = listed(body, self.list)
         except NotAnAnswer:
             return {}
-        return {name: self._read_features(row) for name, row in named(rows, *self.ids)}
+        return {name: self._read_features(row) for name, row in rows_by_id(rows, *self.ids)}
 
     def _read_features(self, row: dict[str, Any]) -> StatedFeatures:
         read = ((one.name, one.read(row)) for one in self.say)

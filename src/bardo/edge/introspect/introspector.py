@@ -134,13 +134,13 @@ class Introspector:
             task, patience = first
             await asyncio.wait({task}, timeout=patience)
 
-    def answered(self, target: Target) -> None:
+    def note_answer(self, target: Target) -> None:
         """Note that a server took a call: one that could not tell anything of the model before is asked once more."""
         asked = self._of(target)
         if asked is not None and asked.problem and not asked.retried:
             asked.due = True
 
-    def lost(self, provider: Provider) -> None:
+    def note_loss(self, provider: Provider) -> None:
         """Note that a server was not there: what it said holds no longer, for it may come back as another one."""
         for (address, _), asked in self._asked.items():
             if address in provider.base_urls and not asked.problem:

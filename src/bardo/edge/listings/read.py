@@ -11,8 +11,8 @@ from typing import Any
 
 from bardo.dialects.lenient import decode_leniently
 from bardo.edge.introspect.adapters import builtin_adapters
+from bardo.edge.introspect.answer_values import NotAnAnswer, count, inside, listed, rows_by_id
 from bardo.edge.introspect.live import LiveFacts
-from bardo.edge.introspect.looking import NotAnAnswer, count, inside, listed, named
 from bardo.edge.listings.rows import ListingSource, RatePaths
 from bardo.edge.listings.values import (
     MOST_PER_MILLION,
@@ -65,7 +65,7 @@ def _rows(source: ListingSource, answer: Any) -> list[dict[str, Any]]:
 
 def _named_rows(source: ListingSource, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each name that can be one, with its row."""
-    for name, row in named([row for row in rows if _counts(source, row)], *source.ids):
+    for name, row in rows_by_id([row for row in rows if _counts(source, row)], *source.ids):
         plain = name.removeprefix(source.prefix)
         if plain and len(plain) <= MAX_MODEL_NAME and plain.isprintable():
             yield plain, row

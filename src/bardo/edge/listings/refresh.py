@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from bardo.edge.http import Call, Deadlines, Transport
-from bardo.edge.introspect.looking import NotAnAnswer
+from bardo.edge.introspect.answer_values import NotAnAnswer
 from bardo.edge.keys import Keyring
 from bardo.edge.listings.check import CheckedListing, check
 from bardo.edge.listings.listings import Listings, source_of

@@ -219,10 +219,10 @@ def _encode_row(row: LogRow) -> bytes:
 
 
 def _fields(row: LogRow, without: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {name: _mended(value) for name, value in msgspec.structs.asdict(row).items() if name not in without}
+    return {name: _storable(value) for name, value in msgspec.structs.asdict(row).items() if name not in without}
 
 
-def _mended(value: Any) -> Any:
+def _storable(value: Any) -> Any:
     if isinstance(value, str):
         return mended_text(value, LONGEST_NAME)
     return value if isinstance(value, int | float | bool | None) else msgspec.Raw(to_json(value).encode())

@@ -108,7 +108,7 @@ def to_json(value: Any) -> str:
         text = ""
     # How deep a reader can go depends on its interpreter, so what might be deep is made shallow.
     if not text or (len(text) > 2 * DEEPEST_JSON and text.count("[") + text.count("{") > DEEPEST_JSON):
-        text = _ENCODER.encode(_mended(value, DEEPEST_JSON)).decode()
+        text = _ENCODER.encode(_sound(value, DEEPEST_JSON)).decode()
     return text if len(text) <= LONGEST_JSON else _shortened(value, text)
 
 
@@ -132,7 +132,7 @@ def _shortened(value: Any, text: str) -> str:
     return _ENCODER.encode([note] if isinstance(value, list | tuple) else note).decode()
 
 
-def _mended(value: Any, depth: int) -> Any:
+def _sound(value: Any, depth: int) -> Any:
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, str):
@@ -142,5 +142,5 @@ def _mended(value: Any, depth: int) -> Any:
     if depth == 0:
         return "… [nested too deeply]"
     if isinstance(value, dict):
-        return {_without_surrogates(str(key)): _mended(item, depth - 1) for key, item in value.items()}
-    return [_mended(item, depth - 1) for item in value]
+        return {_without_surrogates(str(key)): _sound(item, depth - 1) for key, item in value.items()}
+    return [_sound(item, depth - 1) for item in value]

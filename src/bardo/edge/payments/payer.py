@@ -18,8 +18,8 @@ from bardo.edge.payments.problems import quotable, still_open, unsettled
 from bardo.edge.payments.signer import Authorization, Signer
 from bardo.values.errors import BardoError, MalformedReply
 from bardo.values.payments import PaymentRefused, PaymentState
+from bardo.values.printable import printable
 from bardo.values.secrets import secrets_of
-from bardo.values.shown import printable
 
 if TYPE_CHECKING:
     from bardo.edge.payments.call_payments import CallPayments

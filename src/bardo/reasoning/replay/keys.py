@@ -62,7 +62,7 @@ class TurnKeys(msgspec.Struct, frozen=True, dict=True):
         return (self.exact, *((self.unnamed,) if self.unnamed else ()), *self.calls, *self.states, *self.others)
 
 
-class _Said(NamedTuple):
+class _TurnContent(NamedTuple):
     """What a turn says: its text, the name and the arguments of each call in turn, and the ids of the calls."""
 
     text: str
@@ -206,11 +206,13 @@ def _after(before: str, message: Message) -> str:
     return found[1]
 
 
-def _said(message: Message) -> _Said:
+def _said(message: Message) -> _TurnContent:
     """Return what a turn of a conversation says. Reasoning is left out: clients may drop it."""
-    found: _Said | None = message.derived.get(_SAID)
+    found: _TurnContent | None = message.derived.get(_SAID)
     if found is None:
-        found = message.derived[_SAID] = _Said(*_turn_text(message.blocks), [stated_id(call) for call in message.calls])
+        found = message.derived[_SAID] = _TurnContent(
+            *_turn_text(message.blocks), [stated_id(call) for call in message.calls]
+        )
     return found
 
 

@@ -19,7 +19,7 @@ from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.render.conforming import finding_line, law_lines, report_json, report_page, summary_line
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.values.errors import ConfigError, InvalidRequest
-from bardo.values.shown import shown_url
+from bardo.values.redaction import shown_url
 
 
 def register(app: typer.Typer) -> None:

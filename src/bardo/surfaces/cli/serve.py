@@ -27,7 +27,7 @@ from bardo.surfaces.cli.model_lists import warn_of_secrets
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.cli.worker_folders import own_folder, remove_abandoned
 from bardo.surfaces.render.console import print_stderr
-from bardo.values.shown import shown_url
+from bardo.values.redaction import shown_url
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Where prometheus-client keeps what each worker counted, so that each answers for all."""

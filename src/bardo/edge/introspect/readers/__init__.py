@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from bardo.edge.introspect.answer_values import Answers
 from bardo.edge.introspect.live import LiveFacts
-from bardo.edge.introspect.looking import Answers
 from bardo.edge.introspect.readers.hosted import (
     read_anthropic,
     read_blockrun,

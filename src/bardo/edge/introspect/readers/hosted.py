@@ -10,15 +10,27 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.models import Control
+from bardo.edge.introspect.answer_values import (
+    Answers,
+    count,
+    day,
+    fields,
+    flag,
+    inside,
+    level,
+    levels,
+    listed,
+    rows_by_id,
+    words,
+)
 from bardo.edge.introspect.live import NO_THINKING, LiveFacts
-from bardo.edge.introspect.looking import Answers, count, day, fields, flag, inside, level, levels, listed, named, words
 from bardo.values.request import EFFORTS
 
 
 def read_openrouter(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read `reasoning` of every model: whether it must think, its levels (null: all), its default, whether it takes a budget."""
     rows = listed(answers["models"], "data")
-    return {name: _openrouter(row) for name, row in named(rows, "canonical_slug", "id")}
+    return {name: _openrouter(row) for name, row in rows_by_id(rows, "canonical_slug", "id")}
 
 
 def _openrouter(row: dict[str, Any]) -> LiveFacts:
@@ -55,7 +67,7 @@ def read_anthropic(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
 
     `disabled` and `between_tools` are false exactly where a request that sends them is refused; the default is not said.
     """
-    return {name: _anthropic(row) for name, row in named(listed(answers["models"], "data"), "id")}
+    return {name: _anthropic(row) for name, row in rows_by_id(listed(answers["models"], "data"), "id")}
 
 
 def _anthropic(row: dict[str, Any]) -> LiveFacts:
@@ -81,13 +93,13 @@ def _anthropic(row: dict[str, Any]) -> LiveFacts:
 
 def read_openai(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read `shutdown_date` (openai 3.54.0, types/model.py); nothing is said of thinking."""
-    rows = named(listed(answers["models"], "data"), "id")
+    rows = rows_by_id(listed(answers["models"], "data"), "id")
     return {name: LiveFacts(shutdown=day(row.get("shutdown_date"))) for name, row in rows}
 
 
 def read_cerebras(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read the list in OpenRouter's form: whether a model thinks is said by the features and parameters that it has, its levels are not."""
-    return {name: _cerebras(row) for name, row in named(listed(answers["models"], "data"), "id")}
+    return {name: _cerebras(row) for name, row in rows_by_id(listed(answers["models"], "data"), "id")}
 
 
 def _cerebras(row: dict[str, Any]) -> LiveFacts:
@@ -101,7 +113,7 @@ def _cerebras(row: dict[str, Any]) -> LiveFacts:
 
 def read_venice(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read `model_spec.capabilities`. Some models are listed as reasoning without levels, which leaves the levels open."""
-    return {name: _venice(row) for name, row in named(listed(answers["models"], "data"), "id")}
+    return {name: _venice(row) for name, row in rows_by_id(listed(answers["models"], "data"), "id")}
 
 
 def _venice(row: dict[str, Any]) -> LiveFacts:
@@ -123,7 +135,7 @@ def _venice(row: dict[str, Any]) -> LiveFacts:
 
 def read_blockrun(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read the length of the context and of the longest answer (BlockRunAI/model-catalog, 2026-09-29); nothing is said of thinking."""
-    rows = named(listed(answers["models"], "data", "models"), "id")
+    rows = rows_by_id(listed(answers["models"], "data", "models"), "id")
     return {
         name: LiveFacts(context=count(row.get("context_window")), output_limit=count(row.get("max_output")))
         for name, row in rows
@@ -132,13 +144,15 @@ def read_blockrun(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
 
 def read_gemini(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read `thinking`; levels, ranges and whether off is allowed are not said. A field that is absent says nothing."""
-    rows = [(name.removeprefix("models/"), row) for name, row in named(listed(answers["models"], "models"), "name")]
+    rows = [
+        (name.removeprefix("models/"), row) for name, row in rows_by_id(listed(answers["models"], "models"), "name")
+    ]
     return {name: _may_think(row.get("thinking"), row.get("inputTokenLimit")) for name, row in rows}
 
 
 def read_mistral(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read `capabilities.reasoning`, for every alias of a model too."""
-    rows = named(listed(answers["models"], "data"), "aliases", "id")
+    rows = rows_by_id(listed(answers["models"], "data"), "aliases", "id")
     return {
         name: _may_think(inside(row, "capabilities", "reasoning"), row.get("max_context_length")) for name, row in rows
     }
@@ -146,7 +160,7 @@ def read_mistral(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
 
 def read_moonshot(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read `supports_reasoning`."""
-    rows = named(listed(answers["models"], "data"), "id")
+    rows = rows_by_id(listed(answers["models"], "data"), "id")
     return {name: _may_think(row.get("supports_reasoning"), row.get("context_length")) for name, row in rows}
 
 

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from bardo.catalog.models import Control
+from bardo.edge.introspect.answer_values import Answers, NotAnAnswer, count, flag, inside, level, text
 from bardo.edge.introspect.live import LiveFacts
-from bardo.edge.introspect.looking import Answers, NotAnAnswer, count, flag, inside, level, text
 from bardo.reasoning.registry import builtin_formats
 from bardo.values.request import EFFORTS, Effort
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.edge.introspect.live import NO_THINKING, LiveFacts
-from bardo.edge.introspect.looking import (
+from bardo.edge.introspect.answer_values import (
     Answers,
     NotAnAnswer,
     count,
@@ -17,10 +16,11 @@ from bardo.edge.introspect.looking import (
     level,
     levels,
     listed,
-    named,
+    rows_by_id,
     text,
     words,
 )
+from bardo.edge.introspect.live import NO_THINKING, LiveFacts
 from bardo.values.request import Effort
 
 # Ollama's one family that is told a level and ignores true and false.
@@ -77,7 +77,7 @@ def read_ollama(answers: Answers, model: str) -> dict[str, LiveFacts]:
 
 def read_lmstudio(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read `capabilities.reasoning`: the allowed options and the default. A model without it does not think."""
-    rows = named(listed(answers["models"], "models"), "selected_variant", "key")
+    rows = rows_by_id(listed(answers["models"], "models"), "selected_variant", "key")
     return {name: _lmstudio(row) for name, row in rows}
 
 
@@ -102,7 +102,7 @@ def _lmstudio(row: dict[str, Any]) -> LiveFacts:
 
 def read_vllm(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read whose weights a served name stands for, and the context. Of thinking vLLM says nothing."""
-    rows = named(listed(answers["models"], "data"), "id")
+    rows = rows_by_id(listed(answers["models"], "data"), "id")
     return {
         name: LiveFacts(known_as=_base_model(row.get("root"), name), context=count(row.get("max_model_len")))
         for name, row in rows

@@ -1,6 +1,6 @@
-"""The JSON door of introspection: look into a server's answer without trusting its shape.
+"""The values of a server's answer, read without trusting its shape.
 
-A list that is none makes the answer malformed; a strange row in it only says nothing.
+Where a list is expected and something else stands, the answer is malformed; a strange row of a list only says nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def fields(value: Any) -> dict[str, Any]:
 
 
 def inside(value: Any, *path: str) -> Any:
-    """Follow names through nested objects; None where they lead nowhere."""
+    """Return the value at a path of names in nested objects; None where there is none."""
     for name in path:
         value = fields(value).get(name)
     return value
@@ -80,7 +80,7 @@ def listed(body: Any, *places: str) -> list[dict[str, Any]]:
     raise NotAnAnswer(f"there is no list of {' or '.join(places)} in it")
 
 
-def named(rows: list[dict[str, Any]], *names: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def rows_by_id(rows: list[dict[str, Any]], *names: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield rows with each of the ids they go by: the fields called `names`, which may hold lists."""
     for row in rows:
         for name in names:

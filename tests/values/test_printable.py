@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.values.shown import PrintableText, printable
+from bardo.values.printable import PrintableText, printable
 
 
 def test_of_all_characters_only_those_that_can_be_seen_remain() -> None:
