@@ -1,4 +1,4 @@
-"""Memory that a request has freed is there for the next one: no page of it is asked of the system again."""
+"""Memory that a request has freed is there for the next one: no page of it is asked of the system again, until no request is open."""
 
 from __future__ import annotations
 
@@ -28,21 +28,44 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 # Pages of four kilobytes that one such request touches: 6.4 MB.
 _PAGES_OF_A_REQUEST = 1_562
 
+# A server that kept memory and looks whether a request is open: prints its size in pages while one is, and when none is.
+_IDLE = """
+import asyncio
+from bardo.edge.freed_memory import give_back_when_idle, keep_freed_memory
+assert keep_freed_memory()
+def size():
+    return int(open("/proc/self/statm").read().split()[1])
+async def serve():
+    open_requests = [1]
+    give_back_when_idle(lambda: not open_requests, seconds=0.02)
+    pieces = [b"x" * 1_000_000 for _ in range(20)]
+    del pieces
+    await asyncio.sleep(0.2)
+    busy = size()
+    open_requests.clear()
+    await asyncio.sleep(0.2)
+    print(busy - size())
+asyncio.run(serve())
+"""
+
 glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 
 
-def _page_faults(mode: str) -> int:
+def _printed(program: str, *arguments: str) -> int:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-    said = subprocess.run(
-        [sys.executable, "-c", _REQUESTS, mode], env=environment, capture_output=True, text=True, check=True
-    )
-    return int(said.stdout)
+    command = [sys.executable, "-c", program, *arguments]
+    return int(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
 
 @glibc
 def test_freed_memory_is_not_asked_for_again() -> None:
-    assert _page_faults("kept") < _PAGES_OF_A_REQUEST
-    assert _page_faults("as it is") > 10 * _PAGES_OF_A_REQUEST
+    assert _printed(_REQUESTS, "kept") < _PAGES_OF_A_REQUEST
+    assert _printed(_REQUESTS, "as it is") > 10 * _PAGES_OF_A_REQUEST
+
+
+@glibc
+def test_it_is_given_back_once_no_request_is_open() -> None:
+    assert _printed(_IDLE) > 2 * _PAGES_OF_A_REQUEST
 
 
 @pytest.mark.parametrize("name", ["GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"])

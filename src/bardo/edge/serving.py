@@ -21,8 +21,9 @@ from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
-from bardo.edge.freed_memory import keep_freed_memory
+from bardo.edge.freed_memory import give_back_when_idle, keep_freed_memory
 from bardo.edge.graceful_shutdown import CANCELLED_SECONDS, Application, GracefulShutdown
+from bardo.edge.server_limits import ServerLimits
 from bardo.values.errors import BardoError, ConfigError, InternalError
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
@@ -120,7 +121,10 @@ class BackgroundServer:
 
 
 def _create_app(path: str, grace: float) -> Application:
-    return GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, on_start=_settle)
+    app = GracefulShutdown(
+        load_factory(path)(), grace=grace, handles_signals=True, on_start=lambda: _settle(app.limits)
+    )
+    return app
 
 
 def _create_in_worker(create: Callable[[], Application]) -> Application:
@@ -146,12 +150,13 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _settle() -> None:
+def _settle(limits: ServerLimits) -> None:
     """Prepare this process, which only serves, for many requests: collect garbage less often, and exclude all objects that exist now."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
-    keep_freed_memory()
+    if keep_freed_memory():
+        give_back_when_idle(lambda: not limits.tasks)
 
 
 def _listening(host: str, port: int) -> socket.socket:
