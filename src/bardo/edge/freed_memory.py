@@ -16,7 +16,7 @@ _OPERATORS = ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD
 
 
 def keep_freed_memory(environment: Mapping[str, str] | None = None) -> bool:
-    """Have freed memory kept for the next requests, up to 32 MiB, and return whether that is done. `give_back_when_idle` ends it.
+    """Have freed memory kept for the next requests, up to 32 MiB, until `give_back_when_idle`, and return whether that is done.
 
     A request with a body of a megabyte takes several megabytes and frees them at its end. glibc gives them back to the system at once, and
     the next request waits for its pages again: a quarter of its processor time (`python -m benchmarks growth`). Other C libraries are left

@@ -31,7 +31,7 @@ def inside(value: Any, *path: str) -> Any:
     return value
 
 
-def words(value: Any) -> tuple[str, ...]:
+def lowered_strings(value: Any) -> tuple[str, ...]:
     """Return the strings of a list, in lower case."""
     return tuple(item.lower() for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
@@ -62,7 +62,7 @@ def day(value: Any) -> datetime.date | None:
 
 def levels(value: Any) -> tuple[Effort, ...]:
     """Return the levels that a list of words holds, in rising order."""
-    said = words(value)
+    said = lowered_strings(value)
     return tuple(effort for effort in EFFORTS if effort in said)
 
 

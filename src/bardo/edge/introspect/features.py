@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.introspect.answer_values import Answers, NotAnAnswer, flag, inside, listed, rows_by_id, words
+from bardo.edge.introspect.answer_values import Answers, NotAnAnswer, flag, inside, listed, lowered_strings, rows_by_id
 
 StatedFeatures = tuple[tuple[str, bool], ...]
 """Features by name, and whether the model has them."""
@@ -26,7 +26,7 @@ class FeatureWord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if not self.word:
             return flag(value)
         said = [value] if isinstance(value, str) else value
-        return self.word in words(said) if isinstance(said, list) else None
+        return self.word in lowered_strings(said) if isinstance(said, list) else None
 
 
 class FeatureWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

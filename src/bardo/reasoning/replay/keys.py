@@ -145,8 +145,8 @@ def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) 
         )
     found: list[TurnKeys] = []
     for turn in reversed(turns):
-        said = _said(client_request.messages[turn.place])
-        while places and _said(sent.messages[places[-1]]) != said:
+        said = _turn_content(client_request.messages[turn.place])
+        while places and _turn_content(sent.messages[places[-1]]) != said:
             places.pop()
         if not places:
             break
@@ -175,7 +175,7 @@ def has_state(message: Message) -> bool:
 
 
 def _turn(place: int, before: str, message: Message) -> TurnKeys:
-    text, turn_texts, ids = _said(message)
+    text, turn_texts, ids = _turn_content(message)
     states = [state for block in message.blocks for state in states_of(block)]
     telling = [state for state in states if _is_telling(state)]
     return TurnKeys(
@@ -206,7 +206,7 @@ def _after(before: str, message: Message) -> str:
     return found[1]
 
 
-def _said(message: Message) -> _TurnContent:
+def _turn_content(message: Message) -> _TurnContent:
     """Return what a turn of a conversation says. Reasoning is left out: clients may drop it."""
     found: _TurnContent | None = message.derived.get(_SAID)
     if found is None:
@@ -217,7 +217,7 @@ def _said(message: Message) -> _TurnContent:
 
 
 def _turn_digest(before: str, message: Message) -> str:
-    text, turn_texts, ids = _said(message)
+    text, turn_texts, ids = _turn_content(message)
     return digest(before, text, *turn_texts, *ids)
 
 

@@ -20,8 +20,8 @@ from bardo.edge.introspect.answer_values import (
     level,
     levels,
     listed,
+    lowered_strings,
     rows_by_id,
-    words,
 )
 from bardo.edge.introspect.live import NO_THINKING, LiveFacts
 from bardo.values.request import EFFORTS
@@ -104,7 +104,7 @@ def read_cerebras(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
 
 def _cerebras(row: dict[str, Any]) -> LiveFacts:
     features, parameters = row.get("supported_features"), row.get("supported_sampling_parameters")
-    said = {*words(features), *words(parameters)}
+    said = {*lowered_strings(features), *lowered_strings(parameters)}
     limits = LiveFacts(output_limit=count(row.get("max_output_length")), context=count(row.get("context_length")))
     if not isinstance(features, list) or {"reasoning", "reasoning_effort"} & said:
         return limits

@@ -16,15 +16,17 @@ from bardo.edge.introspect.answer_values import (
     level,
     levels,
     listed,
+    lowered_strings,
     rows_by_id,
     text,
-    words,
 )
 from bardo.edge.introspect.live import NO_THINKING, LiveFacts
 from bardo.values.request import Effort
 
 # Ollama's one family that is told a level and ignores true and false.
 _LEVELLED_FAMILY = "gptoss"
+# The levels by which ds4 says that a model does not think.
+_OFF = frozenset(("none", "off"))
 
 
 def read_ds4(answers: Answers, model: str) -> dict[str, LiveFacts]:
@@ -45,10 +47,8 @@ def read_ds4(answers: Answers, model: str) -> dict[str, LiveFacts]:
         efforts=efforts or None,
         aliases={name: acts for name, acts in aliases.items() if name != acts} or None,
         default_effort=level(default),
-        omit=None if default is None else "off" if default in ("none", "off") else "on",
-        off=True
-        if "none" in words(said.get("supported_efforts")) or "off" in words(said.get("supported_efforts"))
-        else None,
+        omit=None if default is None else "off" if default in _OFF else "on",
+        off=None if _OFF.isdisjoint(lowered_strings(said.get("supported_efforts"))) else True,
         context=context,
     )
     return {model: facts}
@@ -66,9 +66,12 @@ def read_ollama(answers: Answers, model: str) -> dict[str, LiveFacts]:
     body = answers["show"]
     if not isinstance(inside(body, "capabilities"), list):
         raise NotAnAnswer("it lists no capabilities")
-    if "thinking" not in words(inside(body, "capabilities")):
+    if "thinking" not in lowered_strings(inside(body, "capabilities")):
         return {model: NO_THINKING}
-    levelled = _LEVELLED_FAMILY in (inside(body, "details", "family"), *words(inside(body, "details", "families")))
+    levelled = _LEVELLED_FAMILY in (
+        inside(body, "details", "family"),
+        *lowered_strings(inside(body, "details", "families")),
+    )
     context = next(
         (n for name, n in fields(inside(body, "model_info")).items() if name.endswith(".context_length")), None
     )
@@ -87,7 +90,7 @@ def _lmstudio(row: dict[str, Any]) -> LiveFacts:
     said = inside(row, "capabilities", "reasoning")
     if not isinstance(said, dict):
         return NO_THINKING
-    options, default = words(said.get("allowed_options")), said.get("default")
+    options, default = lowered_strings(said.get("allowed_options")), said.get("default")
     efforts = levels(said.get("allowed_options"))
     switched = "on" in options or "off" in options
     return LiveFacts(
