@@ -6,10 +6,14 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
 
 import pytest
+from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
+
+from support import sampling
 
 pytest_plugins = ["support.chromium", "support.postgres", "support.redis"]
 
@@ -34,6 +38,75 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marks, and let the workers draw the samples that this process draws."""
+    for mark in (
+        "nightly: runs at night only, where BARDO_NIGHTLY is set",
+        "sampled(most, of=None): by day only `most` of its cells run; `of` names a parameter of which each value has that many",
+        "each_python: runs on the second Python too, because what it shows may differ between Pythons",
+    ):
+        config.addinivalue_line("markers", mark)
+    os.environ["BARDO_SEED"] = sampling.seed()
+
+
+def pytest_report_header() -> str:
+    """Say which sample is run."""
+    if sampling.NIGHTLY:
+        return f"night: every law over everything, shard {os.environ.get('SHARD', '1/1')}"
+    changed = ", ".join(sorted(sampling.changed_dialects())) or "none"
+    return f"day: laws over a sample, BARDO_SEED={sampling.seed()}; whole for the dialects that changed since the release point: {changed}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what runs at night only, what the samples do not hold, and what belongs to another shard."""
+    left_out = set() if sampling.NIGHTLY else _nightly(items)
+    if shard := os.environ.get("SHARD"):
+        left_out |= {item for item in items if not sampling.in_shard(item.nodeid, shard)}
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _nightly(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """Return the items that do not run by day."""
+    cells: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if (mark := item.get_closest_marker("sampled")) is not None:
+            of = mark.kwargs.get("of")
+            value = str(getattr(item, "callspec").params[of]) if of else ""  # noqa: B009
+            cells.setdefault(f"{item.nodeid.partition('[')[0]} {value}", []).append(item)
+    left_out = {item for item in items if item.get_closest_marker("nightly") is not None}
+    for law, listed in cells.items():
+        (most,) = listed[0].get_closest_marker("sampled").args  # type: ignore[union-attr]
+        drawn = sampling.sample([item.nodeid for item in listed], most, law=law)
+        left_out.update(item for item in listed if item.nodeid not in drawn)
+    return left_out
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell the process that sums up what an item of a law was checked for."""
+    report = yield
+    if call.when == "call" and sampling.COVERED:
+        report.user_properties.append(("covered", dict(sampling.COVERED)))
+        sampling.COVERED.clear()
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Print what the laws were checked for."""
+    covered: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        covered.update(dict(report.user_properties).get("covered", {}))
+    if covered and sampling.NIGHTLY:
+        terminalreporter.section("covered by the laws")
+        for name, count in sorted(covered.items()):
+            terminalreporter.write_line(f"{count:>9,}  {name}")
 
 
 @pytest.hookimpl(trylast=True)

@@ -18,6 +18,9 @@ from typing import Any
 
 import pytest
 
+from bardo.surfaces.library.decoding import provider_row
+from support.sampling import COVERED, changed_dialects, sample
+
 
 def _find() -> Path | None:
     named = os.environ.get("BARDO_RECORDINGS")
@@ -80,17 +83,39 @@ def rows(dialect_folder: str) -> list[Recording]:
     return [one for one in _index() if one.file.startswith(f"{dialect_folder}/")]
 
 
-def each_recording(recordings: Iterable[Recording], *, together: int = 24) -> Callable[[Callable[..., None]], Any]:
+def sampled(recordings: Iterable[Recording], share: float, *, law: str) -> list[Recording]:
+    """Return that share of each folder by day, at least one, with our own and those of dialects that changed; all of them at night."""
+    drawn: list[Recording] = []
+    for _, folder in groupby(recordings, key=_folder):
+        held = list(folder)
+        drawn += sample(held, max(1, round(len(held) * share)), law=law, always=_always)
+    return drawn
+
+
+def _always(recording: Recording) -> bool:
+    return recording.root is OWN or (
+        bool(changed_dialects()) and provider_row(_folder(recording)).dialect in changed_dialects()
+    )
+
+
+def each_recording(
+    recordings: Iterable[Recording], *, together: int = 24, by_day: float = 1.0
+) -> Callable[[Callable[..., None]], Any]:
     """Run a test's `recording` over all of them, up to `together` of one folder in one item.
 
     An item of pytest costs more than most of these tests. A failure names its recording, and the others of its group run all the same.
+    `by_day` is the share of each folder that runs by day, where the test takes long.
     """
-    groups = list(_groups(recordings, together))
-    ids = [f"{group[0].file.partition('/')[0]}-{group[0].file.partition('/')[2]}" for group in groups]
+    listed = list(recordings)
 
     def decorate(test: Callable[..., None]) -> Any:
+        law = f"{test.__module__}.{test.__name__}"
+        groups = list(_groups(listed if by_day == 1.0 else sampled(listed, by_day, law=law), together))
+        ids = [f"{group[0].file.partition('/')[0]}-{group[0].file.partition('/')[2]}" for group in groups]
+
         @wraps(test)
         def run(*, recordings: Sequence[Recording], **others: Any) -> None:
+            COVERED[f"recordings: {law}"] += len(recordings)
             failed = [problem for one in recordings if (problem := _problem(test, one, others)) is not None]
             if len(failed) == 1:
                 raise failed[0]
@@ -106,8 +131,12 @@ def each_recording(recordings: Iterable[Recording], *, together: int = 24) -> Ca
     return decorate
 
 
+def _folder(recording: Recording) -> str:
+    return recording.file.partition("/")[0]
+
+
 def _groups(recordings: Iterable[Recording], together: int) -> Iterator[tuple[Recording, ...]]:
-    for _, folder in groupby(recordings, key=lambda one: one.file.partition("/")[0]):
+    for _, folder in groupby(recordings, key=_folder):
         held = tuple(folder)
         yield from (held[begin : begin + together] for begin in range(0, len(held), together))
 

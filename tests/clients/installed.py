@@ -1,7 +1,7 @@
 """Programs and libraries that tests run and bardo does not need: each is installed once, into a folder that is kept between runs.
 
-`BARDO_TEST_CLIENTS` names a folder with a `node_modules` of one's own for the agents instead; `BARDO_TEST_INSTALL=no` installs nothing, and
-`BARDO_TEST_INSTALL=all` also what is too large for each change and is installed every night.
+What was installed before is used. More is installed only where BARDO_TEST_INSTALL is `yes`, or `all` with what is large, as at night.
+`BARDO_TEST_CLIENTS` names a folder with a `node_modules` of one's own for the agents instead.
 Where npm, pip or their registries cannot be had, the tests are skipped. `python tests/clients/installed.py` installs all of them.
 """
 
@@ -53,9 +53,9 @@ class Packages:
         done, failed = self.folder / ".installed", self.folder / ".failed"
         if done.exists():
             return ""
-        wanted = os.environ.get("BARDO_TEST_INSTALL")
+        wanted = os.environ.get("BARDO_TEST_INSTALL") or "no"
         if wanted == "no":
-            return "BARDO_TEST_INSTALL says no"
+            return f"{self.name} is installed at night, or where BARDO_TEST_INSTALL is yes"
         if self.nightly and wanted != "all":
             return f"{self.name} is installed where BARDO_TEST_INSTALL is all"
         if missing := self.missing():

@@ -32,6 +32,7 @@ def at_home(name: str, folder: Path) -> None:
     own_file.write_text(AGENTS[name].own_settings[1])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_claude_code_answers_by_a_schema(provider: str, tmp_path: Path) -> None:
     at_home("claude", tmp_path)
@@ -43,6 +44,7 @@ def test_claude_code_answers_by_a_schema(provider: str, tmp_path: Path) -> None:
     assert json.loads(ran.out)["structured_output"] == ANSWER
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_codex_answers_by_a_schema(provider: str, tmp_path: Path) -> None:
     at_home("codex", tmp_path)
@@ -63,6 +65,7 @@ def test_codex_answers_by_a_schema(provider: str, tmp_path: Path) -> None:
     assert json.loads(ran.out.strip().splitlines()[-1]) == ANSWER
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "provider"),
     [("claude", "gemini"), ("codex", "anthropic"), ("gemini", "openai_responses"), ("opencode", "gemini")],

@@ -14,6 +14,7 @@ from support.gateway import house
 MARK = "found-by-the-command"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("provider", ["deepseek", "gemini", "mistral", "anthropic", "openai_responses"])
 def test_codex_edits_a_file(provider: str, tmp_path: Path) -> None:
     patch = f"*** Begin Patch\n*** Add File: made.txt\n+{MARK}\n*** End Patch"

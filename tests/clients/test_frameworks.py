@@ -20,6 +20,7 @@ _PATIENCE = 240.0
 
 
 @pytest.mark.timeout(280)
+@pytest.mark.nightly
 @pytest.mark.parametrize("program", LOOPS)
 def test_a_framework_gives_thinking_back_with_the_result(program: str, tmp_path: Path) -> None:
     python = PYTHON_CLIENTS.python()

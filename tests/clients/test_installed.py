@@ -22,8 +22,8 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
-    for name in ("BARDO_TEST_INSTALL", "BARDO_TEST_CLIENTS"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("BARDO_TEST_INSTALL", "yes")
+    monkeypatch.delenv("BARDO_TEST_CLIENTS", raising=False)
     write_npm(tmp_path, code=0)
     return tmp_path / "calls"
 
@@ -51,8 +51,11 @@ def test_a_failure_is_told_and_not_tried_again(calls: Path, tmp_path: Path) -> N
     assert len(calls.read_text().splitlines()) == 1
 
 
-def test_nothing_is_installed_where_that_is_not_wanted(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BARDO_TEST_INSTALL", "no")
+@pytest.mark.parametrize("wanted", ["no", ""], ids=["told not to", "told nothing"])
+def test_nothing_is_installed_where_that_is_not_wanted(
+    calls: Path, monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    monkeypatch.setenv("BARDO_TEST_INSTALL", wanted)
     assert PACKAGES.install() != ""
     with pytest.raises(pytest.skip.Exception):
         program("claude")

@@ -24,6 +24,7 @@ KEY = "SIMULATED_KEY"
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_agent_reads_a_file(name: str, provider: str, tmp_path: Path) -> None:

@@ -151,11 +151,13 @@ def reply_of(shape: str, size: int) -> list[Event]:
     return [ReplyStart(id="r", model="m"), *SHAPES[shape](size), usage, Finish("stop", "stop")]
 
 
+@pytest.mark.sampled(10)
 @each_shape
 def test_it_is_folded(shape: str) -> None:
     assert growth(fold, reply_of(shape, SMALL), reply_of(shape, LARGE)) < MOST
 
 
+@pytest.mark.sampled(3, of="client")
 @each_shape
 @pytest.mark.parametrize("client", CLIENTS)
 def test_it_is_written_for_a_client(shape: str, client: str) -> None:
@@ -179,6 +181,7 @@ def wire(provider: str, events: Sequence[Event], *, streamed: bool) -> list[byte
     return [piece for event in events for piece in encoder.feed(event)] + [*encoder.finish()]
 
 
+@pytest.mark.sampled(3, of="provider")
 @each_shape
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])

@@ -117,6 +117,7 @@ def for_agents() -> Iterator[str]:
 
 
 @pytest.mark.timeout(280)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.place)
 def test_a_recipe_prints_what_its_page_says(recipe: Recipe, gateway: str, folder: Path, for_agents: str) -> None:
     if recipe.kind == "agents":
