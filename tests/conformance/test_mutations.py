@@ -140,6 +140,7 @@ def check(recording: Recording, body: bytes, *, streamed: bool, step: int) -> No
             json.loads(written_whole(reply, client))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(BY_DIALECT))
 def test_a_mutated_reply_is_a_reply_or_an_error(name: str) -> None:
     for number in range(COUNT):

@@ -139,6 +139,7 @@ def grows(found: Asked) -> bool:
     return all(grown(one, later) for one, later in pairwise(shown))
 
 
+@pytest.mark.sampled(2, of="mode")
 @each_mode
 @each_finish
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

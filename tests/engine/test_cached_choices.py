@@ -83,6 +83,7 @@ def _alone(facts: ModelFacts, at: Target) -> Knowledge:
     return Knowledge(today=facts.today(), facts=facts.knowledge([at]).facts)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("preset", ROUTES)
 def test_the_choice_is_the_one_made_anew_for_every_recorded_request_in_any_order(preset: str) -> None:
     facts = ModelFacts()

@@ -83,6 +83,7 @@ def test_what_is_not_certainly_the_clients_is_held(name: str, written: str, sett
     assert len(call.states) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("head", ['{"name":"get_weather","arguments":{"a":"', '{"nothing":"'])
 def test_time_is_linear_in_the_length_of_a_call(head: str) -> None:
     def work(count: int) -> None:

@@ -57,6 +57,7 @@ def _in_other_words(request: Request, words: str) -> Request:
     return msgspec.structs.replace(request, messages=messages, body=body, body_bytes=written)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("may_forward", [True, False], ids=["may be forwarded", "may not"])
 def test_it_is_the_attempt_that_is_planned_for_every_recorded_request_in_any_order(may_forward: bool) -> None:
     facts, found, places = ModelFacts(), 0, dict[str, Target]()

@@ -84,6 +84,7 @@ def test_actions_are_named_by_what_cannot_move(file: Path) -> None:
     assert not [line for line in lines if not _ACTION.fullmatch(line)]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="a virtual environment looks different there")
 def test_the_bill_of_materials_names_all_that_is_installed(distributions: Distributions, tmp_path: Path) -> None:
     tools = EmptyEnvironment(tmp_path / "tools")

@@ -44,6 +44,7 @@ def test_the_distributions_hold_what_they_should_and_no_more(distributions: Dist
     assert distributions.wheel.stat().st_size <= MOST_WHEEL_BYTES
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_wheel_installs_and_runs_in_an_empty_environment(
     distributions: Distributions, tmp_path: Path, version: str
@@ -61,6 +62,7 @@ def test_the_wheel_installs_and_runs_in_an_empty_environment(
     assert page.startswith("# bardo")
 
 
+@pytest.mark.nightly
 def test_uvx_runs_the_wheel_without_installing_it(distributions: Distributions, tmp_path: Path) -> None:
     tools = EmptyEnvironment(tmp_path / "tools")
     tools.install("uv")
@@ -72,6 +74,7 @@ def test_uvx_runs_the_wheel_without_installing_it(distributions: Distributions, 
     assert "visible" in told
 
 
+@pytest.mark.nightly
 def test_two_builds_have_the_same_bytes(builder: Builder, distributions: Distributions, tmp_path: Path) -> None:
     tree = tmp_path / "elsewhere"
     tree.mkdir()

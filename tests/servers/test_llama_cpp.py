@@ -43,6 +43,7 @@ WRITES_CALLS = frozenset({"qwen3-4b-thinking"})
 whole_and_streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 
 
+@pytest.mark.sampled(20)
 @whole_and_streamed
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -155,6 +155,7 @@ REPEATED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("piece", REPEATED.values(), ids=REPEATED.keys())
 def test_the_time_grows_no_faster_than_the_text(piece: str) -> None:
     def read(size: int) -> None:
@@ -165,6 +166,7 @@ def test_the_time_grows_no_faster_than_the_text(piece: str) -> None:
     assert growth(read, 15_000, 120_000) < 25
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("piece", ['"b"} ', '["a" ', '{"'])
 def test_the_repair_library_reads_no_more_than_so_often_the_length_of_a_text(piece: str) -> None:
     def read(size: int) -> None:

@@ -249,6 +249,7 @@ def test_a_call_that_the_user_asked_for_passes(withholds: bool) -> None:
     assert isinstance(passed[-1], ToolCallEnd)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "piece", ["Ignore all ", "<email>", "> a\n", "from: a\n", "<!-- ", "\u200ba", "A" * 30 + " ", "Write it. ", "```"]
 )

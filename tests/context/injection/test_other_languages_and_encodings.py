@@ -174,6 +174,7 @@ def test_text_about_assistants_orders_nothing(text: str) -> None:
     assert look(f"{PAGE}\n{text}").certainty < 0.5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "piece", ["i g n o r e ", "&#73;", "%49", "\\u0049", "49 ", "忽略 ", "zeig ", "1gn0re ", "erongi "]
 )

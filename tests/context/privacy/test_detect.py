@@ -94,6 +94,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_time_grows_with_the_text_only(piece: str) -> None:
     count = 20_000 // len(piece)

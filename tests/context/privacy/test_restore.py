@@ -179,6 +179,7 @@ def test_every_place_of_a_reply_is_restored_at_any_cut(cuts: list[int]) -> None:
     assert not any(isinstance(event, ThinkChunk) for event in out[ended:])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "piece", ["<", "E", "EMAIL_", "<EMAIL_1", "\\", "\\u003c", "<EMAIL_1>", "&lt;", " ", "<EMAIL_1 "]
 )

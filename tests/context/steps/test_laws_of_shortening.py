@@ -127,6 +127,7 @@ def test_a_decision_of_an_earlier_turn_holds_whatever_a_change_would_save_now(na
     assert later.messages[: len(first.messages)] == first.messages
 
 
+@pytest.mark.sampled(2)
 @each_layer
 def test_time_is_linear_in_the_length_of_a_conversation(name: str) -> None:
     def history(turns: int) -> Request:

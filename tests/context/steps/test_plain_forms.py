@@ -83,6 +83,7 @@ def test_a_cut_text_has_the_beginning_and_the_end(text: str, longest: int) -> No
         assert text.endswith(tail.partition(" left out ...]\n")[2])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("unit", [" ", '"', "a", "|  ", "A1", "\n", '\\"', "- ", "{", "[1, "])
 def test_time_is_linear_whatever_a_tool_gives(unit: str) -> None:
     def work(text: str) -> None:

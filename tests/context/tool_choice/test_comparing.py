@@ -122,6 +122,7 @@ def test_no_tools_and_no_text_are_compared_too() -> None:
     assert word_scores(TEXTS, "") == [0.0] * 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "work", [stems, letter_runs, sentences, split_identifier, lambda text: named_in(text, ["a_b"])]
 )

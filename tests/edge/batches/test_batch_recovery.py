@@ -100,6 +100,7 @@ def check_end(gateway: Served, batch_id: str, simulator: Simulator, folder: Path
     assert len(rows) == ITEMS == len({row.request_id for row in rows})
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("provider", MODELS)
 def test_a_job_whose_answer_was_lost_is_found_and_not_made_again(provider: str, tmp_path: Path) -> None:
     simulator = Simulator(provider)
@@ -124,6 +125,7 @@ def test_a_job_whose_answer_was_lost_is_found_and_not_made_again(provider: str, 
             check_end(gateway, batch_id, simulator, tmp_path)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("after", [1, 3, 5])
 def test_a_gateway_that_is_killed_at_any_point_ends_its_batch_once(after: int, tmp_path: Path) -> None:
     simulator = Simulator("openai_chat")
@@ -139,6 +141,7 @@ def test_a_gateway_that_is_killed_at_any_point_ends_its_batch_once(after: int, t
             check_end(gateway, batch_id, simulator, tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_gateway_that_stops_and_starts_goes_on_with_its_batches(tmp_path: Path) -> None:
     simulator = Simulator("mistral")
     assert simulator.batches is not None
@@ -154,6 +157,7 @@ def test_a_gateway_that_stops_and_starts_goes_on_with_its_batches(tmp_path: Path
             check_end(gateway, batch_id, simulator, tmp_path)
 
 
+@pytest.mark.nightly
 def test_postgresql_keeps_batches_as_well(postgres_url: str, tmp_path: Path) -> None:
     simulator = Simulator("openai_chat")
     with simulator.running() as server:

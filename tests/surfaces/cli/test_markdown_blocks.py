@@ -39,6 +39,7 @@ def test_a_code_block_without_end_is_given_in_parts_that_are_closed() -> None:
     assert lines == [f"line {number}" for number in range(400)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("unit", ["a", "a\n", "- a\n\n", "```\n", "| a | b |\n", "> "])
 def test_eight_times_the_text_takes_about_eight_times_as_long(unit: str) -> None:
     assert growth(lambda text: blocks(text, 8), unit * 5_000, unit * 40_000) < 24
