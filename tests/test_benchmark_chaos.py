@@ -100,6 +100,7 @@ def test_a_plot_is_svg_with_a_line_for_each_worker() -> None:
     assert "<worker 2>" in [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.nightly
 @linux
 def test_a_log_is_right_after_a_worker_and_the_provider_were_killed(tmp_path: Path) -> None:
     each = 2 * len(KINDS)

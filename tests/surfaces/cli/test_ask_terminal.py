@@ -140,6 +140,7 @@ def strange(shown: Terminal) -> str:
     return "".join(letter for letter in rest if printable(letter) != letter)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", [(), ("--plain",), ("--show-reasoning",), ("--show-reasoning=panel",)])
 def test_no_text_of_a_model_is_more_than_text(folder: Path, how: tuple[str, ...]) -> None:
     everything = "\n\n".join(HOSTILE.values()).replace("\x00", "\x01")

@@ -88,6 +88,7 @@ def test_a_stream_that_stalls_before_it_begins_is_asked_for_elsewhere() -> None:
         assert first.over.wait(PATIENCE), "the provider that stalls is let go of"
 
 
+@pytest.mark.sampled(5)
 @each_client
 @pytest.mark.parametrize("kind", ["stall", "cut", "error-event", "malformed"])
 def test_what_the_client_has_seen_is_not_begun_again(client: str, kind: str) -> None:

@@ -123,6 +123,7 @@ def check(fault: Fault, client: str, status: int, body: bytes, *, stream: bool) 
     assert reply.error or reply.blocks or reply.finish.reason not in ("unknown", "error"), body
 
 
+@pytest.mark.sampled(25, of="provider")
 @pytest.mark.parametrize("provider", REPLIES)
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_every_fault_ends_in_a_reply_or_in_an_error_of_the_clients_dialect(

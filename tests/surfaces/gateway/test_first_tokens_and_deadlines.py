@@ -31,6 +31,7 @@ def check_moved(running: House, answer: Answer, first: Watched) -> None:
     assert row.attempt_records[0].error == "UpstreamTimeout"
 
 
+@pytest.mark.sampled(1, of="client")
 @each_client
 @pytest.mark.parametrize("kind", ["stall", "keep-alive"])
 @pytest.mark.parametrize("after", [0, 1], ids=["before the head", "after the role"])

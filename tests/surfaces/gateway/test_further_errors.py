@@ -73,6 +73,7 @@ def status_of(error: Any) -> int:
     return int(error.status_code)
 
 
+@pytest.mark.sampled(3, of="name")
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 503])
 @whole_and_streamed
 @pytest.mark.parametrize("name", list(FURTHER_SDKS))
@@ -95,6 +96,7 @@ IN_STREAM: dict[str, Callable[[], type[Exception]]] = {
 }
 
 
+@pytest.mark.sampled(1, of="name")
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("fault", [f"error-event,after={LATE}", f"cut,after={LATE}"])
 @pytest.mark.parametrize("name", IN_STREAM)

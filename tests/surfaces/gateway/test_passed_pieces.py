@@ -63,6 +63,7 @@ def said(answer: Answer) -> bytes:
     return _NEW.sub(b"", answer.body)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_gets_the_same_bytes(

@@ -66,6 +66,7 @@ def sdks(town: House) -> Iterator[dict[str, Any]]:
         yield {name: stack.enter_context(closing(sdk(town.address))) for name, sdk in ALL_SDKS.items()}
 
 
+@pytest.mark.sampled(30)
 @whole_and_streamed
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("name", ALL_SDKS)

@@ -44,6 +44,7 @@ def looped(running: House, client: Client, drops: Drops) -> tuple[str, str]:
     return text, told
 
 
+@pytest.mark.sampled(15)
 @each_model
 @each_client
 def test_with_a_store_every_state_comes_back(model: str, dialect: str, drops: Drops) -> None:
@@ -55,6 +56,7 @@ def test_with_a_store_every_state_comes_back(model: str, dialect: str, drops: Dr
     assert text == "Oslo is the coldest."
 
 
+@pytest.mark.sampled(15)
 @each_model
 @each_client
 def test_without_a_store_the_loop_ends_all_the_same_and_what_is_lost_is_said(

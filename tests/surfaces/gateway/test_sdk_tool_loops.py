@@ -52,6 +52,7 @@ def second_half(sdk: Sdk, provider: str, first: Heard, *, stream: bool) -> Heard
     return heard
 
 
+@pytest.mark.sampled(40)
 @each_sdk
 @whole_and_streamed
 @pytest.mark.parametrize("provider", [name for name in PROVIDERS if PRESETS[name].has_tools])

@@ -78,6 +78,7 @@ def peak(provider: str, client: str, size: int, *, thinks: bool) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("thinks", [False, True], ids=["text", "thinking"])
 @pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages", "gemini"])
 @pytest.mark.parametrize("provider", ["openai_chat", "anthropic_messages", "gemini"])
