@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from support import sampling
 
-pytest_plugins = ["support.chromium", "support.postgres", "support.redis"]
+pytest_plugins = ["support.chromium", "support.ended_processes", "support.postgres", "support.redis"]
 
 # How long an example takes is the machine's affair: a busy one must not make a law untrue. The same commit tries the same examples;
 # BARDO_HYPOTHESIS=random tries others each time, and finds what these do not.
