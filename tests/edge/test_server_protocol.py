@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 
 from bardo.edge.graceful_shutdown import Message, Receive, Scope, Send
 from bardo.edge.server_limits import ServerBounds
+from bardo.edge.server_protocol import BoundedProtocol
+from bardo.edge.server_refusal import BODY, HEAD, NOTHING
 from bardo.edge.serving import BackgroundServer
 from support.patience import PATIENCE
 from support.raw import RawClient, head, post
@@ -71,24 +74,91 @@ async def reply(send: Send, body: bytes, status: int = 200, *, length: bool = Tr
     await send(last)
 
 
+class Deadline:
+    """The deadline of a connection."""
+
+    def __init__(self, protocol: BoundedProtocol, seconds: float, due: float) -> None:
+        self.protocol = protocol
+        self.due = due
+        self._seconds = seconds
+        self._open = True
+
+    def cancel(self) -> None:
+        self._open = False
+
+    def pass_by(self) -> None:
+        if self._open:
+            self._open = False
+            self.protocol._check_time(self._seconds)
+
+
+class Clock:
+    """The time by which the deadlines of connections pass: it stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.protocols: list[BoundedProtocol] = []
+        self._now = 0.0
+        self._deadlines: list[Deadline] = []
+
+    def set_deadline(self, protocol: BoundedProtocol, seconds: float) -> None:
+        """Stand in for the protocol's own method."""
+        if protocol not in self.protocols:
+            self.protocols.append(protocol)
+        deadline = Deadline(protocol, seconds, self._now + seconds)
+        self._deadlines.append(deadline)
+        protocol._deadline = deadline  # type: ignore[assignment]
+
+    def move(self, seconds: float) -> None:
+        """Let time pass."""
+        self._now += seconds
+        past = [one for one in self._deadlines if one.due <= self._now]
+        self._deadlines = [one for one in self._deadlines if one not in past]
+        for one in past:
+            one.protocol.loop.call_soon_threadsafe(one.pass_by)
+
+
 class Served:
     """A server and its clients, which are closed at its end."""
 
-    def __init__(self, app: EchoApp, address: str, stack: ExitStack) -> None:
+    def __init__(self, app: EchoApp, address: str, stack: ExitStack, clock: Clock) -> None:
         self.app = app
         self.address = address
+        self.clock = clock
         self._stack = stack
 
     def connect(self) -> RawClient:
         return self._stack.enter_context(RawClient(self.address))
 
+    def wait_for_connections(self, count: int, *, arriving: int = NOTHING, size: int = 0) -> None:
+        """Wait until so many connections are open, and so much of the head or the body of a request has arrived on each."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            sizes = [(one._arriving, one._head_size) for one in self.clock.protocols]
+            if sum(part == arriving and read >= size for part, read in sizes) >= count:
+                return
+            assert time.monotonic() < until, sizes
+            time.sleep(0.005)
+
+    def pass_until_answered(self, client: RawClient, seconds: float) -> None:
+        """Let so many seconds pass again and again until there is an answer: time for what waits for the application does not count."""
+        until = time.monotonic() + PATIENCE
+        while not select.select([client.socket], [], [], 0.01)[0]:
+            assert time.monotonic() < until, "no answer came"
+            self.clock.move(seconds)
+
 
 @contextmanager
 def serving(**bounds: Any) -> Iterator[Served]:
-    app = EchoApp(ServerBounds(**bounds))
+    app, clock = EchoApp(ServerBounds(**bounds)), Clock()
+
+    def set_deadline(protocol: BoundedProtocol, seconds: float) -> None:
+        clock.set_deadline(protocol, seconds)
+
     with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(BoundedProtocol, "_set_deadline", set_deadline)
         server = stack.enter_context(BackgroundServer(app))
-        yield Served(app, server.address, stack)
+        yield Served(app, server.address, stack, clock)
 
 
 def is_refused(client: RawClient, status: int, code: str) -> bool:
@@ -167,37 +237,48 @@ def test_headers_after_a_chunked_body_are_bounded_and_ignored() -> None:
 
 
 def test_a_head_that_does_not_arrive_in_time_is_408() -> None:
-    with serving(head_seconds=0.2) as served:
+    with serving(head_seconds=10.0) as served:
         clients = [served.connect() for _ in range(20)]
         for client in clients:
             client.send(b"POST /v1/messages HTTP/1.1\r\nhost: ")
+        served.wait_for_connections(20, arriving=HEAD)
+        served.clock.move(9.0)
+        served.clock.move(1.0)
         assert all(is_refused(client, 408, "request_timeout") for client in clients)
 
 
 def test_a_connection_that_says_nothing_is_closed_without_a_word() -> None:
-    with serving(head_seconds=0.2) as served:
-        assert served.connect().is_closed()
+    with serving(head_seconds=10.0) as served:
+        client = served.connect()
+        served.wait_for_connections(1)
+        served.clock.move(10.0)
+        assert client.is_closed()
 
 
 def test_a_head_that_trickles_in_is_not_waited_for() -> None:
-    with serving(head_seconds=0.3) as served:
+    with serving(head_seconds=10.0) as served:
         client = served.connect()
         client.send(b"GET / HTTP/1.1\r\n")
-        assert client.send_as_much_as_is_taken(b"a: b\r\n", 1) == 6
-        time.sleep(0.1)
-        client.send_as_much_as_is_taken(b"a: b\r\n", 1)
+        served.wait_for_connections(1, arriving=HEAD)
+        for size in (1, 7):
+            served.clock.move(4.0)
+            client.send(b"a: b\r\n")
+            served.wait_for_connections(1, arriving=HEAD, size=16 + size)
+        served.clock.move(2.0)
         assert is_refused(client, 408, "request_timeout")
 
 
-def test_the_time_for_a_head_begins_anew_with_each_request() -> None:
-    with serving(head_seconds=5.0, body_seconds=5.0) as served:
+def test_the_time_for_a_head_and_that_for_a_body_begin_anew_with_each_request() -> None:
+    with serving(head_seconds=10.0, body_seconds=10.0) as served:
         client = served.connect()
         for _ in range(3):
             request = post(client.host, "/", b"x" * 10)
             client.send(request[:40])
-            time.sleep(0.05)
+            served.wait_for_connections(1, arriving=HEAD)
+            served.clock.move(9.0)
             client.send(request[40:-5])
-            time.sleep(0.05)
+            served.wait_for_connections(1, arriving=BODY)
+            served.clock.move(9.0)
             client.send(request[-5:])
             assert client.reply().status == 200
 
@@ -237,9 +318,11 @@ def test_what_is_no_http_request_is_400(request_bytes: bytes) -> None:
 
 @pytest.mark.parametrize(("size", "begun"), [(100, False), (100_000, True)], ids=["short", "long"])
 def test_a_body_that_does_not_arrive_in_time_is_408(size: int, begun: bool) -> None:
-    with serving(body_seconds=0.2) as served:
+    with serving(body_seconds=10.0) as served:
         client = served.connect()
         client.send(post(client.host, "/", b"x" * size)[:-1])
+        served.wait_for_connections(1, arriving=BODY)
+        served.pass_until_answered(client, 10.0)
         assert is_refused(client, 408, "request_timeout")
         if begun:
             assert served.app.cancelled.wait(PATIENCE)
@@ -395,13 +478,16 @@ def test_a_broken_request_behind_another_is_answered_after_it() -> None:
 
 
 def test_a_half_request_behind_another_is_answered_after_it() -> None:
-    with serving(body_seconds=0.1) as served:
+    with serving(body_seconds=10.0) as served:
         client = served.connect()
         client.send(post(client.host, "/wait", b"") + post(client.host, "/second", b"xx")[:-1])
         assert served.app.arrived.acquire(timeout=PATIENCE)
-        time.sleep(0.3)
+        served.wait_for_connections(1, arriving=BODY)
+        served.clock.move(10.0)
+        served.clock.move(10.0)
         served.app.go.set()
         assert client.reply().body == b"/wait 0"
+        served.pass_until_answered(client, 10.0)
         assert is_refused(client, 408, "request_timeout")
         assert served.app.asked == ["/wait"]
 
