@@ -35,7 +35,7 @@ from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.usage import Usage
 from bardo.values.wire import Arrival
-from support.growth import growth
+from support.growth import check_growth
 from support.talk import CLIENTS
 
 SMALL, LARGE = 200, 2_000
@@ -154,7 +154,7 @@ def reply_of(shape: str, size: int) -> list[Event]:
 @pytest.mark.sampled(10)
 @each_shape
 def test_it_is_folded(shape: str) -> None:
-    assert growth(fold, reply_of(shape, SMALL), reply_of(shape, LARGE)) < MOST
+    check_growth(fold, reply_of(shape, SMALL), reply_of(shape, LARGE), below=MOST)
 
 
 @pytest.mark.sampled(3, of="client")
@@ -168,9 +168,9 @@ def test_it_is_written_for_a_client(shape: str, client: str) -> None:
         encoder.finish()
 
     small, large = reply_of(shape, SMALL), reply_of(shape, LARGE)
-    assert growth(stream, small, large) < MOST
+    check_growth(stream, small, large, below=MOST)
     whole = dialect(client).encode_response
-    assert growth(lambda response: whole(response, REQUEST), fold(small), fold(large)) < MOST
+    check_growth(lambda response: whole(response, REQUEST), fold(small), fold(large), below=MOST)
 
 
 def wire(provider: str, events: Sequence[Event], *, streamed: bool) -> list[bytes]:
@@ -197,4 +197,4 @@ def test_it_is_read_from_a_provider(shape: str, provider: str, streamed: bool) -
         reader.fold.response()
 
     small, large = (wire(provider, reply_of(shape, size), streamed=streamed) for size in (SMALL, LARGE))
-    assert growth(read, small, large) < MOST
+    check_growth(read, small, large, below=MOST)

@@ -17,7 +17,7 @@ from bardo.engine.own_calls import OwnCallStage
 from bardo.values.blocks import Opaque
 from bardo.values.events import Event, Finish, OpaqueState, ToolCallChunk, ToolCallEnd, ToolCallStart
 from bardo.values.request import Request, Tool
-from support.growth import growth
+from support.growth import check_growth
 
 TOOLS = (Tool(name="get_weather", schema={}),)
 NAMES = offered_functions(Request(model="m", messages=(), tools=TOOLS), 1).names
@@ -92,4 +92,4 @@ def test_time_is_linear_in_the_length_of_a_call(head: str) -> None:
         for piece in [head, *["{x}"] * count]:
             made.feed(ToolCallChunk(0, piece))
 
-    assert growth(work, 5_000, 20_000) < 12
+    check_growth(work, 5_000, 20_000, below=12)

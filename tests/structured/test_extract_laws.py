@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bardo.structured import extract
 from bardo.structured.bounds import MAX_READ
 from structured.same import same
-from support.growth import growth
+from support.growth import check_growth
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
@@ -163,7 +163,7 @@ def test_the_time_grows_no_faster_than_the_text(piece: str) -> None:
 
     read(1000)
     # Eight times the text; where reading is quadratic it takes sixty-four times as long.
-    assert growth(read, 15_000, 120_000) < 25
+    check_growth(read, 15_000, 120_000, below=25)
 
 
 @pytest.mark.sampled(2)
@@ -176,7 +176,7 @@ def test_the_repair_library_reads_no_more_than_so_often_the_length_of_a_text(pie
         )
 
     read(1000)
-    assert growth(read, 8_000, 64_000) < 25
+    check_growth(read, 8_000, 64_000, below=25)
 
 
 def test_values_beyond_the_bound_are_too_complex_and_the_last_of_those_below_it_is_the_answer() -> None:

@@ -10,7 +10,7 @@ import pytest
 from bardo.values.degradation import MAX_REPORTED, UNLISTED, Degradation, distinct, unlisted
 from bardo.values.events import Degraded
 from bardo.values.fold import fold
-from support.growth import growth
+from support.growth import check_growth
 
 
 def _many(count: int) -> list[Degradation]:
@@ -64,5 +64,5 @@ def test_a_long_name_and_a_long_reason_are_cut() -> None:
 
 
 def test_many_differences_take_time_in_proportion() -> None:
-    assert growth(distinct, _many(4_000), _many(32_000)) < 30
-    assert growth(fold, [*map(Degraded, _many(4_000))], [*map(Degraded, _many(32_000))]) < 30
+    check_growth(distinct, _many(4_000), _many(32_000), below=30)
+    check_growth(fold, [*map(Degraded, _many(4_000))], [*map(Degraded, _many(32_000))], below=30)

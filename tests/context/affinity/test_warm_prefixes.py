@@ -7,7 +7,7 @@ from bardo.context.affinity.prompt_prefix import NO_PREFIX, PrefixReader, Prompt
 from bardo.context.affinity.warm_prefixes import Place, WarmPrefixes
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request, Tool
-from support.growth import growth
+from support.growth import check_growth
 
 A: Place = ("pods at a", "m")
 B: Place = ("pods at b", "m")
@@ -164,7 +164,7 @@ def test_reading_a_beginning_takes_time_in_proportion_to_its_length() -> None:
                 request(f"{number} " + "word " * words, *(f"tool_{place}" for place in range(words // 50)))
             )
 
-    assert growth(read, 1000, 10_000) < 25
+    check_growth(read, 1000, 10_000, below=25)
 
 
 def test_noting_a_call_takes_no_longer_with_many_sessions() -> None:
@@ -173,4 +173,4 @@ def test_noting_a_call_takes_no_longer_with_many_sessions() -> None:
         for number in range(sessions):
             sent(warm, A, f"s{number}", 4000, 0, float(number), 2)
 
-    assert growth(note, 1000, 10_000) < 25
+    check_growth(note, 1000, 10_000, below=25)

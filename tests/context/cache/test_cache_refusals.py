@@ -28,7 +28,7 @@ from bardo.values.events import Finish
 from bardo.values.profile import InferenceProfile
 from bardo.values.request import BardoOptions, CacheOptions, KeptAs, Message, Request, Sampling, Tool
 from bardo.values.response import Response
-from support.growth import growth
+from support.growth import check_growth
 
 PLAIN = "What is the capital of France?"
 
@@ -179,7 +179,7 @@ def test_texts_are_looked_at_in_linear_time(piece: str) -> None:
         time_words().has(text)
         personal_data().has(text)
 
-    assert growth(look, piece * 4_000, piece * 32_000) < 24
+    check_growth(look, piece * 4_000, piece * 32_000, below=24)
 
 
 @given(

@@ -12,7 +12,7 @@ from bardo.context.classify.labels import Guess
 from bardo.context.classify.rules import Rules, together
 from bardo.values.blocks import Block, TextBlock, ToolResultBlock
 from bardo.values.request import Message, Request, Tool
-from support.growth import growth
+from support.growth import check_growth
 
 RULES = Rules(classify_rows())
 OMITTED = classify_rows().omitted
@@ -88,8 +88,8 @@ def test_a_head_and_the_rows_decide_together() -> None:
 
 def test_time_grows_with_the_text_alone() -> None:
     short, long = "kill people " * 2_000, "kill people " * 16_000
-    assert growth(lambda text: RULES._finder.places(text), short, long) < 16
-    assert growth(lambda text: without(text, "<a", "a>"), "<a" * 20_000, "<a" * 160_000) < 16
+    check_growth(lambda text: RULES._finder.places(text), short, long, below=16)
+    check_growth(lambda text: without(text, "<a", "a>"), "<a" * 20_000, "<a" * 160_000, below=16)
 
 
 def test_the_last_words_of_the_user_are_asked() -> None:

@@ -20,7 +20,7 @@ from bardo.values.blocks import DocumentBlock, TextBlock, ToolCallBlock, ToolRes
 from bardo.values.errors import Forbidden
 from bardo.values.events import Degraded, Failed, ToolCallChunk, ToolCallEnd, ToolCallStart
 from bardo.values.request import Message, Request, Tool
-from support.growth import growth
+from support.growth import check_growth
 
 MAIL = """SUBJECT: Your order has shipped|FROM: Lumen Lamps <hello@lumen.example>
 Hi Nora, your order of two desk lamps left our warehouse this morning and should arrive on Thursday.
@@ -259,4 +259,4 @@ def test_time_is_linear_in_the_text(piece: str) -> None:
         list(parts_of_user(text))
         look(text[:90_000], embeds=False)
 
-    assert growth(work, 10_000, 40_000) < 8
+    check_growth(work, 10_000, 40_000, below=8)

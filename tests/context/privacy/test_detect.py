@@ -7,7 +7,7 @@ import pytest
 from bardo.catalog.pii_rows import PiiEntity, PiiPattern, pii_entities
 from bardo.context.privacy.detect import Detector, find
 from bardo.values.errors import ConfigError
-from support.growth import growth
+from support.growth import check_growth
 
 VALUES = [
     ("Write to jane.doe@example.org, please.", "EMAIL_ADDRESS", "jane.doe@example.org"),
@@ -98,7 +98,7 @@ HOSTILE = [
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_time_grows_with_the_text_only(piece: str) -> None:
     count = 20_000 // len(piece)
-    assert growth(find, piece * count, piece * count * 4) < 8
+    check_growth(find, piece * count, piece * count * 4, below=8)
 
 
 def test_every_pattern_of_the_rows_begins_as_its_row_says() -> None:

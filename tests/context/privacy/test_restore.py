@@ -27,7 +27,7 @@ from bardo.values.events import (
     ToolCallStart,
 )
 from bardo.values.fold import fold
-from support.growth import growth
+from support.growth import check_growth
 
 MAIL, CARD = "jane@example.org", "4111 1111 1111 1111"
 
@@ -190,5 +190,5 @@ def test_time_grows_with_the_reply_only(piece: str, kind: type[TextRestorer | Js
     def work(pieces: Sequence[str]) -> str:
         return restored(pieces, kind)
 
-    assert growth(work, [text], [text * 4]) < 8
-    assert growth(work, list(text[:5000]), list(text * 2)[:20_000]) < 8
+    check_growth(work, [text], [text * 4], below=8)
+    check_growth(work, list(text[:5000]), list(text * 2)[:20_000], below=8)

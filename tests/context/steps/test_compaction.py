@@ -15,7 +15,7 @@ from bardo.context.steps.settings import CompactionWay, CompressSettings
 from bardo.values.blocks import TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.request import BardoOptions, Message, Request
 from context.steps.histories import agent_history, histories, said, user
-from support.growth import growth
+from support.growth import check_growth
 from support.layer_runs import ANSWERING, Memory, facts, run_layer
 
 MARK = "[Summary of the conversation up to here"
@@ -190,7 +190,7 @@ def test_time_is_linear_in_the_length_of_a_conversation() -> None:
     def work(turns: int) -> None:
         run_layer(layer("rules"), agent_history(["x y " * 200] * turns))
 
-    assert growth(work, 50, 500) < 25
+    check_growth(work, 50, 500, below=25)
 
 
 def test_answers_are_summarized_too() -> None:

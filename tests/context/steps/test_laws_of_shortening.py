@@ -17,7 +17,7 @@ from bardo.context.steps.settings import CompressSettings, DedupSettings, Format
 from bardo.values.blocks import Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.request import Message, Request
 from context.steps.histories import agent_history, call, histories, said, user
-from support.growth import growth
+from support.growth import check_growth
 from support.layer_runs import ANSWERING, Memory, count, facts, run_layer
 
 LAYERS: dict[str, Callable[[], Layer]] = {
@@ -135,7 +135,7 @@ def test_time_is_linear_in_the_length_of_a_conversation(name: str) -> None:
         return agent_history([f"{turn}\n{lines}" for turn in range(turns)])
 
     small, large = history(50), history(500)
-    assert growth(lambda one: run_layer(LAYERS[name](), one), small, large) < 25
+    check_growth(lambda one: run_layer(LAYERS[name](), one), small, large, below=25)
 
 
 def test_calls_stay_before_their_results() -> None:

@@ -16,7 +16,7 @@ from bardo.context.steps.settings import ConstraintRule, ConstraintsSettings, Re
 from bardo.values.blocks import Carried, DocumentBlock, TextBlock
 from bardo.values.request import Message, Request, Tool
 from context.steps.histories import agent_history, histories, said, user
-from support.growth import growth
+from support.growth import check_growth
 from support.layer_runs import ANSWERING, Memory, facts, run_layer
 
 REORDER = Reorder(ReorderSettings(least_document=1))
@@ -188,4 +188,4 @@ def test_time_is_linear_in_the_length_of_a_conversation() -> None:
         for layer in (REORDER, rules(every_tokens=0)):
             run_layer(layer, asked(*messages), None, memory)
 
-    assert growth(work, 100, 1_000) < 25
+    check_growth(work, 100, 1_000, below=25)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.context.steps.plain_forms import comma_separated, compact_json, cut_middle, without_blobs, without_padding
-from support.growth import growth
+from support.growth import check_growth
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -92,4 +92,4 @@ def test_time_is_linear_whatever_a_tool_gives(unit: str) -> None:
             form(f"[{text}")
 
     small, large = unit * (20_000 // len(unit)), unit * (200_000 // len(unit))
-    assert growth(work, small, large) < 30
+    check_growth(work, small, large, below=30)

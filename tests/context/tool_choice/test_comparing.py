@@ -21,7 +21,7 @@ from bardo.edge.tool_memory import first_use, with_use
 from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.request import Tool
-from support.growth import growth
+from support.growth import check_growth
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,4 @@ def test_no_tools_and_no_text_are_compared_too() -> None:
 @pytest.mark.parametrize("piece", ["word ", "aB", "x", ". ", "_"])
 def test_time_is_linear_in_the_text(work: object, piece: str) -> None:
     assert callable(work)
-    assert growth(work, piece * 20_000, piece * 80_000) < 12
+    check_growth(work, piece * 20_000, piece * 80_000, below=12)

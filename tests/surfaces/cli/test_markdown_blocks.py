@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bardo.surfaces.render.markdown import MarkdownBlocks
-from support.growth import growth
+from support.growth import check_growth
 from support.hostile_text import HOSTILE
 from surfaces.cli.test_ask_terminal import ANSWER
 
@@ -42,4 +42,4 @@ def test_a_code_block_without_end_is_given_in_parts_that_are_closed() -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("unit", ["a", "a\n", "- a\n\n", "```\n", "| a | b |\n", "> "])
 def test_eight_times_the_text_takes_about_eight_times_as_long(unit: str) -> None:
-    assert growth(lambda text: blocks(text, 8), unit * 5_000, unit * 40_000) < 24
+    check_growth(lambda text: blocks(text, 8), unit * 5_000, unit * 40_000, below=24)
