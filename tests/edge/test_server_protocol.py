@@ -109,12 +109,15 @@ class Clock:
         protocol._deadline = deadline  # type: ignore[assignment]
 
     def move(self, seconds: float) -> None:
-        """Let time pass."""
+        """Let time pass, and wait until what is due has been done."""
         self._now += seconds
         past = [one for one in self._deadlines if one.due <= self._now]
         self._deadlines = [one for one in self._deadlines if one not in past]
         for one in past:
+            done = threading.Event()
             one.protocol.loop.call_soon_threadsafe(one.pass_by)
+            one.protocol.loop.call_soon_threadsafe(done.set)
+            assert done.wait(PATIENCE)
 
 
 class Served:
