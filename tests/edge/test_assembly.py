@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from bardo.edge.settings import (
 from bardo.edge.settings_cache import CacheSettings
 from bardo.edge.settings_pipeline import PipelineSettings
 from bardo.values.errors import ConfigError
+from support.own_threads import own_threads
 
 SILENT = LogSettings(enabled=False)
 
@@ -71,13 +71,13 @@ def test_a_transport_that_was_given_stays_the_callers() -> None:
 
 
 def test_settings_that_are_wrong_start_nothing(tmp_path: Path) -> None:
-    threads = set(threading.enumerate())
+    threads = own_threads()
     wrong = Settings(
         providers=(ProviderEntry(id="x", preset="zzzzzzz"),), log=LogSettings(path=str(tmp_path / "log.db"))
     )
     with pytest.raises(ConfigError, match="the settings: no preset is called 'zzzzzzz'"):
         assemble(wrong, environment={})
-    assert set(threading.enumerate()) <= threads
+    assert own_threads() <= threads
     assert list(tmp_path.iterdir()) == []
 
 

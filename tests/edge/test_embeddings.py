@@ -15,6 +15,7 @@ from bardo.edge.settings import parse_settings
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.errors import ConfigError
 from support.onnx_model import write_model
+from support.own_threads import own_threads
 
 
 async def performed(embeddings: Embeddings, *texts: str) -> TextVectors:
@@ -34,10 +35,10 @@ def test_the_table_gives_the_same_vectors_wherever_it_works(longest: int) -> Non
 
 
 def test_short_texts_need_no_thread() -> None:
-    before = set(threading.enumerate())
+    before = own_threads()
     embeddings = Embeddings()
     asyncio.run(embeddings.perform(Embed(("hello",))))
-    assert set(threading.enumerate()) <= before
+    assert own_threads() <= before
 
 
 def test_a_model_of_the_operator_makes_the_vectors(tmp_path: Path) -> None:

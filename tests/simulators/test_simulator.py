@@ -8,7 +8,6 @@ import gc
 import json
 import re
 import socket
-import threading
 import tomllib
 import warnings
 from pathlib import Path
@@ -21,6 +20,8 @@ from bardo.simulators import PRESETS, Conversation, Script, Tool, ToolCall, Turn
 from simulators.support import SCHEMA, answered, body_for, events_of, headers_for, path_for, post, request
 from simulators.test_simulated_faults import address, raw_request
 from support.any_model import Simulator
+from support.own_threads import own_threads
+from support.patience import PATIENCE
 
 
 def asked(question: str = "x", **others: object) -> Conversation:
@@ -172,11 +173,11 @@ def test_nothing_is_left_behind() -> None:
                 writer.close()
         return asyncio.all_tasks() - before
 
-    threads = set(threading.enumerate())
+    threads = own_threads()
     assert asyncio.run(scenario()) == set()
     with Simulator("groq").running() as server:
-        assert len(set(threading.enumerate()) - threads) == 1
-    assert set(threading.enumerate()) <= threads
+        assert len(own_threads() - threads) == 1
+    assert own_threads() <= threads
     with pytest.raises(ConnectionRefusedError):
         request(server, "GET", "/")
 
@@ -194,7 +195,7 @@ def test_a_connection_that_comes_while_the_server_closes_is_closed_too(turns: in
         warnings.simplefilter("always")
         with asyncio.run(scenario()) as client:
             gc.collect()
-            client.settimeout(20)
+            client.settimeout(PATIENCE)
             with contextlib.suppress(ConnectionResetError):
                 assert client.recv(1) == b""
     assert [str(one.message) for one in found] == []

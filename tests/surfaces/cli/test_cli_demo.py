@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
 
 from bardo.simulators import PRESETS, presets
 from bardo.surfaces.cli import demonstration
+from support.own_threads import own_threads
 from surfaces.cli.support import bardo, on_terminal, program
 
 KNOWN = presets()
@@ -24,7 +24,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_provider_answers_in_every_dialect_and_nothing_is_left(temporary: Path) -> None:
-    before = set(threading.enumerate())
+    before = own_threads()
     ran = bardo("demo", *KNOWN, "--json")
     assert ran.err == ""
     assert ran.code == 0
@@ -37,7 +37,7 @@ def test_every_provider_answers_in_every_dialect_and_nothing_is_left(temporary: 
     }
     assert {row["answer"] for row in found["rows"]} == {"1161"}
     assert list(temporary.iterdir()) == []
-    assert set(threading.enumerate()) <= before
+    assert own_threads() <= before
 
 
 def test_thinking_is_told_as_it_is() -> None:

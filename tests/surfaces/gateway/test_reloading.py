@@ -22,6 +22,7 @@ from bardo.surfaces.gateway import reloading
 from bardo.surfaces.gateway.configured import ConfiguredGateway
 from bardo.surfaces.gateway.reloading import ReloadingGateway
 from support.any_model import Simulator
+from support.own_threads import own_threads
 from support.patience import PATIENCE
 from support.talk import Caller, ask, body_for, path_for, request
 
@@ -191,7 +192,7 @@ def test_what_the_process_holds_changes_with_the_next_start(
 def test_nothing_is_left_of_an_earlier_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = set(threading.enumerate())
+    before = own_threads()
     with Simulator("moonshot").running() as near:
         text = log_at(tmp_path) + provider("near", near.base_url)
         with served(tmp_path, text, monkeypatch, caplog) as gateway:
@@ -201,7 +202,7 @@ def test_nothing_is_left_of_an_earlier_configuration(
                 gateway.write(text.replace(str(tmp_path / "log.db"), str(other)))
                 assert provider_of(gateway.address) == "near"
                 wait_until(lambda: not gateway.gateway._earlier)
-            threads = [one.name for one in threading.enumerate() if one not in before and "log" in one.name]
+            threads = [one.name for one in own_threads() - before if "log" in one.name]
             assert len(threads) == 1, threads
     for name in ("log", "log0", "log1", "log2"):
         with LogReader(tmp_path / f"{name}.db") as log:
