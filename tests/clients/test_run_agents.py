@@ -15,6 +15,7 @@ from bardo.simulators import Script, Turn
 from clients.agents import AGENTS, bardo_run
 from support.any_model import Simulator
 from support.gateway import model_of
+from support.patience import PATIENCE
 from surfaces.cli.support import simulated
 
 PROVIDERS = ("anthropic", "deepseek", "gemini", "openai_responses")
@@ -49,7 +50,7 @@ def test_an_agent_reads_a_file(name: str, provider: str, tmp_path: Path) -> None
     assert own_file.read_text() == agent.own_settings[1]
     assert (tmp_path / "bardo.toml").read_bytes() == settings
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(f"{ran.gateway}/healthz", timeout=5)
+        urllib.request.urlopen(f"{ran.gateway}/healthz", timeout=PATIENCE)
 
 
 def tool_results(provider: str, body: Any) -> Iterator[Any]:

@@ -10,6 +10,7 @@ import pytest
 from bardo.edge.event_bus import EventBus
 from bardo.edge.event_feed import MOST_KEPT, EventFeed, EventFilter, FeedEvent, event_name
 from bardo.values.inference_events import CacheStats, ReasoningText
+from support.patience import PATIENCE
 
 
 def text(number: int, subsystem: str = "") -> ReasoningText:
@@ -17,7 +18,7 @@ def text(number: int, subsystem: str = "") -> ReasoningText:
 
 
 async def take(events: AsyncGenerator[FeedEvent, None], count: int) -> list[FeedEvent]:
-    return [await asyncio.wait_for(anext(events), 10) for _ in range(count)]
+    return [await asyncio.wait_for(anext(events), PATIENCE) for _ in range(count)]
 
 
 async def started(

@@ -25,6 +25,10 @@ class Sink:
         self.events: list[PublishedEvent] = []
         self.missed = 0
 
+    @property
+    def names(self) -> set[str]:
+        return {event.request_id for event in self.events}
+
     def add(self, event: PublishedEvent) -> None:
         self.events.append(event)
 
@@ -68,6 +72,12 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+async def until_connected(bus: EventBus) -> None:
+    """Wait until the other workers tell what happens in them."""
+    assert isinstance(bus._watcher, WorkerEvents)
+    await asyncio.wait_for(bus._watcher._connected.wait(), PATIENCE)
+
+
 def test_who_looks_on_in_one_worker_is_told_of_the_others(folder: Path) -> None:
     async def run() -> None:
         async with worker(folder, "a") as one, worker(folder, "b") as two, worker(folder, "c") as three:
@@ -93,13 +103,15 @@ def test_events_go_one_step_and_nobody_is_told_twice(folder: Path) -> None:
             one.attach(first)
             two.attach(second)
             library = one.subscribe()
-            await asyncio.sleep(3 * worker_events.LOOK_SECONDS)
-            two.publish("r2", [thought("two")])
-            one.publish("r1", [thought("one")])
-            await until(lambda: len(first.events) == 2 and len(second.events) == 2)
-            await asyncio.sleep(0.3)
-            assert (len(first.events), len(second.events)) == (2, 2)
-            assert [event.request_id for event in library.take()] == ["r1"]
+            await until_connected(one)
+            await until_connected(two)
+            # What was sent on, or twice, would be there before the events of the second round, which come by the same way.
+            for names in ({"r1", "r2"}, {"r3", "r4"}):
+                for bus, name in zip((one, two), sorted(names), strict=True):
+                    bus.publish(name, [thought(name)])
+                await until(lambda: names <= first.names & second.names)  # noqa: B023
+            assert len(first.events) == len(second.events) == 4
+            assert [event.request_id for event in library.take()] == ["r1", "r3"]
 
     asyncio.run(run())
 

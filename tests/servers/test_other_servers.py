@@ -24,6 +24,7 @@ from servers.asking import ask_client, ask_server
 from servers.hugging_face import write_hugging_face
 from servers.scripted_model import CONTEXT
 from servers.templates import TEMPLATES
+from support.patience import PATIENCE
 from support.talk import CLIENTS, request
 
 PYTHON = os.environ.get("BARDO_SERVERS_PYTHON", "")
@@ -128,7 +129,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """End a server with the processes that it started."""
     os.killpg(process.pid, signal.SIGTERM)
     try:
-        process.wait(30)
+        process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
 

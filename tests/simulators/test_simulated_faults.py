@@ -6,12 +6,13 @@ import asyncio
 import http.client
 import json
 import socket
-import time
 from urllib.parse import urlsplit
 
 import pytest
 
 from bardo.simulators import Fault, Running, Script, Turn, parse_fault
+from bardo.simulators.delivery import Action, Pause, Send
+from bardo.simulators.wire import _Connection
 from simulators.support import answered, body_for, events_of, headers_for, path_for, post
 from support.any_model import Simulator
 from support.patience import PATIENCE
@@ -176,12 +177,21 @@ def test_a_drip_says_the_same_in_many_pieces() -> None:
     ).count(b"event:")
 
 
-def test_a_slow_stream_waits_before_each_event() -> None:
-    started = time.monotonic()
+def test_a_slow_stream_waits_before_each_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Action] = []
+    perform = _Connection._perform
+
+    async def noted(connection: _Connection, action: Action) -> None:
+        steps.append(action)
+        await perform(connection, action)
+
+    monkeypatch.setattr(_Connection, "_perform", noted)
     status, _, body = meet("openai_chat", "slow=0.02")
     assert status == 200
     assert body.endswith(b"[DONE]\n\n")
-    assert time.monotonic() - started >= 0.02 * len(events_of(body))
+    sent = [number for number, step in enumerate(steps) if isinstance(step, Send)]
+    assert len(sent) == body.count(b"data: ")
+    assert all(steps[number - 1] == Pause(0.02) for number in sent)
 
 
 @each_dialect

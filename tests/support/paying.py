@@ -35,7 +35,7 @@ class Shop:
     def ask(self, text: str = "hello", *, stream: bool = False, **fields: Any) -> httpx.Response:
         """Return the answer to a call, in OpenAI's dialect; a stream is read to its end."""
         body = {"model": "openai_chat/m1", "messages": [{"role": "user", "content": text}], "stream": stream}
-        return httpx.post(f"{self.house.address}/v1/chat/completions", json={**body, **fields}, timeout=60)
+        return httpx.post(f"{self.house.address}/v1/chat/completions", json={**body, **fields}, timeout=PATIENCE)
 
     def entries(self) -> list[LedgerEntry]:
         """Return the payments of the ledger, oldest first."""

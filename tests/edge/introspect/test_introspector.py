@@ -21,6 +21,7 @@ from bardo.edge.introspect.live import NO_THINKING
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider, Target
 from bardo.values.errors import ConfigError, Unreachable
+from support.patience import PATIENCE
 
 LISTED = {"models": [{"key": "m", "capabilities": {"reasoning": {"allowed_options": ["off", "on"]}}}]}
 MODEL = {"capabilities": ["completion"]}
@@ -372,7 +373,7 @@ def test_closing_as_a_question_ends_comes_to_an_end() -> None:
             await asyncio.sleep(0)
         gate.set()
         closing = asyncio.get_running_loop().create_task(close_with_bound(introspector, question))
-        await asyncio.wait_for(closing, 10)
+        await asyncio.wait_for(closing, PATIENCE)
 
     asyncio.run(scenario())
 

@@ -142,7 +142,7 @@ _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
 for number in range(2000):
     writer.write(row(number))
-assert full.wait(30)
+assert full.wait(PATIENCE)
 assert writer.waiting > 0
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 writer.close()

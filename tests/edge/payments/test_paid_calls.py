@@ -15,6 +15,7 @@ from bardo.simulators.x402 import PaidSimulator, PaymentTerms, SimulatedNetwork
 from bardo.values.errors import ConfigError
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, house
+from support.patience import PATIENCE
 from support.paying import WALLET_ADDRESS, WALLET_KEY, WALLET_VARIABLE, payments_toml, shop
 from support.x402_packages import needs_payment_packages
 
@@ -98,7 +99,7 @@ def test_subsystems_have_caps_of_their_own(tmp_path: Path) -> None:
 def test_vectors_are_paid_too(tmp_path: Path) -> None:
     with shop(tmp_path / "state.db") as market:
         body = {"model": "openai_chat/text-embedding-3-small", "input": "hello"}
-        answer = httpx.post(f"{market.house.address}/v1/embeddings", json=body, timeout=60)
+        answer = httpx.post(f"{market.house.address}/v1/embeddings", json=body, timeout=PATIENCE)
         assert answer.status_code == 200, answer.text
         assert len(market.network.transfers) == 1
         (row,) = market.house.log.wait(lambda row: True)
@@ -109,7 +110,7 @@ def test_without_a_wallet_a_402_is_the_providers_error_with_a_hint() -> None:
     seller = PaidSimulator("openai_chat", SimulatedNetwork(), models=())
     with house([seller], each={"payment": ("x402",)}, environment={KEY_VARIABLE: " "}) as running:
         body = {"model": "openai_chat/m1", "messages": [{"role": "user", "content": "hi"}]}
-        answer = httpx.post(f"{running.address}/v1/chat/completions", json=body, timeout=60)
+        answer = httpx.post(f"{running.address}/v1/chat/completions", json=body, timeout=PATIENCE)
         assert answer.status_code in (401, 402)
         assert seller.paid_requests == []
 
@@ -215,5 +216,5 @@ def test_a_provider_that_asks_for_a_key_in_the_place_of_a_payment_gets_its_key(t
         [seller], each={"payment": ("x402", "prepaid")}, environment=environment, toml=toml, state=state
     ) as running:
         body = {"model": "openai_chat/m1", "messages": [{"role": "user", "content": "hi"}]}
-        assert httpx.post(f"{running.address}/v1/chat/completions", json=body, timeout=60).status_code == 200
+        assert httpx.post(f"{running.address}/v1/chat/completions", json=body, timeout=PATIENCE).status_code == 200
     assert not state.exists(), "nothing was paid"

@@ -18,6 +18,7 @@ from bardo.edge.settings import parse_settings
 from bardo.surfaces.cli.run import find_running_gateway
 from bardo.surfaces.cli.running_gateway import gateway_key
 from support.any_model import Simulator
+from support.patience import PATIENCE
 from surfaces.cli.support import bardo, line_with, running, simulated
 
 AGENT = f"""#!{sys.executable}
@@ -72,7 +73,7 @@ def test_a_program_runs_with_a_gateway_of_its_own(folder: Path, program_of: Any)
     assert found["model"] == "anthropic/claude-x"
     assert (found["key"], found["token"]) == (None, "any")
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(f"{found['address']}/healthz", timeout=5)
+        urllib.request.urlopen(f"{found['address']}/healthz", timeout=PATIENCE)
 
 
 def test_it_uses_the_gateway_that_runs(folder: Path, program_of: Any) -> None:

@@ -31,7 +31,7 @@ def post(address: str, body: dict[str, Any]) -> dict[str, Any]:
         json.dumps(body).encode(),
         {"content-type": "application/json", "connection": "close"},
     )
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         message: dict[str, Any] = json.loads(answer.read())["choices"][0]["message"]
         return message
 
@@ -43,7 +43,7 @@ def cache_header(address: str, body: dict[str, Any]) -> str:
         json.dumps(body).encode(),
         {"content-type": "application/json", "connection": "close"},
     )
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return str(answer.headers["x-bardo-cache"])
 
 
@@ -70,7 +70,7 @@ def test_every_conversation_is_found_by_either_of_two_workers(tmp_path: Path, mo
                 ]
                 post(address, body)
             gateway.send_signal(signal.SIGTERM)
-            gateway.wait(60)
+            gateway.wait(PATIENCE)
         bodies = [one.body for one in provider.requests if one.method == "POST"]
     turns = [one for body in bodies for one in body["messages"] if one["role"] == "assistant"]  # type: ignore[index]
     assert [turn["reasoning_content"] for turn in turns] == ["I must look."] * CONVERSATIONS
@@ -83,7 +83,7 @@ def respond(address: str, body: dict[str, Any]) -> dict[str, Any]:
         json.dumps(body).encode(),
         {"content-type": "application/json", "connection": "close"},
     )
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         response: dict[str, Any] = json.loads(answer.read())
         return response
 
@@ -103,7 +103,7 @@ def test_a_response_is_gone_on_from_by_either_of_two_workers(tmp_path: Path, mon
             for _ in range(CONVERSATIONS):
                 asked["previous_response_id"] = respond(address, asked)["id"]
             gateway.send_signal(signal.SIGTERM)
-            gateway.wait(60)
+            gateway.wait(PATIENCE)
         bodies = [one.body for one in provider.requests if one.method == "POST"]
     assert [len(body["messages"]) for body in bodies] == [2 * turn + 1 for turn in range(CONVERSATIONS)]  # type: ignore[index]
     assert not list(tmp_path.glob("bardo-*")), "what the workers shared is gone when they are"
@@ -122,7 +122,7 @@ def providers_of(address: str) -> set[str]:
     found = set()
     for _ in range(CONVERSATIONS):
         asked = urllib.request.Request(f"{address}/readyz", headers={"connection": "close"})
-        with urllib.request.urlopen(asked, timeout=60) as answer:
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
             found.add(",".join(json.loads(answer.read())["providers"]))
     return found
 
@@ -167,7 +167,7 @@ def test_sighup_applies_the_file_in_every_worker_and_ends_no_stream(
                     caller.hear(b"[DONE]")
                     assert b"three" in caller.heard
             gateway.send_signal(signal.SIGTERM)
-            assert gateway.wait(60) == 0
+            assert gateway.wait(PATIENCE) == 0
 
 
 @needs_proc
@@ -189,7 +189,7 @@ def test_a_killed_worker_is_replaced_also_while_the_file_is_wrong(
             wait_for_workers(gateway, 2)
             assert providers_of(address) == {"lab"}
             gateway.send_signal(signal.SIGTERM)
-            assert gateway.wait(60) == 0
+            assert gateway.wait(PATIENCE) == 0
 
 
 SLOW_START = """
@@ -210,10 +210,10 @@ def test_a_worker_that_takes_long_to_start_is_waited_for(tmp_path: Path, monkeyp
     )
     with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
         address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
-        with urllib.request.urlopen(f"{address}/healthz", timeout=90) as answer:
+        with urllib.request.urlopen(f"{address}/healthz", timeout=PATIENCE) as answer:
             assert answer.status == 200
         gateway.send_signal(signal.SIGTERM)
-        gateway.wait(60)
+        gateway.wait(PATIENCE)
     assert (tmp_path / "starts").read_text() == "xx"
 
 
@@ -239,7 +239,7 @@ def test_replies_are_kept_for_both_of_two_workers(tmp_path: Path, monkeypatch: p
             before = len(provider.requests)
             found = [cache_header(address, question) for _ in range(CONVERSATIONS)]
             gateway.send_signal(signal.SIGTERM)
-            gateway.wait(60)
+            gateway.wait(PATIENCE)
         asked = [one for one in provider.requests[before:] if one.method == "POST"]
     assert all(header.startswith("hit") for header in found), found
     assert asked == []
@@ -262,11 +262,11 @@ def test_each_worker_answers_with_the_metrics_of_all(tmp_path: Path, monkeypatch
                 post(address, {"model": "lab/m", "messages": [{"role": "user", "content": "Hello"}]})
             for _ in range(CONVERSATIONS):
                 asked = urllib.request.Request(f"{address}/metrics", headers={"connection": "close"})
-                with urllib.request.urlopen(asked, timeout=60) as answer:
+                with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                     found = re.findall(rb"^bardo_calls_total\{[^}]*\} ([0-9.]+)$", answer.read(), re.MULTILINE)
                 assert [float(count) for count in found] == [CONVERSATIONS]
             gateway.send_signal(signal.SIGTERM)
-            gateway.wait(60)
+            gateway.wait(PATIENCE)
     assert not list(tmp_path.glob("bardo-*"))
 
 
@@ -286,13 +286,13 @@ def test_what_one_worker_sees_of_a_provider_every_worker_knows(tmp_path: Path, m
                 assert time.monotonic() < until, states
                 time.sleep(0.1)
             gateway.send_signal(signal.SIGTERM)
-            gateway.wait(60)
+            gateway.wait(PATIENCE)
     assert not list(tmp_path.glob("bardo-*")), "what the workers shared is gone when they are"
 
 
 def fail_at_one_worker(address: str) -> None:
     """Send calls that fail over one connection, so that one worker alone sees them."""
-    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=PATIENCE)
     body = json.dumps(
         {"model": "lab/m+fault:status=500", "messages": [{"role": "user", "content": "Hello"}]},
     )
@@ -307,7 +307,7 @@ def fail_at_one_worker(address: str) -> None:
 def state_of_lab(address: str) -> tuple[str, str]:
     """Return how one of the workers shares health, and the state of the model as it sees it."""
     asked = urllib.request.Request(f"{address}/v1/bardo/health", headers={"connection": "close"})
-    with urllib.request.urlopen(asked, timeout=60) as answer:
+    with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
         report = json.loads(answer.read())
     return report["sharing"], ",".join(one["state"] for one in report["providers"][0]["models"])
 

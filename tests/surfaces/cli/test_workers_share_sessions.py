@@ -16,6 +16,7 @@ import pytest
 
 from bardo.simulators import PrefixCache, Running, Script, Turn
 from support.any_model import Simulator
+from support.patience import PATIENCE
 from surfaces.cli.support import line_with, needs_proc, running, wait_for_workers
 
 CONVERSATIONS = 8
@@ -52,7 +53,7 @@ def workers(
             wait_for_workers(gateway, count)
         yield address
         gateway.send_signal(signal.SIGTERM)
-        gateway.wait(60)
+        gateway.wait(PATIENCE)
 
 
 def talk(address: str, **fields: Any) -> None:
@@ -69,7 +70,7 @@ def talk(address: str, **fields: Any) -> None:
                 json.dumps(body).encode(),
                 {"content-type": "application/json", "connection": "close"},
             )
-            with urllib.request.urlopen(asked, timeout=60) as answer:
+            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                 said.append(json.loads(answer.read())["choices"][0]["message"])
 
 

@@ -19,6 +19,7 @@ from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
 from bardo.surfaces.gateway.app import Gateway
+from support.patience import PATIENCE
 
 
 class Scripted:
@@ -42,7 +43,7 @@ class Scripted:
         headers = {"content-type": "application/json", "authorization": f"Bearer {key}"}
         request = urllib.request.Request(self.address + path, json.dumps(body).encode(), headers)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return {name.lower(): value for name, value in answer.headers.items()}, answer.read()
         except urllib.error.HTTPError as problem:
             raise AssertionError(problem.read().decode()) from problem

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from support.any_model import Simulator
 from support.gateway import house
+from support.patience import PATIENCE
 from support.talk import ask, request
 from surfaces.gateway.cells import whole_and_streamed
 
@@ -42,7 +43,7 @@ class Reader:
 
 @contextmanager
 def listening(address: str, path: str = "/v1/bardo/events", **headers: str) -> Iterator[Reader]:
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE)
     try:
         connection.request("GET", path, headers=headers)
         response = connection.getresponse()

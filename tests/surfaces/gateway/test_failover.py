@@ -21,9 +21,11 @@ MODEL = "shared-model"
 each_client = pytest.mark.parametrize("client", CLIENTS)
 
 
-def chain(*simulators: Simulator, before: Sequence[ProviderEntry] = ()) -> AbstractContextManager[House]:
+def chain(
+    *simulators: Simulator, before: Sequence[ProviderEntry] = (), idle: float = PATIENCE
+) -> AbstractContextManager[House]:
     """Run a gateway whose providers, in this order, all list the model."""
-    deadlines = Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=2)
+    deadlines = Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=idle)
     return house(simulators, before=before, each={"models": (MODEL,)}, deadlines=deadlines)
 
 
@@ -76,13 +78,13 @@ def test_a_provider_that_is_not_there_is_passed_over(stream: bool) -> None:
 
 def test_a_whole_reply_that_stalls_or_breaks_is_asked_for_elsewhere() -> None:
     for kind in ("stall", "cut", "malformed", "error-event"):
-        with chain(Simulator("deepseek", fault=Fault(kind)), Simulator("anthropic")) as running:
+        with chain(Simulator("deepseek", fault=Fault(kind)), Simulator("anthropic"), idle=2.0) as running:
             assert ask(running.address, "gemini", MODEL).headers["x-bardo-provider"] == "anthropic"
 
 
 def test_a_stream_that_stalls_before_it_begins_is_asked_for_elsewhere() -> None:
     first = Watched("deepseek", fault=Fault("stall", after=0))
-    with chain(first, Simulator("anthropic")) as running:
+    with chain(first, Simulator("anthropic"), idle=2.0) as running:
         answer = ask(running.address, "openai_chat", MODEL, stream=True)
         assert answer.headers["x-bardo-provider"] == "anthropic"
         assert first.over.wait(PATIENCE), "the provider that stalls is let go of"
@@ -94,7 +96,7 @@ def test_a_stream_that_stalls_before_it_begins_is_asked_for_elsewhere() -> None:
 def test_what_the_client_has_seen_is_not_begun_again(client: str, kind: str) -> None:
     second = Watched("anthropic")
     fault = Fault(kind, after=8)  # type: ignore[arg-type]
-    with chain(Simulator("deepseek", fault=fault), second) as running:
+    with chain(Simulator("deepseek", fault=fault), second, idle=2.0) as running:
         answer = ask(running.address, client, MODEL, stream=True, thinks=True)
         assert broken(client, answer)
         assert not second.asked.is_set()

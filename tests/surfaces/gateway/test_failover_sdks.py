@@ -11,6 +11,7 @@ from bardo.edge.settings_failover import FailoverSettings
 from bardo.simulators import Fault
 from support.any_model import Simulator
 from support.gateway import house
+from support.patience import PATIENCE
 from support.sdk import SDKS
 from support.talk import QUESTION
 from surfaces.gateway.cells import whole_and_streamed
@@ -23,7 +24,9 @@ each_library = pytest.mark.parametrize("library", SDKS)
 @each_library
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_library_gets_the_answer_of_the_second_provider(library: str, fault: str) -> None:
-    settings = FailoverSettings(backoff_seconds=0.01, first_token_seconds=1.0)
+    settings = FailoverSettings(
+        backoff_seconds=0.01, first_token_seconds=1.0, first_token_seconds_at={"groq": PATIENCE}
+    )
     toml = f'[aliases]\n{MODEL} = ["anthropic/m+fault:{fault}", "groq/m"]'
     simulators = [Simulator("anthropic"), Simulator("groq")]
     with house(simulators, failover=Failover(settings), toml=toml) as running:

@@ -91,7 +91,8 @@ def test_where_both_fail_the_third_is_asked() -> None:
         Simulator(FIRST, fault=Fault("stall", after=0)),
         Simulator(SECOND, fault=Fault("status", status=401)),
     )
-    settings = FailoverSettings(backoff_seconds=0.01, hedge=True, hedge_share=1.0, first_token_seconds=1.0)
+    late = {"first_token_seconds": 1.0, "first_token_seconds_at": {"gemini": PATIENCE}}
+    settings = FailoverSettings(backoff_seconds=0.01, hedge=True, hedge_share=1.0, **late)  # type: ignore[arg-type]
     with house(
         [silent, broken, Simulator("gemini")],
         each={"models": (MODEL,)},

@@ -26,7 +26,7 @@ import json, sys, urllib.request
 for _ in range(int(sys.argv[1])):
     body = json.dumps({"model": "lab/m1", "messages": [{"role": "user", "content": "Hello"}]}).encode()
     asked = urllib.request.Request("http://127.0.0.1:8484/v1/chat/completions", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=100) as answer:
+    with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
         print(answer.headers["x-bardo-request-id"])
 """
 

@@ -17,7 +17,7 @@ import pytest
 from bardo.simulators import PRESETS
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE
-from support.patience import read_line
+from support.patience import PATIENCE, read_line
 from support.raw import RawClient, post
 from support.talk import CLIENTS, SCHEMA, ask, body_for
 
@@ -145,6 +145,11 @@ print("aiohttp" in sys.modules, "yarl" in sys.modules)
 def test_aiohttp_is_not_loaded_where_nobody_chose_it(variables: dict[str, str]) -> None:
     environment = {"PYTHONPATH": ":".join(sys.path), "PYTHONDONTWRITEBYTECODE": "1", **variables}
     ended = subprocess.run(
-        [sys.executable, "-c", _PRELOADED], env=environment, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", _PRELOADED],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
     )
     assert ended.stdout.strip() == "False False"

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from support.gateway import House
+from support.patience import PATIENCE
 from surfaces.gateway.looping_clients import Client, Drops, open_client
 from surfaces.gateway.replay_loops import CITIES, homes, received_in
 from surfaces.gateway.test_sdk_tool_loops import sealed_in
@@ -36,7 +37,7 @@ def looped(running: House, client: Client, drops: Drops) -> tuple[str, str]:
     """Return the last text, and all that the replies said of losses."""
     told, text = "", ""
     for step in range(len(CITIES) + 1):
-        answer = httpx.post(running.address + client.path, json=client.ask(client.history), timeout=30)
+        answer = httpx.post(running.address + client.path, json=client.ask(client.history), timeout=PATIENCE)
         assert answer.status_code == 200, answer.text
         told += answer.headers.get("x-bardo-degraded", "")
         text, called = client.take(answer.json(), client.history, drops)

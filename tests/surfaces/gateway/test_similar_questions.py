@@ -10,6 +10,7 @@ from typing import Any
 
 from support.any_model import Simulator
 from support.gateway import House, house
+from support.patience import PATIENCE
 from support.talk import Answer, request
 
 MODEL = "deepseek/m"
@@ -108,9 +109,9 @@ def test_off_looks_for_nothing() -> None:
 
 def test_programs_that_share_a_store_find_each_other_s_questions(tmp_path: Path) -> None:
     store = f'"{tmp_path / "replies.db"}"'
-    with caching(semantic="shadow", store=store, timeout_seconds=5.0) as one:
+    with caching(semantic="shadow", store=store, timeout_seconds=PATIENCE) as one:
         asked(one, ALIKE[0])
-    with caching(semantic="shadow", store=store, timeout_seconds=5.0) as other:
+    with caching(semantic="shadow", store=store, timeout_seconds=PATIENCE) as other:
         found = saw(asked(other, ALIKE[1]))
         assert found["similar"] == "shadowed"
 

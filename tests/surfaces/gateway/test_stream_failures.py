@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, House, Watched, house
 from support.patience import PATIENCE
 from support.raw import RawClient, post
-from support.talk import ALL_CLIENTS, Answer, ask, path_for
+from support.talk import ALL_CLIENTS, Answer, ask, body_for, path_for
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import broken, refusal
 
@@ -26,15 +27,23 @@ each_client = pytest.mark.parametrize("client", ALL_CLIENTS)
 # A binary event stream has no sign of life: whoever reads it takes every message for an event.
 @pytest.mark.parametrize("client", [client for client in ALL_CLIENTS if not client.startswith("bedrock")])
 def test_a_mistake_after_a_sign_of_life_is_the_dialects_error(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_kept_alive = threading.Event()
+
     class Mistake:
         async def __call__(self, *_: object, **__: object) -> None:
-            await asyncio.sleep(0.3)
+            await asyncio.to_thread(is_kept_alive.wait, PATIENCE)
             raise ValueError("a mistake")
 
     monkeypatch.setattr(Runner, "open", Mistake())
     with house([Simulator("deepseek")], keep_alive_seconds=0.02) as running:
-        answer = ask(running.address, client, "deepseek/m", stream=True)
-        assert "bardo failed" in broken(client, answer)
+        with RawClient(running.address) as raw:
+            body = json.dumps(body_for(client, "deepseek/m", stream=True)).encode()
+            raw.send(post(raw.host, path_for(client, "deepseek/m", stream=True), body))
+            # The head, and with it the first sign of life.
+            raw.unread(raw.socket.recv(1))
+            is_kept_alive.set()
+            found = raw.reply()
+        assert "bardo failed" in broken(client, Answer(found.status, found.headers, found.body))
 
 
 @each_client

@@ -13,6 +13,7 @@ import bardo
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
 from bardo.values.errors import BardoError, ClientMisuse, InvalidRequest
+from support.patience import PATIENCE
 from support.upstream_replies import REPLIES
 
 ENTRY = ProviderEntry(id="one", preset="ollama", base_url="http://upstream", models=("m",))
@@ -141,7 +142,9 @@ ENDINGS = {
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
 def test_a_client_that_nobody_closes_leaves_no_noise(ending: str) -> None:
     program = PROGRAM + textwrap.dedent(ending)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
