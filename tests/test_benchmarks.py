@@ -130,7 +130,7 @@ def test_the_99th_percentile_is_near_the_end() -> None:
 
 
 def test_a_tree_of_processes_is_measured_and_ended() -> None:
-    code = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1);"
+    code = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1); sum(range(5_000_000));"
     started = Started([sys.executable, "-c", code + "print(child.pid, flush=True); input()"], every_core(), talks=True)
     child = int(started.hear())
     try:
