@@ -18,11 +18,14 @@ from support.processes import Watcher, living
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the system shows no environments")
 
-# A program that has started another one in a session of its own, as another user where it may, and waits for it.
+# A program that has started another one in a session of its own, as another user where it may, writes over its own environment as Redis
+# does, and waits for the other.
 STARTING = """
-import os, subprocess, sys
+import ctypes, os, subprocess, sys
 user = {"user": "nobody"} if os.geteuid() == 0 else {}
 started = subprocess.Popen(["sleep", "3600"], start_new_session=True, stdout=subprocess.DEVNULL, **user)
+first, last = map(int, open("/proc/self/stat").read().rpartition(") ")[2].split()[47:49])
+ctypes.memset(first, 0, last - first)
 print(os.getpid(), started.pid, flush=True)
 started.wait()
 """

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from support.processes import VARIABLE, Watcher, end
+from support.processes import VARIABLE, Identity, Watcher, end, identity_of
 
 _SHARED = "shared"
 _REPORTED = "ended_processes"
@@ -31,6 +31,7 @@ class EndedProcesses:
         self._has_started = False
         self._watcher = Watcher(self._run)
         self._ended: list[str] = []
+        self._known: dict[Identity, str] = {}
         self._initialize = subprocess.Popen.__init__
         self._mark(_SHARED)
 
@@ -48,11 +49,14 @@ class EndedProcesses:
                 # The environment of another run, in a test of this plugin, keeps its mark.
                 options["env"] = {VARIABLE: os.environ.get(VARIABLE, ""), **options["env"]}
             initialize(process, *arguments, **options)
+            started = identity_of(process.pid)
+            self._known[started] = self._part
+            self._watcher.tell(started)
 
         subprocess.Popen.__init__ = marked  # type: ignore[method-assign, assignment]
 
     def _end(self, *parts: str) -> None:
-        self._ended += end(self._run, root=os.getpid(), parts=parts or None)
+        self._ended += end(self._run, root=os.getpid(), known=self._known, parts=parts or None)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
