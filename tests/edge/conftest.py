@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Iterator
 
 import pytest
 import uvloop
 
 from bardo.edge.http import HttpTransport
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port of this machine that refuses connections; it is taken meanwhile, so that nobody comes to listen there."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
 
 
 @pytest.fixture(params=["direct", "direct on uvloop", "aiohttp"])

@@ -1,4 +1,4 @@
-"""A server that is checked may send without an end: so much is read of it, and the report says so."""
+"""What is kept of a reply of a server that is checked: a part of one without an end, and the events of a stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import repeat
 import pytest
 
 from bardo.edge.conform import checked_server
-from bardo.edge.conform.checked_server import CheckedServer
+from bardo.edge.conform.checked_server import CheckedServer, Frame, ReceivedReply
 from bardo.edge.fake import FakeReply, FakeTransport
 
 
@@ -24,3 +24,10 @@ def test_a_reply_that_ends_is_whole() -> None:
     transport = FakeTransport(lambda _: FakeReply(chunks=(b"{}",)))
     reply = asyncio.run(CheckedServer(transport, "http://server.example/v1", {}).ask("x", {}))
     assert (reply.cut, reply.oversized, reply.json) == (False, False, {})
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_lines_of_a_stream_end_in_each_of_the_three_ways(end: str) -> None:
+    lines = ("event: a", "data: 1", ": a comment", "data:2", "", "id: 7", "", "data: [DONE]", "", "")
+    reply = ReceivedReply(status=200, content_type="text/event-stream", body=("\ufeff" + end.join(lines)).encode())
+    assert reply.frames == (Frame("a", "1\n2"), Frame("", "[DONE]"))

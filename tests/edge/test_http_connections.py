@@ -17,7 +17,7 @@ import pytest
 from bardo.edge.direct_connection import DirectConnection
 from bardo.edge.fake import FakeReply
 from bardo.edge.http import Call, Deadlines, HttpTransport, Reply
-from bardo.values.errors import BrokenStream, UpstreamTimeout
+from bardo.values.errors import BrokenStream, Unreachable, UpstreamTimeout
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL, Stage, TinyProvider, answering, asked, played, real, speaking
 
@@ -54,15 +54,32 @@ def test_connections_that_a_provider_closes_are_not_held() -> None:
         for _ in range(12):
             assert await asked(transport, url) == b"ok"
             await asyncio.wait_for(provider.all_closed.wait(), PATIENCE)
-        assert open_connections() - before < 6, "twelve calls hold no connection each"
+        assert connections_in_memory() - before < 6, "twelve calls hold no connection each"
 
-    def open_connections() -> int:
-        gc.collect()
-        return sum(isinstance(one, DirectConnection) for one in gc.get_objects())
-
-    before = open_connections()
+    before = connections_in_memory()
     provider = TinyProvider(answering(OK), hangs_up=True)
     real(provider, scene)
+
+
+def test_connections_that_a_provider_refuses_are_not_held(closed_port: int) -> None:
+    async def run() -> None:
+        transport = HttpTransport()
+        before = connections_in_memory()
+        try:
+            for _ in range(12):
+                with pytest.raises(Unreachable, match="refuses connections"):
+                    await asked(transport, f"http://127.0.0.1:{closed_port}")
+            assert connections_in_memory() - before <= 2
+        finally:
+            await transport.close()
+
+    asyncio.run(run())
+
+
+def connections_in_memory() -> int:
+    """Return how many connections of the direct client there are, open or not."""
+    gc.collect()
+    return sum(isinstance(one, DirectConnection) for one in gc.get_objects())
 
 
 @contextmanager

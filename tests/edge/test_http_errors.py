@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 import pytest
 
@@ -19,15 +18,6 @@ pytestmark = pytest.mark.usefixtures("each_client")
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 KEY = {"x-api-key": SECRET}
-
-
-@pytest.fixture
-def free_port() -> int:
-    """A port of this machine where nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 async def failure(url: str, headers: dict[str, str] = KEY, deadlines: Deadlines = USUAL) -> BardoError:
@@ -60,10 +50,10 @@ def failing_at(*speech: bytes, scheme: str = "http") -> BardoError:
     return asyncio.run(run())
 
 
-def test_a_closed_port_is_unreachable_and_named(free_port: int) -> None:
-    problem = failing(f"http://127.0.0.1:{free_port}/v1/chat?key={SECRET}")
+def test_a_closed_port_is_unreachable_and_named(closed_port: int) -> None:
+    problem = failing(f"http://127.0.0.1:{closed_port}/v1/chat?key={SECRET}")
     assert isinstance(problem, Unreachable)
-    assert problem.message == f"127.0.0.1:{free_port} refuses connections"
+    assert problem.message == f"127.0.0.1:{closed_port} refuses connections"
     assert (problem.provider, problem.retryable) == ("tiny", True)
 
 
@@ -187,8 +177,8 @@ def test_an_address_that_is_none_is_a_matter_of_configuration(url: str) -> None:
     [{"x-api-key": f"{SECRET}\n{SECRET}"}, {"x-api-key": f"{SECRET}\u200b"}, {f"x {SECRET}": "a"}, {"": "a"}],
     ids=["line break", "invisible", "name with a space", "no name"],
 )
-def test_a_header_that_cannot_be_sent_is_a_matter_of_configuration(free_port: int, headers: dict[str, str]) -> None:
-    problem = failing(f"http://127.0.0.1:{free_port}/", headers)
+def test_a_header_that_cannot_be_sent_is_a_matter_of_configuration(closed_port: int, headers: dict[str, str]) -> None:
+    problem = failing(f"http://127.0.0.1:{closed_port}/", headers)
     assert isinstance(problem, ConfigError)
     assert problem.message == "a header for tiny holds a character HTTP does not allow"
 

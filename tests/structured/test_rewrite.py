@@ -348,6 +348,15 @@ def test_the_first_items_of_an_arm_fit_what_stands_beside_it_for_all_items() -> 
         assert sent.accepts(value) == Checker(schema).accepts(value), value
 
 
+def test_items_that_a_part_contains_are_none_of_its_unevaluated_ones() -> None:
+    part = {"type": "array", "contains": INTEGER, "unevaluatedItems": STRING}
+    found = rewrite({"type": "array", "allOf": [part]}, subset("gemini_json_schema"))
+    for value in ([1], [1, "x"], ["x", 1]):
+        assert Checker(part).accepts(value), value
+        assert Checker(found.schema).accepts(value), value
+    assert effects(found)["unevaluatedItems_dropped"] == "widening"
+
+
 def test_two_parts_that_ask_for_contained_items_keep_their_own_counts() -> None:
     def has(kind: dict[str, Any], least: int) -> dict[str, Any]:
         return {"type": "array", "contains": kind, "minContains": least}

@@ -138,6 +138,23 @@ def test_time_is_linear_in_the_length_of_a_conversation(name: str) -> None:
     check_growth(lambda one: run_layer(LAYERS[name](), one), small, large, below=25)
 
 
+@pytest.mark.parametrize(
+    ("window", "answer", "changes"),
+    [(None, 0, False), (9_000, 0, False), (9_000, 4_000, True), (4_000, 0, True)],
+    ids=["no window", "room for both", "no room for the answer", "no room for the prompt"],
+)
+def test_what_the_cache_holds_is_changed_only_where_prompt_and_answer_do_not_fit(
+    window: int | None, answer: int, changes: bool
+) -> None:
+    # About 5,500 tokens, most of them behind the text that would be shortened: reading them anew costs more than it saves.
+    history = agent_history(["a line of text\n" * 100, "short", "another line\n" * 1_500])
+    request = replace(history, max_output_tokens=answer)
+    warm = facts(replace(ANSWERING, input_nanos=10**9, cache_read_nanos=0, warm_tokens=10**6, window=window))
+    assert 5_000 < count(request) < 6_000
+    layer = Compress(CompressSettings(above_tokens=0, longest=50, keep_turns=1))
+    assert (run_layer(layer, request, warm).request is not request) == changes
+
+
 def test_calls_stay_before_their_results() -> None:
     request = agent_history(["long text\n" * 500] * 6)
     passed = run_layer(LAYERS["compress"](), request).request

@@ -289,6 +289,19 @@ def test_the_reason_for_the_end(word: str, reason: str) -> None:
     assert word.encode() in write_stream(events)
 
 
+@pytest.mark.parametrize("end", [{}, {"finish_reason": None}, {"finish_reason": ""}], ids=["no word", "null", "empty"])
+def test_an_end_without_a_reason_is_for_the_calls_where_there_are_any(end: dict[str, Any]) -> None:
+    last = {"type": "message-end", "delta": {**end, "usage": USAGE}}
+    assert fold(read_frames(START, *call(0, "c1", "look"), last)).finish == Finish("tool_calls", "")
+    assert fold(read_frames(START, *text(0, "x"), last)).finish == Finish("unknown", "")
+    message = {**WHOLE["message"], "content": []}
+    assert (
+        read(json.dumps({"id": "r1", "message": message, **end}).encode(), stream=False).finish.reason == "tool_calls"
+    )
+    del message["tool_calls"]
+    assert read(json.dumps({"id": "r1", "message": message, **end}).encode(), stream=False).finish.reason == "unknown"
+
+
 @pytest.mark.parametrize(("word", "status"), [("ERROR", 502), ("TIMEOUT", 504)])
 def test_an_end_that_is_an_error_keeps_what_came_before(word: str, status: int) -> None:
     response = fold(read_frames(START, *text(0, "x"), closing(word, USAGE, error="no luck", error_type="BAD_LUCK")))

@@ -183,6 +183,14 @@ def test_a_frame_without_choices_is_about_the_prompt_or_the_usage() -> None:
     assert response.error is None
 
 
+def test_a_frame_of_fields_alone_is_no_error_once_there_are_choices() -> None:
+    about = {"id": "r", "object": "chat.completion.chunk", "service_tier": "default"}
+    response = streamed(chunk({"content": "a"}), about, chunk({"content": "b"}), STOP)
+    assert (response.text, response.error) == ("ab", None)
+    assert response.carried == Carried("openai_chat", {"service_tier": "default"})
+    assert isinstance(streamed(about, chunk({"content": "a"}), STOP).error, MalformedReply)
+
+
 def test_azures_choices_may_be_null_beside_usage() -> None:
     response = streamed(chunk({"content": "a"}, "stop"), {"choices": None, "usage": {"completion_tokens": 2}})
     assert (response.usage.output_tokens, response.error) == (2, None)
