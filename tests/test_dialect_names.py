@@ -8,9 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-import pytest
-
 from bardo.dialects import DIALECTS
+from support.offenders import offenders
 from support.source import trees
 
 MAY_NAME: Mapping[str, str] = {
@@ -32,17 +31,20 @@ def may_not_name(module: str) -> bool:
     return not module.startswith(("bardo.dialects", "bardo.simulators", "bardo.surfaces.gateway"))
 
 
-@pytest.mark.parametrize("module", sorted(filter(may_not_name, trees())))
-def test_a_module_outside_dialects_names_none(module: str) -> None:
-    if module not in MAY_NAME:
-        assert names_in(trees()[module]) == set(), (
-            "make the fact a row of the catalog or a field of Dialect, or give the reason here"
-        )
-
-
-@pytest.mark.parametrize("module", MAY_NAME)
-def test_a_module_that_may_name_dialects_does(module: str) -> None:
-    assert names_in(trees()[module])
+def test_no_module_outside_dialects_names_one() -> None:
+    found = {module: names_in(tree) for module, tree in trees().items() if may_not_name(module)}
+    offenders(
+        [
+            f"{module}: {', '.join(sorted(names))}"
+            for module, names in found.items()
+            if names and module not in MAY_NAME
+        ],
+        "modules name dialects: make each fact a row of the catalog or a field of Dialect, or give the reason in MAY_NAME",
+    )
+    offenders(
+        [module for module in MAY_NAME if not found.get(module)],
+        "modules of MAY_NAME name no dialect: take them out of it",
+    )
 
 
 def compared_in(tree: ast.Module) -> set[str]:
@@ -51,9 +53,12 @@ def compared_in(tree: ast.Module) -> set[str]:
     return names_in(ast.Module(body=[ast.Expr(one) for one in compared], type_ignores=[]))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("module", [one for one in sorted(trees()) if not one.startswith("bardo.dialects")])
-def test_no_module_outside_dialects_branches_by_the_name_of_one(module: str) -> None:
-    assert compared_in(trees()[module]) == set(), "make it a field of Dialect, of Route, or of a row"
+def test_no_module_outside_dialects_branches_by_the_name_of_one() -> None:
+    found = {module: compared_in(tree) for module, tree in trees().items() if not module.startswith("bardo.dialects")}
+    offenders(
+        [f"{module}: {', '.join(sorted(names))}" for module, names in found.items() if names],
+        "modules branch by the name of a dialect: make it a field of Dialect, of Route, or of a row",
+    )
 
 
 def test_branches_by_a_dialects_name_are_found() -> None:

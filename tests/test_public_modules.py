@@ -10,9 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-import pytest
-
 import bardo
+from support.offenders import each_case
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "reference" / "modules.md").read_text(encoding="utf-8")
@@ -30,14 +29,14 @@ def exported() -> set[int]:
     return {id(getattr(import_module(module), name)) for module in MODULES for name in import_module(module).__all__}
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each_case("module", MODULES)
 def test_a_public_module_lists_its_names(module: str) -> None:
     names = import_module(module).__all__
     assert len(names) == len(set(names))
     assert all(getattr(import_module(module), name) is not None for name in names)
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each_case("module", MODULES)
 def test_the_page_names_every_name_of_a_module(module: str) -> None:
     named = re.findall(r"`(\w+)`(?=[,\n ])", section(module))
     names = import_module(module).__all__
@@ -68,7 +67,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("page", "module", "name"), EXAMPLES, ids=[".".join(example) for example in EXAMPLES])
+@each_case("page, module, name", EXAMPLES, ids=[".".join(example) for example in EXAMPLES])
 def test_an_example_imports_public_names(page: str, module: str, name: str) -> None:
     assert module in MODULES, page
     assert name in import_module(module).__all__, page
@@ -100,7 +99,7 @@ def classes_in(hint: Any) -> Iterator[type]:
 API = [name for name in bardo.__all__ if callable(getattr(bardo, name))]
 
 
-@pytest.mark.parametrize("name", API)
+@each_case("name", API)
 def test_what_the_api_takes_and_gives_is_exported(name: str) -> None:
     needed = {one for hint in hints_of(getattr(bardo, name)) for one in classes_in(hint)}
     missing = sorted({one.__qualname__ for one in needed if id(one) not in exported()})

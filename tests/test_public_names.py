@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import bardo
+from support.offenders import each_case
 from support.patience import PATIENCE
 
 NAMES = [
@@ -212,7 +213,7 @@ def test_the_names_are_these_and_sorted() -> None:
     assert NAMES == bardo.__all__ == sorted(bardo.__all__) == dir(bardo)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_case("name", NAMES)
 def test_every_name_leads_somewhere(name: str) -> None:
     assert getattr(bardo, name) is getattr(bardo, name)
     assert name in vars(bardo)

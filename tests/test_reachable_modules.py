@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
-
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.dialects.base import Dialect
 from bardo.edge.accounts.schema import MIGRATIONS as KEY_MIGRATIONS
@@ -17,6 +15,7 @@ from bardo.surfaces.cli.app import COMMANDS
 from bardo.surfaces.cli.serve import APP
 from bardo.surfaces.gateway.panel import PANEL
 from bardo.surfaces.gateway.routes import find_route
+from support.offenders import each_case
 from support.source import imports, reached, trees
 from support.talk import ALL_CLIENTS, path_for
 
@@ -44,13 +43,13 @@ def test_every_module_is_reached_from_an_entry_point() -> None:
     assert sorted(trees().keys() - found) == []
 
 
-@pytest.mark.parametrize("place", ENTRY_POINTS)
+@each_case("place", ENTRY_POINTS)
 def test_an_entry_point_is_a_module_that_exists(place: str) -> None:
     assert ENTRY_POINTS[place]
     assert ENTRY_POINTS[place] <= trees().keys()
 
 
-@pytest.mark.parametrize("place", list(ENTRY_POINTS)[-2:])
+@each_case("place", list(ENTRY_POINTS)[-2:])
 def test_an_entry_point_that_only_others_import_is_reached_by_itself_alone(place: str) -> None:
     others = set().union(*(modules for name, modules in ENTRY_POINTS.items() if name != place))
     assert not ENTRY_POINTS[place] & reached(others, imports())
@@ -65,7 +64,7 @@ def server_half(name: str) -> set[str]:
     return {function for function in SERVER_HALF if getattr(dialect(name), function) is not absent[function].default}
 
 
-@pytest.mark.parametrize("name", [*DIALECTS, *CLIENT_FORMS])
+@each_case("name", [*DIALECTS, *CLIENT_FORMS])
 def test_what_a_dialect_has_for_clients_is_mounted_or_absent(name: str) -> None:
     paths = [path_for(client, "m", stream=stream) for client in ALL_CLIENTS for stream in (False, True)]
     mounted = {find_route("POST", path.partition("?")[0], b"").dialect for path in paths}

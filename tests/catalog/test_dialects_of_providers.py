@@ -5,10 +5,9 @@ Chat Completions is what nearly all speak, so only the others are named here, wi
 
 from __future__ import annotations
 
-import pytest
-
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
+from support.offenders import each_case
 
 PAGES = {
     "anthropic_messages": "https://docs.anthropic.com/en/api/messages",
@@ -54,7 +53,7 @@ OTHER_THAN_CHAT = {
 ROWS = builtin().providers
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
+@each_case("row", ROWS, ids=[row.id for row in ROWS])
 def test_a_provider_speaks_the_dialect_of_its_documentation(row: ProviderRow) -> None:
     expected = OTHER_THAN_CHAT.get(row.id, "openai_chat")
     assert row.dialect == expected, (
@@ -67,7 +66,7 @@ def test_each_exception_is_a_provider() -> None:
     assert OTHER_THAN_CHAT.keys() <= {row.id for row in ROWS}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
+@each_case("row", ROWS, ids=[row.id for row in ROWS])
 def test_the_endpoints_of_a_provider_differ_in_their_dialect(row: ProviderRow) -> None:
     dialects = [at.dialect for at in row.at_endpoints]
     assert len(dialects) == len(set(dialects)), f"two endpoints of {row.id} have the same dialect: {dialects}"

@@ -8,6 +8,7 @@ from bardo.catalog.models import API_FIELDS, Facts, Models, builtin_models
 from bardo.reasoning.control import ControlTarget, plan_reasoning
 from bardo.values.errors import ConfigError
 from bardo.values.request import ReasoningPolicy
+from support.offenders import each_case
 
 LINES = [
     ("anthropic", "claude-opus-5-2", "claude-opus-5-5"),
@@ -51,7 +52,7 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "model", "like"), LINES, ids=[case[1] for case in LINES])
+@each_case("owner, model, like", LINES, ids=[case[1] for case in LINES])
 def test_a_new_model_has_the_facts_of_the_newest_of_its_line(owner: str, model: str, like: str) -> None:
     found = builtin_models().find(owner, model)
     newest = builtin_models().find(owner, like)
@@ -136,7 +137,7 @@ NO_CHAT = {
 }
 
 
-@pytest.mark.parametrize(("maker", "model"), [(maker, one) for maker, ids in NO_CHAT.items() for one in ids.split()])
+@each_case("maker, model", [(maker, one) for maker, ids in NO_CHAT.items() for one in ids.split()])
 def test_models_that_do_not_chat_are_told_nothing_of_thinking(maker: str, model: str) -> None:
     row = builtin_models().find(maker, model).row
     assert row is not None

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import get_args
 
-import pytest
-
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.load import builtin
 from bardo.catalog.models import builtin_models
 from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.rows import DialectName
 from bardo.values.request import Sampling
+from support.offenders import each_case
 
 RULES = builtin_parameters().rule
 IDS = [f"{place}-{rule.name}" for place, rule in enumerate(RULES)]
@@ -31,7 +30,7 @@ def parameters_of(rule: ParameterRule) -> Iterator[str]:
         yield from named
 
 
-@pytest.mark.parametrize("rule", RULES, ids=IDS)
+@each_case("rule", RULES, ids=IDS)
 def test_a_rule_is_about_parameters_of_a_request(rule: ParameterRule) -> None:
     unknown = sorted({*parameters_of(rule)} - PARAMETERS)
     assert not unknown, (
@@ -40,12 +39,12 @@ def test_a_rule_is_about_parameters_of_a_request(rule: ParameterRule) -> None:
     )
 
 
-@pytest.mark.parametrize("rule", RULES, ids=IDS)
+@each_case("rule", RULES, ids=IDS)
 def test_a_rule_has_an_effect(rule: ParameterRule) -> None:
     assert any(getattr(rule, name) for name in EFFECTS), f"the rule {rule.name} of parameters.toml changes nothing"
 
 
-@pytest.mark.parametrize("rule", RULES, ids=IDS)
+@each_case("rule", RULES, ids=IDS)
 def test_a_rule_can_hold_for_some_model(rule: ParameterRule) -> None:
     owners = {row.id for row in builtin().providers} | {one.owner for one in builtin_forms().endpoints}
     assert {*rule.owners} <= owners, f"the rule {rule.name} names owners that no endpoint has: {rule.owners}"

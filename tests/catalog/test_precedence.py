@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-import pytest
-
 from bardo.catalog.matching import lies_within
 from bardo.catalog.models import ModelRow, builtin_models
 from support.globs import common_id
+from support.offenders import each_case
 
 ROWS = builtin_models().rows
 
@@ -59,7 +58,7 @@ def decided(shared: str, mine: str, theirs: str, rows: tuple[ModelRow, ...]) -> 
     )
 
 
-@pytest.mark.parametrize("provider", sorted({row.provider for row in ROWS}))
+@each_case("provider", sorted({row.provider for row in ROWS}))
 def test_no_row_is_shadowed_by_a_longer_glob_of_another_row(provider: str) -> None:
     rows = tuple(row for row in ROWS if row.provider == provider)
     left = [
@@ -72,7 +71,7 @@ def test_no_row_is_shadowed_by_a_longer_glob_of_another_row(provider: str) -> No
     assert left == []
 
 
-@pytest.mark.parametrize("provider", sorted({row.provider for row in ROWS}))
+@each_case("provider", sorted({row.provider for row in ROWS}))
 def test_no_assumption_decides_about_a_model_that_a_row_is_about(provider: str) -> None:
     rows = tuple(row for row in ROWS if row.provider == provider)
     left = [
@@ -89,8 +88,8 @@ def best(provider: str, name: str) -> ModelRow:
     return found
 
 
-@pytest.mark.parametrize(
-    ("row", "glob"),
+@each_case(
+    "row, glob",
     [(row, glob) for row in ROWS for glob in row.match],
     ids=[f"{row.provider}-{glob}" for row in ROWS for glob in row.match],
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 from benchmarks.wire_facts import providers
 
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.models import builtin_models
+from support.offenders import each_case
 
 # The file's names of providers, as rows of models and endpoints know them.
 OWNERS = {
@@ -42,7 +42,7 @@ def _named(glob: str) -> str:
     return dated.replace("*-thinking*", "qwen3-4b-thinking").replace("*b*", "9b").replace("*", "")
 
 
-@pytest.mark.parametrize(("owner", "glob", "fact"), _rows(), ids=lambda value: value if isinstance(value, str) else "")
+@each_case("owner, glob, fact", _rows(), ids=lambda value: value if isinstance(value, str) else "", optional=True)
 def test_a_model_row_agrees_with_the_facts(owner: str, glob: str, fact: dict[str, Any]) -> None:
     known = "kimi-code" if glob.startswith("kimi-for-coding") else owner
     row = builtin_models().find(known, _named(glob)).row
@@ -61,7 +61,7 @@ def test_a_model_row_agrees_with_the_facts(owner: str, glob: str, fact: dict[str
         assert row.budget.max == (span["max"] if isinstance(span["max"], int) else None)
 
 
-@pytest.mark.parametrize("name", providers())
+@each_case("name", providers(), optional=True)
 def test_every_provider_has_an_endpoint(name: str) -> None:
     owner = OWNERS.get(name, name).replace("_", "-")
     owners = {one.owner for one in builtin_forms().endpoints}

@@ -39,6 +39,7 @@ from catalog.wire_checks import (
     tools_off,
     usage_of,
 )
+from support.offenders import each_case
 
 
 def keys() -> list[str]:
@@ -380,7 +381,7 @@ def test_every_entry_is_applied_or_left_open_with_a_reason() -> None:
     assert all(OPEN.values())
 
 
-@pytest.mark.parametrize("entry", CHECKS)
+@each_case("entry", CHECKS)
 def test_an_applied_entry_is_what_the_catalog_says(entry: str) -> None:
     assert CHECKS[entry]()
 

@@ -2,15 +2,14 @@
 
 import re
 
-import pytest
-
 from docs.test_examples import ROOT
+from support.offenders import each_case
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py|\.toml)?)`", PAGE)))
 
 
-@pytest.mark.parametrize("name", NAMED)
+@each_case("name", NAMED)
 def test_a_named_file_is_there(name: str) -> None:
     places = (ROOT / "src" / "bardo" / name, ROOT / name)
     assert any(place.exists() for place in places)

@@ -23,6 +23,7 @@ from clients.installed import AGENTS, INSTRUCTOR, PYTHON_CLIENTS, SDKS, PipPacka
 from docs.conftest import ENTRY, KEY, PROVIDERS, SETTINGS
 from docs.test_examples import ADDRESS, ROOT
 from support.any_model import Simulator
+from support.offenders import each_case
 
 FOLDER = ROOT / "docs" / "cookbook"
 INDEX = FOLDER / "README.md"
@@ -144,7 +145,7 @@ def status_of(page: Path) -> str:
     return page.read_text(encoding="utf-8").splitlines()[2]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_case("page", PAGES, ids=lambda page: page.name)
 def test_a_page_says_whether_it_is_run(page: Path) -> None:
     text, status = page.read_text(encoding="utf-8"), status_of(page)
     marked = len(recipes(page)) + text.count("<!-- run -->\n")
@@ -158,7 +159,7 @@ def test_a_page_says_whether_it_is_run(page: Path) -> None:
     assert "sk for thinking" in text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_case("page", PAGES, ids=lambda page: page.name)
 def test_the_index_says_the_same_as_the_page(page: Path) -> None:
     title = page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
     status = status_of(page)
@@ -167,9 +168,7 @@ def test_the_index_says_the_same_as_the_page(page: Path) -> None:
     assert row in INDEX.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if status_of(page).startswith(RUN)], ids=lambda page: page.name
-)
+@each_case("page", [page for page in PAGES if status_of(page).startswith(RUN)], ids=lambda page: page.name)
 def test_a_page_names_the_versions_that_are_run(page: Path) -> None:
     if page.name in _NOT_PINNED:
         return

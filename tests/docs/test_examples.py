@@ -19,6 +19,7 @@ import pytest
 
 from bardo.edge.settings import parse_settings
 from bardo.surfaces.cli import main
+from support.offenders import each_case
 from support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +111,7 @@ def test_every_marked_block_is_found() -> None:
     assert len(EXAMPLES) > 15
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_case("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if not link.startswith(("http://", "https://"))]
@@ -135,7 +136,7 @@ def anchors(page: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each_case("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_anchors_of_links_are_there(page: Path) -> None:
     links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
     local = [(name, anchor) for name, anchor in links if not name.startswith(("http://", "https://"))]

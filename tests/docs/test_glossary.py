@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pytest
+from support.offenders import each_case
 
 GLOSSARY = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
 NAMED = set(re.findall(r"`(bardo(?:\.\w+)*)`", GLOSSARY.read_text(encoding="utf-8")))
@@ -24,7 +24,7 @@ def resolve(place: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("place", PLACES)
+@each_case("place", PLACES)
 def test_the_glossary_names_what_is_there(place: str) -> None:
     assert resolve(place) is not None
 
@@ -42,7 +42,7 @@ def test_the_glossary_names_no_word_twice() -> None:
     assert len(words) == len(set(words))
 
 
-@pytest.mark.parametrize("row", WORDS, ids=[row[0] for row in WORDS])
+@each_case("row", WORDS, ids=[row[0] for row in WORDS])
 def test_a_word_has_a_meaning_and_a_place(row: list[str]) -> None:
     word, meaning, place = row
     assert word

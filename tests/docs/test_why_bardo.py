@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from itertools import groupby
 
-import pytest
 from benchmarks.__main__ import SUBJECTS
 
 from docs.test_examples import ROOT
+from support.offenders import each_case
 
 PAGE = (ROOT / "docs" / "explanation" / "why-bardo.md").read_text(encoding="utf-8")
 TABLES = [list(lines) for is_row, lines in groupby(PAGE.splitlines(), lambda line: line.startswith("|")) if is_row]
@@ -21,7 +21,7 @@ def number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[2:40])
+@each_case("row", ROWS, ids=lambda row: row[2:40])
 def test_a_row_has_its_source(row: str) -> None:
     source = row.strip("| ").rpartition("|")[2]
     found = _SOURCE.search(source)

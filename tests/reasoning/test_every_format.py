@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.reasoning import ParserResult, ReasoningFormat, ReasoningParser, find_format, format_for_model, formats
+from support.offenders import each_case
 
 LIST = Path(__file__).resolve().parents[3] / "shared" / "parser_formats.json"
 LISTED: list[dict[str, Any]] = json.loads(LIST.read_text(encoding="utf-8")) if LIST.is_file() else []
-listed = pytest.mark.parametrize("row", LISTED, ids=lambda row: str(row["name"]))
+listed = each_case("row", LISTED, optional=True, ids=lambda row: str(row["name"]))
 BY_NAME_ONLY = "minimax_m2_append_think"
 # The list has later Qwen models under the Thinking ones; here they have a row of their own, as they can be turned off.
 SPLIT = {"qwen35": "qwen3_thinking"}

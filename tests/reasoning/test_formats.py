@@ -7,6 +7,7 @@ from bardo.catalog.matching import canonical
 from bardo.reasoning import ReasoningFormat, UnknownFormat, find_format, format_for_model, formats
 from bardo.reasoning.registry import PASSTHROUGH
 from bardo.values.errors import CallerError
+from support.offenders import each_case
 
 MODELS = {
     "deepseek-ai/DeepSeek-R1": "deepseek_r1",
@@ -47,18 +48,18 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(("model_id", "name"), MODELS.items())
+@each_case("model_id, name", MODELS.items())
 def test_a_model_has_the_format_of_its_family(model_id: str, name: str) -> None:
     assert format_for_model(model_id).name == name
 
 
-@pytest.mark.parametrize("row", formats().values(), ids=formats().keys())
+@each_case("row", formats().values(), ids=formats().keys())
 def test_no_earlier_row_takes_a_pattern_away(row: ReasoningFormat) -> None:
     for pattern in row.patterns:
         assert format_for_model(f"Vendor/{pattern.replace('*', '-9b-').upper()}-FP8") is row
 
 
-@pytest.mark.parametrize("row", formats().values(), ids=formats().keys())
+@each_case("row", formats().values(), ids=formats().keys())
 def test_every_row_says_where_blocks_begin_and_end(row: ReasoningFormat) -> None:
     reads_nothing = row.name in (PASSTHROUGH, "response_template", "minimax_m2_append_think", "gigachat3")
     assert bool(row.starts) == bool(row.ends) == (not reads_nothing)

@@ -7,6 +7,7 @@ import pytest
 from bardo.reasoning import ReasoningFormat, UnknownFormat, formats, split
 from bardo.reasoning.formats import EXAMPLE_ANSWER, EXAMPLE_THOUGHT, example_of
 from bardo.reasoning.registry import PASSTHROUGH, FormatRegistry, builtin_formats
+from support.offenders import each_case
 
 LAB = ReasoningFormat(name="Lab-One", start="[[", end="]]", patterns=("lab-",), aliases=("lab",))
 MARK_NOTHING = {PASSTHROUGH, "minimax_m2_append_think", "response_template", "gigachat3"}
@@ -94,7 +95,7 @@ def test_a_choice_says_whether_the_format_is_the_users_own() -> None:
     assert builtin_formats().with_rows([OWN_QWEN]).choose(model="qwen3-4b").own
 
 
-@pytest.mark.parametrize("row", formats().values(), ids=formats().keys())
+@each_case("row", formats().values(), ids=formats().keys())
 def test_every_format_has_an_example_that_is_read_as_it_says(row: ReasoningFormat) -> None:
     reasoning, answer = split(example_of(row), row)
     if row.name in MARK_NOTHING:

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
+from support.offenders import each_case
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "explanation" / "threat-model.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ def functions_of(file: str) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
-@pytest.mark.parametrize(("file", "test"), [promise[1:] for promise in PROMISES])
+@each_case("file, test", [promise[1:] for promise in PROMISES])
 def test_a_promise_has_its_test(file: str, test: str) -> None:
     assert (ROOT / file).is_file(), f"there is no {file}"
     assert test in functions_of(file)

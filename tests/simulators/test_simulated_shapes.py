@@ -13,6 +13,7 @@ from openai import BadRequestError, OpenAI
 from bardo.simulators import Script, ToolCall, Turn, presets
 from simulators.support import Body, answered, events_of, key_paths, recorded
 from support.any_model import Simulator
+from support.offenders import each_case
 
 FOLDERS = {
     "anthropic": "anthropic-messages",
@@ -48,8 +49,8 @@ SORTED_BY_THE_RECORDER = {("qwen", False), ("zai", False)}
 NAMED_BY_THE_CALLER = (".input.", ".args.", ".function.arguments.", "[].arguments.")
 FRAMINGS = {"ollama_native": "ndjson"}
 
-forms = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-recorded_presets = pytest.mark.parametrize("preset", sorted(FOLDERS))
+forms = each_case("streamed", [False, True], ids=["whole", "streamed"])
+recorded_presets = each_case("preset", sorted(FOLDERS))
 
 
 def test_only_providers_without_a_recording_are_not_compared() -> None:

@@ -9,9 +9,10 @@ from bardo.structured.modes import MODE_OF, RequestConditions, SchemaTarget, lad
 from bardo.structured.rewrite.keywords import RULES
 from bardo.structured.subsets import subset, subsets
 from bardo.values.errors import InternalError
+from support.offenders import each_case
 
 
-@pytest.mark.parametrize("name", sorted(subsets()))
+@each_case("name", sorted(subsets()))
 def test_a_subset_names_rules_that_exist_and_its_source(name: str) -> None:
     row = subset(name)
     assert row.source
@@ -36,7 +37,7 @@ def test_forms_that_need_an_object_at_the_root_ask_for_one() -> None:
                 assert subset(rung.subset).root_object
 
 
-@pytest.mark.parametrize("row", builtin().providers, ids=lambda row: row.id)
+@each_case("row", builtin().providers, ids=lambda row: row.id)
 def test_every_provider_has_a_ladder_that_ends_in_the_prompt(row: object) -> None:
     provider, dialect = row.id, row.dialect  # type: ignore[attr-defined]
     target = SchemaTarget(provider=provider, model="some-model", dialect=dialect)

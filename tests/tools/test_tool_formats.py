@@ -17,6 +17,7 @@ from bardo.tools import (
 )
 from bardo.tools.shapes import shapes_of
 from bardo.values.errors import CallerError, InvalidRequest
+from support.offenders import each_case
 
 MODELS = {
     "deepseek-ai/DeepSeek-V4.1": "deepseek_v41",
@@ -72,7 +73,7 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize(("model_id", "name"), MODELS.items())
+@each_case("model_id, name", MODELS.items())
 def test_a_model_has_the_format_of_its_family(model_id: str, name: str) -> None:
     found = tool_call_format_for_model(model_id)
     assert found is not None
@@ -84,7 +85,7 @@ def test_a_model_without_a_format_of_its_own_has_none(model_id: str) -> None:
     assert tool_call_format_for_model(model_id) is None
 
 
-@pytest.mark.parametrize("row", tool_call_formats().values(), ids=tool_call_formats().keys())
+@each_case("row", tool_call_formats().values(), ids=tool_call_formats().keys())
 def test_no_earlier_row_takes_a_pattern_away(row: ToolCallFormat) -> None:
     for pattern in row.patterns:
         assert tool_call_format_for_model(f"Vendor/{pattern.replace('*', '-9b-').upper()}-FP8") is row

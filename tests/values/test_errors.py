@@ -10,6 +10,7 @@ from bardo.values import errors
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.error_kinds import kind_of_status
 from bardo.values.errors import BardoError, InvalidRequest, ProviderError, UpstreamRefused
+from support.offenders import each_case
 
 WITHOUT_STATUS = {
     "BardoError": "the root",
@@ -28,7 +29,7 @@ def family(root: type[BardoError]) -> list[type[BardoError]]:
     ]
 
 
-@pytest.mark.parametrize("kind", family(BardoError), ids=lambda kind: kind.__name__)
+@each_case("kind", family(BardoError), ids=lambda kind: kind.__name__)
 def test_the_tree_at_the_top_of_the_file_names_every_error(kind: type[BardoError]) -> None:
     tree = {line.strip("│├└─ ").partition(" ")[0] for line in (errors.__doc__ or "").splitlines()}
     if kind.__name__ not in tree:
@@ -39,7 +40,7 @@ def test_the_tree_at_the_top_of_the_file_names_every_error(kind: type[BardoError
         )
 
 
-@pytest.mark.parametrize("kind", family(BardoError), ids=lambda kind: kind.__name__)
+@each_case("kind", family(BardoError), ids=lambda kind: kind.__name__)
 def test_the_tree_gives_each_error_its_status(kind: type[BardoError]) -> None:
     written = re.search(rf"─ {kind.__name__} +(\d{{3}})", errors.__doc__ or "")
     if written is not None:

@@ -6,11 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from bardo import __version__
 from bardo.edge.log import LogRow
 from bardo.surfaces.cli.app import COMMANDS
+from support.offenders import each_case
 from surfaces.cli.support import PROGRAM, bardo, on_terminal, program, write_log
 
 
@@ -32,7 +31,7 @@ def test_parse_loads_neither_tables_nor_network_nor_database_to_print_json() -> 
     assert not loaded & {"rich", "asyncio", "sqlalchemy", "pyreqwest", "aiohttp", "httptools"}
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "log show"])
+@each_case("name", [*COMMANDS, "log show"])
 def test_every_command_has_short_help_with_an_example(name: str) -> None:
     ran = bardo(*name.split(), "--help")
     assert ran.code == 0

@@ -26,6 +26,7 @@ from bardo.surfaces.gateway.openapi.requests import DIALECT_FIELDS, REQUESTS
 from bardo.surfaces.gateway.route_tables import FIXED_ROUTES, Endpoint, Route
 from bardo.surfaces.gateway.routes import find_route
 from support.gateway import house
+from support.offenders import each_case
 from support.openapi import DOCUMENT, check, problems
 from support.talk import request
 
@@ -44,7 +45,7 @@ def test_every_fixed_path_is_in_the_document() -> None:
     assert FIXED_ROUTES.keys() - pages <= DOCUMENT["paths"].keys()
 
 
-@pytest.mark.parametrize("listed", LISTED, ids=lambda one: f"{one.method} {one.path}")
+@each_case("listed", LISTED, ids=lambda one: f"{one.method} {one.path}")
 def test_a_listed_path_leads_to_its_route(listed: ListedRoute) -> None:
     for template in filter(None, (listed.path, listed.versionless)):
         path = re.sub(r"\{\w+\}", "a name", template)
@@ -54,7 +55,7 @@ def test_a_listed_path_leads_to_its_route(listed: ListedRoute) -> None:
         assert form_of(found) == form_of(listed.route)
 
 
-@pytest.mark.parametrize("listed", LISTED, ids=lambda one: f"{one.method} {one.path}")
+@each_case("listed", LISTED, ids=lambda one: f"{one.method} {one.path}")
 def test_a_route_has_words(listed: ListedRoute) -> None:
     form = form_of(listed.route)
     assert longest_name(form, DESCRIPTIONS), (
@@ -80,7 +81,7 @@ def test_no_row_is_left_of_an_endpoint_that_is_gone() -> None:
     assert ERROR_BODIES.keys() == {one.route.dialect for one in LISTED}
 
 
-@pytest.mark.parametrize("dialect", DIALECT_FIELDS)
+@each_case("dialect", DIALECT_FIELDS)
 def test_the_fields_of_a_dialect_are_those_that_its_decoder_reads(dialect: str) -> None:
     module = import_module(f"bardo.dialects.{dialect}.decode_request")
     read = {*module.READ} - {"model"}

@@ -12,6 +12,7 @@ from bardo.surfaces.gateway.route_tables import FIXED_ROUTES, VERSIONLESS_ROUTES
 from bardo.surfaces.gateway.routes import find_route
 from bardo.values.errors import MethodNotAllowed, UnknownRoute
 from docs.test_examples import ROOT
+from support.offenders import each_case
 
 PAGE = "docs/reference/headers-and-extensions.md"
 NAMED_IN_A_PAGE = (ROOT / PAGE).read_text(encoding="utf-8")
@@ -35,7 +36,7 @@ FOUND_BY_PATTERN = (
 """Requests whose paths hold a name, for the endpoints that no fixed path leads to."""
 
 
-@pytest.mark.parametrize("endpoint", get_args(Endpoint))
+@each_case("endpoint", get_args(Endpoint))
 def test_an_operation_serves_each_endpoint(endpoint: Endpoint) -> None:
     assert endpoint in OPERATIONS, (
         f"nothing serves the endpoint `{endpoint}`: write a function `async def {endpoint}(context, route, scope, receive, answer)` in a "
@@ -43,7 +44,7 @@ def test_an_operation_serves_each_endpoint(endpoint: Endpoint) -> None:
     )
 
 
-@pytest.mark.parametrize("endpoint", get_args(Endpoint))
+@each_case("endpoint", get_args(Endpoint))
 def test_a_path_leads_to_each_endpoint(endpoint: Endpoint) -> None:
     found = {route.endpoint for route in ROUTES.values()} | {
         find_route(method, path, b"").endpoint for method, path in FOUND_BY_PATTERN
@@ -53,7 +54,7 @@ def test_a_path_leads_to_each_endpoint(endpoint: Endpoint) -> None:
     )
 
 
-@pytest.mark.parametrize(("path", "route"), ROUTES.items(), ids=list(ROUTES))
+@each_case("path, route", ROUTES.items(), ids=list(ROUTES))
 def test_a_path_takes_its_method_and_names_the_others_as_wrong(path: str, route: Route) -> None:
     assert route.endpoint in get_args(Endpoint), (
         f"`{route.endpoint}` of {path} is not in Endpoint of surfaces/gateway/routes.py"
@@ -64,7 +65,7 @@ def test_a_path_takes_its_method_and_names_the_others_as_wrong(path: str, route:
         find_route("PATCH", path, b"")
 
 
-@pytest.mark.parametrize("path", FIXED_ROUTES)
+@each_case("path", FIXED_ROUTES)
 def test_a_page_names_each_path(path: str) -> None:
     assert any(f"{before}{path}`" in NAMED_IN_A_PAGE for before in ("`", " ")), (
         f"{PAGE} does not name {path}: add a row to its endpoints"

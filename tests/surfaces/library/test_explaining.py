@@ -15,6 +15,7 @@ from bardo.catalog.load import builtin
 from bardo.edge.settings import Settings, parse_settings
 from bardo.values.errors import InvalidRequest, UnknownModel, Unsupported
 from bardo.values.redaction import HIDDEN
+from support.offenders import each_case
 
 MESSAGES = [{"role": "user", "content": "What is 27 * 43?"}]
 CLAUDE = {"model": "claude-opus-4-8", "messages": MESSAGES, "reasoning_effort": "low", "max_tokens": 4096}
@@ -141,8 +142,8 @@ def test_what_cannot_be_said_is_told() -> None:
         bardo.explain(chat("gemini-2.5-pro", bardo={"reasoning": "off", "on_impossible": "fail"}), provider="gemini")
 
 
-@pytest.mark.parametrize("provider", [row.id for row in builtin().providers])
-@pytest.mark.parametrize("asked", ["off", "high", 2048, None], ids=str)
+@each_case("provider", [row.id for row in builtin().providers])
+@each_case("asked", ["off", "high", 2048, None], ids=str)
 def test_every_row_of_the_catalog_can_be_explained(provider: str, asked: Any) -> None:
     further = {} if asked is None else {"bardo": {"reasoning": asked}}
     found = bardo.explain(chat("some-model", **further), provider=provider)
