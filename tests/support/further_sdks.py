@@ -260,7 +260,8 @@ class InteractionsSdk:
     def __init__(self, address: str) -> None:
         from google import genai
 
-        options: Any = {"base_url": address}
+        # The library waits for seconds between its attempts after a 429 or a 503.
+        options: Any = {"base_url": address, "retry_options": {"attempts": 1}}
         self.client = genai.Client(api_key=KEY, vertexai=False, http_options=options)
 
     def ask(

@@ -24,6 +24,7 @@ from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.response import Response
 from support.failover import NO_PAUSES
+from support.offenders import each_case
 from support.talk import body_for, path_for
 from support.upstream_faults import FAULTS, Fault
 from support.upstream_replies import REPLIES, TEXT
@@ -123,9 +124,9 @@ def check(fault: Fault, client: str, status: int, body: bytes, *, stream: bool) 
     assert reply.error or reply.blocks or reply.finish.reason not in ("unknown", "error"), body
 
 
-@pytest.mark.sampled(25, of="provider")
-@pytest.mark.parametrize("provider", REPLIES)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
+@each_case("provider", REPLIES)
 def test_every_fault_ends_in_a_reply_or_in_an_error_of_the_clients_dialect(
     fault: Fault, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

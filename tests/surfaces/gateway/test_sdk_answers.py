@@ -12,7 +12,7 @@ from support.any_model import Simulator
 from support.gateway import House, house, model_of
 from support.sdk import SDKS, Sdk
 from support.talk import QUESTION, THOUGHT
-from surfaces.gateway.cells import PROVIDERS, SPEAKERS, each_sdk, whole_and_streamed
+from surfaces.gateway.cells import PROVIDERS, SPEAKERS, each_sdk, each_sdk_and_provider, whole_and_streamed
 
 # OpenAI's Chat Completions never shows thinking, it only counts it.
 COUNTS_ONLY = "openai_chat"
@@ -20,9 +20,8 @@ COUNTS_ONLY = "openai_chat"
 OPENED_IN_THE_PROMPT = "inline_think_implicit"
 
 
-@each_sdk
+@each_sdk_and_provider([name for name in PROVIDERS if name != OPENED_IN_THE_PROMPT])
 @whole_and_streamed
-@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name != OPENED_IN_THE_PROMPT])
 def test_answer_and_thinking_arrive(town: House, sdk: Sdk, provider: str, stream: bool) -> None:
     heard = sdk.ask(model_of(provider), sdk.said(QUESTION), stream=stream)
     assert heard.text.strip() == "1161"

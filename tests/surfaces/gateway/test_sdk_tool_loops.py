@@ -13,7 +13,7 @@ from bardo.simulators import PRESETS
 from support.gateway import House, model_of
 from support.sdk import Heard, Sdk
 from support.talk import WEATHER
-from surfaces.gateway.cells import PROVIDERS, each_sdk, whole_and_streamed
+from surfaces.gateway.cells import PROVIDERS, each_sdk, each_sdk_and_provider, whole_and_streamed
 
 _SEALED = re.compile(rb'"(?:signature|thoughtSignature|thought_signature|encrypted_content|data)":\s*"([\w+/=-]{24,})"')
 # What gives thinking back as text, by the field it stands in.
@@ -52,10 +52,8 @@ def second_half(sdk: Sdk, provider: str, first: Heard, *, stream: bool) -> Heard
     return heard
 
 
-@pytest.mark.sampled(40)
-@each_sdk
+@each_sdk_and_provider([name for name in PROVIDERS if PRESETS[name].has_tools])
 @whole_and_streamed
-@pytest.mark.parametrize("provider", [name for name in PROVIDERS if PRESETS[name].has_tools])
 def test_a_tool_loop_reaches_its_answer(town: House, sdk: Sdk, provider: str, stream: bool) -> None:
     first = first_half(sdk, provider, stream=stream)
     second_half(sdk, provider, first, stream=stream)
@@ -74,9 +72,8 @@ def test_what_a_provider_sealed_comes_back_unchanged(town: House, sdk: Sdk, prov
     assert set(returned) <= set(sealed)
 
 
-@each_sdk
+@each_sdk_and_provider(_PLAIN)
 @whole_and_streamed
-@pytest.mark.parametrize("provider", _PLAIN)
 def test_thinking_comes_back_where_the_provider_reads_it(town: House, sdk: Sdk, provider: str, stream: bool) -> None:
     first = first_half(sdk, provider, stream=stream)
     second_half(sdk, provider, first, stream=stream)
