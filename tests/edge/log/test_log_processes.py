@@ -133,7 +133,7 @@ def test_a_full_disk_is_waited_out(tmp_path: Path) -> None:
 full = threading.Event()
 class Watch(logging.Handler):
     def emit(self, record):
-        if "inference log" in record.getMessage():
+        if record.getMessage().startswith("the inference log at"):
             print(record.levelname, record.getMessage())
             full.set()
 logging.getLogger("bardo.log").addHandler(Watch())
@@ -142,13 +142,13 @@ _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
 for number in range(2000):
     writer.write(row(number))
-assert full.wait(PATIENCE)
+assert full.wait(%g)
 assert writer.waiting > 0
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 writer.close()
 print(writer.dropped)
 """
-    said = run(script, path).splitlines()
+    said = run(script % PATIENCE, path).splitlines()
     assert said[0].startswith(f"ERROR the inference log at {path} cannot be written")
     assert said[1:] == [f"WARNING the inference log at {path} is written again", "0"]
     assert logged(path) == numbers(2000)

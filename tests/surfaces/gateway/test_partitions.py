@@ -21,12 +21,12 @@ from bardo.edge.log import LogReader
 from support.patience import PATIENCE, read_line
 
 IP = shutil.which("ip")
-CALLS = """
+CALLS = f"""
 import json, sys, urllib.request
 for _ in range(int(sys.argv[1])):
-    body = json.dumps({"model": "lab/m1", "messages": [{"role": "user", "content": "Hello"}]}).encode()
-    asked = urllib.request.Request("http://127.0.0.1:8484/v1/chat/completions", body, {"content-type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+    body = json.dumps({{"model": "lab/m1", "messages": [{{"role": "user", "content": "Hello"}}]}}).encode()
+    asked = urllib.request.Request("http://127.0.0.1:8484/v1/chat/completions", body, {{"content-type": "application/json"}})
+    with urllib.request.urlopen(asked, timeout={PATIENCE}) as answer:
         print(answer.headers["x-bardo-request-id"])
 """
 
