@@ -72,9 +72,10 @@ class EndedProcesses:
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
         """Tell the processes of fixtures that several tests use from those of one test."""
+        if fixturedef.scope == "function":
+            return (yield)
         part = self._part
-        if fixturedef.scope != "function":
-            self._mark(_SHARED)
+        self._mark(_SHARED)
         try:
             return (yield)
         finally:
