@@ -17,6 +17,7 @@ from bardo.values.errors import ConfigError
 from support.any_model import Simulator
 from support.chat_server import RateWindow
 from support.hostile_text import HOSTILE
+from support.one_day import stay_in_one_day
 from support.telegram_api import TOKEN, FakeTelegram
 from surfaces.chat.conftest import KEY, asked_of
 
@@ -274,6 +275,7 @@ def test_a_budget_holds_after_a_restart(make_settings: MakeSettings, simulator: 
             await api.until(lambda: api.in_chat() and wanted in api.in_chat()[-1])
         return api.in_chat()[-1]
 
+    stay_in_one_day()
     asyncio.run(ask("word"))
     assert "Your budget for today is used up" in asyncio.run(ask("budget"))
     assert len(simulator.requests) == 1

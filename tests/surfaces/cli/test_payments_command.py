@@ -11,6 +11,7 @@ from bardo.edge.settings import parse_settings
 from bardo.simulators.x402 import PaymentTerms, SimulatedNetwork
 from bardo.surfaces.cli import main
 from bardo.surfaces.cli.payment_check import check_payments
+from support.one_day import stay_in_one_day
 from support.paying import WALLET_ADDRESS, WALLET_KEY, WALLET_VARIABLE, payments_toml, shop
 from support.x402_packages import needs_payment_packages
 
@@ -72,6 +73,7 @@ def test_a_payment_whose_network_cannot_be_asked_stays_open(tmp_path: Path, caps
 
 
 def test_doctor_shows_the_wallet_its_caps_and_what_was_spent_and_no_key(tmp_path: Path) -> None:
+    stay_in_one_day()
     with shop(tmp_path / "state.db") as market:
         market.ask()
     settings = parse_settings(configured(tmp_path).read_text())

@@ -18,6 +18,7 @@ from bardo.accounting.limits import day_number
 from bardo.edge.accounts.spend import LogSpend
 from support.any_model import Simulator
 from support.keyed_gateway import make_key
+from support.one_day import stay_in_one_day
 from support.patience import PATIENCE
 from surfaces.cli.support import line_with, program, running
 
@@ -59,7 +60,8 @@ def test_two_workers_share_keys_and_limits(tmp_path: Path, monkeypatch: pytest.M
         assert refused.code == 2
         assert "bardo keys create" in refused.err
         state = tmp_path / "state.db"
-        first_day = day_number(time.time())
+        stay_in_one_day()
+        today = day_number(time.time())
         limited = make_key(state, requests_per_minute=10)[1]
         # The estimate of one call is a little more than 100 tokens of an answer: 0.001 US dollars.
         poor_account, poor = make_key(state, usd_per_day="0.0035")
@@ -82,5 +84,5 @@ def test_two_workers_share_keys_and_limits(tmp_path: Path, monkeypatch: pytest.M
             gateway.send_signal(signal.SIGTERM)
             gateway.wait(PATIENCE)
     spend = LogSpend(tmp_path / "log.db")
-    assert 0 < spend(poor_account.id, first_day, day_number(time.time())) <= 3_500_000
+    assert 0 < spend(poor_account.id, today, today) <= 3_500_000
     spend.close()

@@ -19,6 +19,7 @@ from bardo.surfaces.gateway.route_tables import FIXED_ROUTES
 from bardo.values.errors import ConfigError
 from support.any_model import Simulator
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
+from support.one_day import stay_in_one_day
 from support.patience import PATIENCE
 
 TOML = (
@@ -194,6 +195,7 @@ def test_a_stream_that_its_client_leaves_frees_its_place(gateway: KeyedGateway) 
 
 
 def test_a_key_sees_its_own_figures_and_no_others(gateway: KeyedGateway) -> None:
+    stay_in_one_day()
     key = gateway.key(name="mine", usd_per_day=1, usd_per_month=20, requests_per_minute=30)
     answers = [chat(gateway, key) for _ in range(2)]
     for answer in answers:

@@ -17,6 +17,7 @@ from bardo.simulators import Fault
 from support.any_model import Simulator
 from support.gateway import Remembering
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
+from support.one_day import stay_in_one_day
 from support.patience import PATIENCE
 from support.postgres import PostgresServer
 from support.redis import run_redis
@@ -140,6 +141,7 @@ def test_a_budget_holds_over_both_machines(postgres_url: str, tmp_path: Path) ->
         machine(tmp_path / "one", Simulator("deepseek"), postgres_url, toml) as one,
         machine(tmp_path / "two", Simulator("deepseek"), postgres_url, toml) as two,
     ):
+        stay_in_one_day()
         key = make_key(one.state, name="team", usd_per_day="0.002")[1]
         answered, refused = 0, set[int]()
         for place in range(200):
@@ -165,6 +167,7 @@ def test_calls_of_a_key_with_a_budget_survive_a_restart_of_the_database(
     own_postgres: PostgresServer, tmp_path: Path
 ) -> None:
     toml = f'{PRICE}\n[log]\nurl = "{own_postgres.address}"\n'
+    stay_in_one_day()
     with machine(tmp_path / "one", Simulator("deepseek"), own_postgres.address, toml) as one:
         key = make_key(one.state, name="team", usd_per_day="5")[1]
         assert chat(one, key).status_code == 200
