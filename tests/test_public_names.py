@@ -216,7 +216,7 @@ def test_the_names_are_these_and_sorted() -> None:
 @each_case("name", NAMES)
 def test_every_name_leads_somewhere(name: str) -> None:
     assert getattr(bardo, name) is getattr(bardo, name)
-    assert name in vars(bardo)
+    assert name in vars(bardo), "src/bardo/__init__.py does not say where this name is from"
 
 
 def test_any_other_name_is_an_attribute_error() -> None:

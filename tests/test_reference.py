@@ -17,6 +17,7 @@ import bardo
 from bardo.catalog.load import builtin
 from bardo.edge.settings import Settings
 from bardo.simulators import KINDS
+from support.offenders import each_case
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -32,7 +33,7 @@ def in_source(pattern: str, below: str = "") -> set[str]:
     return {found for file in files for found in re.findall(pattern, file.read_text(encoding="utf-8"))}
 
 
-@pytest.mark.parametrize("page", make_reference.pages(), ids=lambda page: str(page.relative_to(DOCS)))
+@each_case("page", make_reference.pages(), ids=lambda page: str(page.relative_to(DOCS)))
 def test_the_generated_parts_of_a_page_are_current(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     if make_reference.renewed(text) != text:

@@ -8,12 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bardo.catalog.load import builtin
 from bardo.edge.price_book import PriceBook
 from bardo.engine.route import Provider
 from bardo.values.usage import Usage, UsageDetails
+from support.offenders import each_case
 
 CALLS: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("price_table.toml").read_text(encoding="utf-8"))[
     "call"
@@ -28,7 +27,7 @@ def usage_of(counts: dict[str, Any]) -> Usage:
     return Usage(details=UsageDetails(**beside) if beside else None, **plain)
 
 
-@pytest.mark.parametrize("call", CALLS, ids=[f"{call['model']}: {call['working']}" for call in CALLS])
+@each_case("call", CALLS, ids=[f"{call['model']}: {call['working']}" for call in CALLS])
 def test_a_call_costs_what_the_page_says(call: dict[str, Any]) -> None:
     row = next(one for one in builtin().providers if one.id == call["provider"])
     provider = Provider(id=row.id, row=row, base_url=row.base_url)
@@ -39,7 +38,7 @@ def test_a_call_costs_what_the_page_says(call: dict[str, Any]) -> None:
     assert sum(cost.parts.values()) == cost.nanos
 
 
-@pytest.mark.parametrize("call", CALLS, ids=[f"{call['model']}: {call['working']}" for call in CALLS])
+@each_case("call", CALLS, ids=[f"{call['model']}: {call['working']}" for call in CALLS])
 def test_the_table_adds_up(call: dict[str, Any]) -> None:
     products = (term.split("*") for term in call["working"].split(" + "))
     total = sum((Decimal(one) * Decimal(other) for one, other in products), Decimal(0))

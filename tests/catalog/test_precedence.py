@@ -98,4 +98,6 @@ def test_a_glob_decides_about_the_shortest_id_that_it_matches(row: ModelRow, glo
     assert shared is not None
     found = best(row.provider, shared)
     narrower = any(lies_within(plain(own), plain(glob)) for own in found.match)
-    assert found is row or narrower
+    assert found is row or narrower, (
+        f"another row decides about {shared!r}: make this glob narrower, or take it out of models.toml"
+    )

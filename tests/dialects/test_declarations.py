@@ -36,6 +36,7 @@ from bardo.values.blocks import (
 )
 from bardo.values.request import NEUTRAL, Message, OutputFormat, Request, Role, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival, WireRequest
+from support.offenders import each_case
 
 OWN = tuple(name for name in DIALECTS if dialect(name).wraps is None)
 """The dialects with a declaration of their own: one that wraps others has theirs."""
@@ -140,7 +141,7 @@ def differs(name: str, asked: tuple[Request, Request]) -> bool:
     return (plain.path, plain.body) != (said.path, said.body) or bool(new)
 
 
-@pytest.mark.parametrize("name", OWN)
+@each_case("name", OWN)
 def test_every_field_is_declared(name: str) -> None:
     missing = sorted(vocabulary() - declaration(name).declared)
     if missing:
@@ -162,7 +163,7 @@ def test_every_kind_of_block_is_declared_or_excepted() -> None:
         )
 
 
-@pytest.mark.parametrize("name", OWN)
+@each_case("name", OWN)
 def test_nothing_is_declared_that_no_request_has(name: str) -> None:
     declared = declaration(name)
     assert declared.expresses | declared.own | declared.lacks.keys() | COMMON <= vocabulary()
@@ -174,8 +175,8 @@ def test_what_no_dialect_declares_is_a_field() -> None:
     assert {name for name in NOT_DECLARED if not name.startswith("*.")} <= fields
 
 
-@pytest.mark.parametrize("name", OWN)
-@pytest.mark.parametrize("field", sorted(vocabulary()))
+@each_case("name", OWN)
+@each_case("field", sorted(vocabulary()))
 def test_a_field_is_written_or_reported(name: str, field: str) -> None:
     declared = declaration(name)
     if field not in declared.declared:
@@ -196,7 +197,7 @@ def test_a_field_is_written_or_reported(name: str, field: str) -> None:
         assert reported_name(field) in {one.what for one in encode(name, said).degraded}
 
 
-@pytest.mark.parametrize("name", OWN)
+@each_case("name", OWN)
 def test_values_that_mean_the_same_without_their_field_are_the_only_ones_that_go_unsaid(name: str) -> None:
     declared = declaration(name)
     for field, lack in declared.lacks.items():
@@ -246,7 +247,7 @@ def test_fields_and_headers_of_another_dialect_are_reported() -> None:
     assert {one.what for one in encode("openai_chat", asked).degraded} == {"container", "anthropic-beta"}
 
 
-@pytest.mark.parametrize("name", OWN)
+@each_case("name", OWN)
 def test_a_picture_in_the_system_prompt_does_not_vanish(name: str) -> None:
     words = Message("system", (TextBlock("Be brief."),))
     picture = Message("system", (TextBlock("Be brief."), ImageBlock(media_type="image/png", data="AAAA")))

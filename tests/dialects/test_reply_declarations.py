@@ -20,6 +20,7 @@ from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.usage import Usage
+from support.offenders import each_case
 
 OWN = tuple(name for name in DIALECTS if dialect(name).wraps is None and dialect(name).reply is not None)
 COUNTS = ("reasoning_tokens", "cached_input_tokens", "cache_write_tokens")
@@ -97,7 +98,7 @@ def test_a_field_of_a_response_is_written(field: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", OWN)
+@each_case("name", OWN)
 def test_everything_is_declared(name: str) -> None:
     missing = sorted(reply_vocabulary() - declared(name).declared)
     if missing:
@@ -110,8 +111,8 @@ def test_everything_is_declared(name: str) -> None:
     assert not declared(name).expresses & declared(name).lacks.keys()
 
 
-@pytest.mark.parametrize("name", OWN)
-@pytest.mark.parametrize("reason", get_args(FinishReason))
+@each_case("name", OWN)
+@each_case("reason", get_args(FinishReason))
 def test_a_reason_to_finish_is_read_as_it_is_declared(name: str, reason: FinishReason) -> None:
     called: tuple[ReplyBlock, ...] = (
         (CALL,) if reason == "tool_calls" and "tool_call" not in declared(name).lacks else ()
@@ -123,7 +124,7 @@ def test_a_reason_to_finish_is_read_as_it_is_declared(name: str, reason: FinishR
     assert found.finish.reason == (reason if lack is None else lack.sent)
 
 
-@pytest.mark.parametrize("name", OWN)
+@each_case("name", OWN)
 def test_a_count_is_given_where_it_is_declared(name: str) -> None:
     usage = heard(name, usage=FULL).usage
     for count in COUNTS:
@@ -133,8 +134,8 @@ def test_a_count_is_given_where_it_is_declared(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", OWN)
-@pytest.mark.parametrize("count", ["input_tokens", "output_tokens", "reasoning_tokens"])
+@each_case("name", OWN)
+@each_case("count", ["input_tokens", "output_tokens", "reasoning_tokens"])
 def test_a_count_that_clients_must_get_is_declared(name: str, count: str) -> None:
     some: dict[str, Any] = {"input_tokens": 3, "output_tokens": 4, "reasoning_tokens": 2}
     some.pop(count)
@@ -145,7 +146,7 @@ def test_a_count_that_clients_must_get_is_declared(name: str, count: str) -> Non
     assert heard(name).usage.reported is declared(name).counts_always
 
 
-@pytest.mark.parametrize("name", OWN)
+@each_case("name", OWN)
 def test_several_answers_and_stop_sequences_are_given_where_they_are_declared(name: str) -> None:
     other = Response(blocks=(TextBlock("Ho."),), finish=Finish("stop"))
     assert bool(heard(name, alternatives=(other,)).alternatives) is ("choices" not in declared(name).lacks)

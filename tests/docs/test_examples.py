@@ -115,7 +115,8 @@ def test_every_marked_block_is_found() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if not link.startswith(("http://", "https://"))]
-    assert [link for link in local if not (page.parent / link).exists()] == []
+    lost = [link for link in local if not (page.parent / link).exists()]
+    assert not lost, f"no file stands where these links lead: {', '.join(lost)}"
 
 
 def anchors(page: Path) -> set[str]:

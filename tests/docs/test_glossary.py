@@ -26,7 +26,7 @@ def resolve(place: str) -> Any:
 
 @each_case("place", PLACES)
 def test_the_glossary_names_what_is_there(place: str) -> None:
-    assert resolve(place) is not None
+    assert resolve(place) is not None, "docs/glossary.md names a place that is not there"
 
 
 ROWS = [row.split(" | ") for row in re.findall(r"^\| (.+) \|$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)]
@@ -46,5 +46,5 @@ def test_the_glossary_names_no_word_twice() -> None:
 def test_a_word_has_a_meaning_and_a_place(row: list[str]) -> None:
     word, meaning, place = row
     assert word
-    assert meaning[0].isupper()
-    assert place.startswith("`bardo")
+    assert meaning[0].isupper(), "the meaning is a sentence, and begins with a capital letter"
+    assert place.startswith("`bardo"), "the last column names the place in the code, in backticks"

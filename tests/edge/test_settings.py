@@ -19,6 +19,7 @@ from bardo.edge.settings_secrets import secrets_of
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import ConfigError
 from bardo.values.request import Message, Request
+from support.offenders import each_case
 
 CONTRACT = """
 [gateway]
@@ -361,7 +362,7 @@ def is_table(hint: object) -> bool:
     return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
 
 
-@pytest.mark.parametrize("name", [name for name, hint in get_type_hints(Settings).items() if is_table(hint)])
+@each_case("name", [name for name, hint in get_type_hints(Settings).items() if is_table(hint)])
 def test_every_table_of_the_settings_is_read_from_the_file(name: str) -> None:
     assert getattr(parse_settings(f"[{name}]"), name) == getattr(Settings(), name)
 

@@ -15,6 +15,7 @@ from bardo.golem.rows import route_rows
 from bardo.routing.workloads import Workload
 from bardo.values.errors import ConfigError
 from bardo.values.profile import InferenceProfile
+from support.offenders import each_case
 
 GOLEM = '[golem]\nenabled = true\nid = "g7"\n'
 
@@ -30,7 +31,7 @@ def test_nobody_meets_the_agent_who_did_not_ask_for_it() -> None:
     assert workloads_of(parse_settings("").workloads).get("risk") is None
 
 
-@pytest.mark.parametrize("name", subsystem_names())
+@each_case("name", subsystem_names())
 def test_every_subsystem_is_a_workload(name: str) -> None:
     found, wanted = workload(GOLEM, name), subsystem(name, golem="g7")
     assert (found.intent.quality, found.intent.require, found.intent.prefer) == (

@@ -56,7 +56,10 @@ def test_a_model_has_the_format_of_its_family(model_id: str, name: str) -> None:
 @each_case("row", formats().values(), ids=formats().keys())
 def test_no_earlier_row_takes_a_pattern_away(row: ReasoningFormat) -> None:
     for pattern in row.patterns:
-        assert format_for_model(f"Vendor/{pattern.replace('*', '-9b-').upper()}-FP8") is row
+        found = format_for_model(f"Vendor/{pattern.replace('*', '-9b-').upper()}-FP8")
+        assert found is row, (
+            f"{found.name} takes {pattern!r} away: put the narrower pattern first in reasoning_formats.toml"
+        )
 
 
 @each_case("row", formats().values(), ids=formats().keys())

@@ -23,7 +23,7 @@ def functions_of(file: str) -> set[str]:
 @each_case("file, test", [promise[1:] for promise in PROMISES])
 def test_a_promise_has_its_test(file: str, test: str) -> None:
     assert (ROOT / file).is_file(), f"there is no {file}"
-    assert test in functions_of(file)
+    assert test in functions_of(file), f"{file} has no test {test}: name one that holds the promise in threat-model.md"
 
 
 def test_every_line_of_the_table_is_a_promise_with_a_test() -> None:

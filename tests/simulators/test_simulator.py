@@ -20,6 +20,7 @@ from bardo.simulators import PRESETS, Conversation, Script, Tool, ToolCall, Turn
 from simulators.support import SCHEMA, answered, body_for, events_of, headers_for, path_for, post, request
 from simulators.test_simulated_faults import address, raw_request
 from support.any_model import Simulator
+from support.offenders import each_case
 from support.own_threads import own_threads
 from support.patience import PATIENCE
 
@@ -148,7 +149,7 @@ def test_no_code_is_shared_with_the_rest_of_bardo() -> None:
     assert {name for name in imported if not name.startswith("bardo.simulators")} == set()
 
 
-@pytest.mark.parametrize("preset", presets())
+@each_case("preset", presets())
 def test_the_catalog_knows_the_real_one(preset: str) -> None:
     provider = PRESETS[preset]
     file = Path(bardo.simulators.__file__).parents[1] / "catalog" / "data" / "providers.toml"

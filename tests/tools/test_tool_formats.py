@@ -88,7 +88,10 @@ def test_a_model_without_a_format_of_its_own_has_none(model_id: str) -> None:
 @each_case("row", tool_call_formats().values(), ids=tool_call_formats().keys())
 def test_no_earlier_row_takes_a_pattern_away(row: ToolCallFormat) -> None:
     for pattern in row.patterns:
-        assert tool_call_format_for_model(f"Vendor/{pattern.replace('*', '-9b-').upper()}-FP8") is row
+        found = tool_call_format_for_model(f"Vendor/{pattern.replace('*', '-9b-').upper()}-FP8")
+        assert found is row, (
+            f"another row takes {pattern!r} away: put the narrower pattern first in tool_call_formats.toml"
+        )
 
 
 def test_every_name_and_alias_finds_one_row() -> None:
