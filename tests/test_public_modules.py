@@ -10,8 +10,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+import pytest
+
 import bardo
 from support.offenders import each_case
+
+pytestmark = pytest.mark.each_python
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "reference" / "modules.md").read_text(encoding="utf-8")

@@ -12,6 +12,8 @@ import bardo
 from support.offenders import each_case
 from support.patience import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 NAMES = [
     "AffinitySettings",
     "Alias",

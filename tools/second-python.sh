@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
-# Run the tests on 3.11 or 3.13, whichever the main environment is not, when this machine has it.
+# Run what may differ between Pythons (the mark each_python) on 3.11 or 3.13, whichever the main environment is not, when this machine has it.
 set -euo pipefail
-# What these check is the same on every Python, or they try each Python themselves.
-once=(tests/release tests/browser tests/servers tests/clients/test_run_agents.py tests/test_benchmark_*.py tests/test_benchmarks.py
-    tests/test_check_facts.py tests/test_dialect_names.py tests/test_model_names.py tests/test_public_modules.py tests/test_reachable_modules.py)
 current=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 for wanted in 3.13 3.11; do
     [ "$wanted" = "$current" ] && continue
@@ -20,5 +17,5 @@ for wanted in 3.13 3.11; do
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt --editable . --group dev
         touch "$venv/.ready"
     fi
-    "$venv/bin/python" -m pytest -n auto "${once[@]/#/--ignore=}"
+    "$venv/bin/python" tools/run_tests.py -m each_python
 done

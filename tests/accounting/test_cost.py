@@ -12,6 +12,8 @@ from bardo.accounting.cost import computed_cost, cost_of, estimate
 from bardo.accounting.price import Price, Rates, Schedule, Tier
 from bardo.values.usage import Usage, UsageDetails
 
+pytestmark = pytest.mark.each_python
+
 RATE = st.one_of(st.none(), st.integers(0, 10**12))
 COUNT = st.one_of(st.none(), st.integers(0, 10**9))
 

@@ -25,6 +25,8 @@ from bardo.accounting.limits import (
     seconds_until,
 )
 
+pytestmark = pytest.mark.each_python
+
 NOON = 1_795_435_200.0
 """2026-11-23 12:00 UTC."""
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from bardo.catalog.matching import fits, matches_any, matches_glob
 from support.growth import check_growth
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.mark.parametrize(
     ("pattern", "model_id", "fit"),

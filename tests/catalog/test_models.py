@@ -10,6 +10,8 @@ from bardo.catalog.forms import builtin_forms
 from bardo.catalog.models import FoundModel, builtin_models
 from bardo.values.errors import ConfigError
 
+pytestmark = pytest.mark.each_python
+
 SPELLED = [
     ("anthropic", "claude-opus-4-8", "claude-opus-4-8", "anthropic"),
     ("anthropic", "claude-haiku-4-5-20251001", "claude-haiku-4-5", "anthropic"),

@@ -14,6 +14,8 @@ from conformance.replies import ALL, read, reply_of
 from recordings import RECORDINGS, Recording, each_recording
 from support.sampling import COVERED
 
+pytestmark = pytest.mark.each_python
+
 SMALL = 8 * 1024
 AT_RANDOM = (1, 7, 40)
 STREAMED = [one for one in ALL if one.framing != "json"]

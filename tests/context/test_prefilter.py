@@ -15,6 +15,8 @@ from bardo.values.blocks import TextBlock
 from bardo.values.errors import ContextOverflow, Forbidden
 from bardo.values.request import BardoOptions, Message, Request
 
+pytestmark = pytest.mark.each_python
+
 
 def decide(
     *targets: TargetFacts, tokens: int = 1000, most: int | None = None, layer: Prefilter | None = None, **facts: Any

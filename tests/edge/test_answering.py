@@ -27,6 +27,8 @@ from bardo.values.response import Response
 from bardo.values.wire import Arrival
 from support.typed import BAD, GOOD, PLACE
 
+pytestmark = pytest.mark.each_python
+
 T = TypeVar("T")
 JSON = {"content-type": "application/json"}
 STREAM = {"content-type": "text/event-stream"}

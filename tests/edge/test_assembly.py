@@ -25,6 +25,8 @@ from bardo.edge.settings_pipeline import PipelineSettings
 from bardo.values.errors import ConfigError
 from support.own_threads import own_threads
 
+pytestmark = pytest.mark.each_python
+
 SILENT = LogSettings(enabled=False)
 
 

@@ -11,6 +11,8 @@ import pytest
 from bardo.edge.aws import Credentials, Scope, authorize, find_credentials, scope_of, sign
 from bardo.values.errors import ConfigError, MissingKey
 
+pytestmark = pytest.mark.each_python
+
 NOW = datetime(2015, 8, 30, 12, 36, tzinfo=UTC).timestamp()
 KEYS = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 SUITE = Scope("us-east-1", "service")

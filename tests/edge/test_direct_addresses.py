@@ -7,6 +7,8 @@ import pytest
 from bardo.edge.direct_addresses import Address, Proxy, proxy_of, way_of
 from bardo.edge.direct_tunnel import connect_head
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from bardo.edge.direct_connection import DirectConnection
 from bardo.edge.direct_deadlines import FirstByteDeadlines
 from bardo.edge.direct_incoming import Incoming
 from bardo.values.errors import BardoError, UpstreamTimeout
+
+pytestmark = pytest.mark.each_python
 
 
 def late(name: str) -> BardoError:

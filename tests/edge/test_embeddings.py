@@ -17,6 +17,8 @@ from bardo.values.errors import ConfigError
 from support.onnx_model import write_model
 from support.own_threads import own_threads
 
+pytestmark = pytest.mark.each_python
+
 
 async def performed(embeddings: Embeddings, *texts: str) -> TextVectors:
     try:

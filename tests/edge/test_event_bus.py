@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from bardo.edge.event_bus import EventBus
 from bardo.values.inference_events import SchemaFallback
 
+pytestmark = pytest.mark.each_python
+
 
 def event(number: int) -> SchemaFallback:
     return SchemaFallback(subsystem="risk", schema_name=str(number))

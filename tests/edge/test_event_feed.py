@@ -12,6 +12,8 @@ from bardo.edge.event_feed import MOST_KEPT, EventFeed, EventFilter, FeedEvent, 
 from bardo.values.inference_events import CacheStats, ReasoningText
 from support.patience import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 def text(number: int, subsystem: str = "") -> ReasoningText:
     return ReasoningText(subsystem=subsystem, text=str(number))

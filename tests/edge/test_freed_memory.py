@@ -12,6 +12,8 @@ import pytest
 
 from bardo.edge.freed_memory import keep_freed_memory
 
+pytestmark = pytest.mark.each_python
+
 # As a request with a long body does: a few megabytes in pieces of one, all freed at its end. Prints how many bytes, as the C library counts
 # them itself, the process gave back to the system after twenty such requests: a busy machine does not change that, as it does page faults.
 _REQUESTS = """

@@ -32,7 +32,7 @@ from support.tiny_provider import (
     played,
 )
 
-pytestmark = pytest.mark.usefixtures("each_client")
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_client")]
 
 KINDS = pytest.mark.parametrize("kind", ["real", "fake"])
 

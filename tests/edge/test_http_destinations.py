@@ -14,6 +14,8 @@ from bardo.edge.http_destinations import ForbiddenAddress, allowed_addresses, is
 from bardo.values.errors import BardoError, ConfigError, Unreachable
 from support.tiny_provider import USUAL, TinyProvider, answering
 
+pytestmark = pytest.mark.each_python
+
 METADATA = "169.254.169.254"
 
 

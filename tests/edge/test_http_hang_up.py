@@ -22,7 +22,7 @@ from support.certificate import certificate, server_context
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL, TinyProvider, asked, never, port_of, real
 
-pytestmark = pytest.mark.usefixtures("each_client")
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_client")]
 
 
 class Listener:

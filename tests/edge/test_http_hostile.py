@@ -15,6 +15,8 @@ from bardo.values.errors import ProviderError
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL, speaking
 
+pytestmark = pytest.mark.each_python
+
 CLIENTS: tuple[Client, ...] = ("direct", "aiohttp")
 H = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = H + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -18,7 +18,7 @@ from bardo.values.errors import BrokenStream
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL
 
-pytestmark = pytest.mark.usefixtures("each_client")
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_client")]
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 STREAMED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"

@@ -18,6 +18,8 @@ from support.certificate import certificate, server_context
 from support.patience import PATIENCE
 from support.tiny_provider import SECRET, USUAL, TinyProvider, answering, asked, port_of
 
+pytestmark = pytest.mark.each_python
+
 URL = f"https://provider.example/v1?key={SECRET}"
 OPENED = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 proxy\r\n\r\n"
 

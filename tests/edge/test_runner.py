@@ -37,6 +37,8 @@ from bardo.values.wire import Arrival
 from support.failover import NO_PAUSES
 from support.mistakes import dialect_with
 
+pytestmark = pytest.mark.each_python
+
 T = TypeVar("T")
 SSE = {"content-type": "text/event-stream"}
 JSON = {"content-type": "application/json; charset=utf-8"}

@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from bardo import explain
 from bardo.edge.directory import Placement, ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
@@ -21,6 +23,8 @@ from bardo.surfaces.cli.provider_checks import check_providers
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
 from support.any_model import Simulator
+
+pytestmark = pytest.mark.each_python
 
 
 def settings(*urls: str, preset: str = "vllm", models: str = 'models = ["m"]') -> Settings:

@@ -21,6 +21,8 @@ from bardo.edge.serving import BackgroundServer
 from support.patience import PATIENCE
 from support.raw import RawClient, head, post
 
+pytestmark = pytest.mark.each_python
+
 SLOW = 60.0
 
 

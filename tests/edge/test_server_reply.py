@@ -15,6 +15,8 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from bardo.edge.server_reply import NOBODY_WAITS, RequestCycle, cycle_of
 
+pytestmark = pytest.mark.each_python
+
 DATE = (b"date", b"Sun, 22 Nov 2026 21:00:00 GMT")
 Said = list[dict[str, Any]]
 

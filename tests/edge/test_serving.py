@@ -24,6 +24,8 @@ from bardo.edge.serving import BackgroundServer, load_factory, serve
 from bardo.values.errors import ConfigError
 from support.patience import PATIENCE, read_line
 
+pytestmark = pytest.mark.each_python
+
 Answer = Callable[[Receive, Send, "queue.Queue[object]"], Awaitable[None]]
 
 

@@ -21,6 +21,8 @@ from bardo.values.errors import ConfigError
 from bardo.values.request import Message, Request
 from support.offenders import each_case
 
+pytestmark = pytest.mark.each_python
+
 CONTRACT = """
 [gateway]
 host = "127.0.0.1"

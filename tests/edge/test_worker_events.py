@@ -17,6 +17,8 @@ from bardo.edge.worker_events import WorkerEvents
 from bardo.values.inference_events import CallFinished, CallStarted, PublishedEvent, ReasoningText
 from support.patience import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 class Sink:
     """What a page or a feed is for a bus."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.embedding.static_embedding import LONGEST_TEXT, shipped_embedding, shortened, wide_embedding
 from bardo.embedding.text_form import FORM_FEATURES, form_of
+
+pytestmark = pytest.mark.each_python
 
 EMBEDDING = shipped_embedding()
 

@@ -15,6 +15,8 @@ from bardo.embedding.keyword_embedding import KeywordEmbedding, keyword_embeddin
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.embedding.word_pieces import pieces_of_words
 
+pytestmark = pytest.mark.each_python
+
 STOP_WORDS = frozenset(("the", "for", "a", "me", "to"))
 EMBEDDING = KeywordEmbedding(wide_embedding(), STOP_WORDS)
 

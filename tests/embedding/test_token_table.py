@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from bardo.embedding.static_embedding import StaticEmbedding, TokenTable, shipped_embedding, wide_embedding
 
+pytestmark = pytest.mark.each_python
+
 PIECES = "a\nb\nc"
 
 

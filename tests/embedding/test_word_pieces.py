@@ -10,6 +10,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from bardo.embedding.static_embedding import shipped_embedding
 from bardo.embedding.word_pieces import word_pieces, words
 
+pytestmark = pytest.mark.each_python
+
 MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PIECES = list(shipped_embedding().pieces)
 NUMBERS = {piece: number for number, piece in enumerate(PIECES)}

@@ -31,6 +31,8 @@ from bardo.values.request import BardoOptions, Request
 from bardo.values.wire import Arrival
 from support import exchanges
 
+pytestmark = pytest.mark.each_python
+
 
 def target(preset: str, model: str = "m") -> Target:
     row = builtin().provider(preset)

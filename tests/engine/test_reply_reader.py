@@ -38,6 +38,8 @@ from bardo.values.events import (
     WithheldThought,
 )
 
+pytestmark = pytest.mark.each_python
+
 
 def row(preset: str) -> ProviderRow:
     found = builtin().provider(preset)

@@ -8,6 +8,8 @@ from bardo.catalog.load import builtin
 from bardo.engine.route import Provider, resolve
 from bardo.values.errors import UnknownModel
 
+pytestmark = pytest.mark.each_python
+
 
 def provider(id: str, preset: str = "", *models: str, configured: bool = False) -> Provider:  # noqa: A002
     row = builtin().provider(preset or id)

@@ -25,6 +25,8 @@ from bardo.golem.schemas import (
 )
 from bardo.structured import StructuredOutput, UnusableAnswer, parse_response, validate
 
+pytestmark = pytest.mark.each_python
+
 LAYER = {"passed": True, "score": 0.9, "detail": "within limits"}
 LAYERS = ("hard_shields", "position_sizing", "adaptive_guardrails", "observation", "defi_threats")
 ITEM = {"hypothesis_id": "h1", "summary": "s", "confidence": 0.7, "rationale": "r"}

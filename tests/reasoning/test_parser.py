@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from bardo.reasoning import ParserConfig, ParserResult, ReasoningParser, open_parser
 
+pytestmark = pytest.mark.each_python
+
 REPLY = "<think>plän 🧠</think>\n\nanswer ◁ é"
 READ = ParserResult("\n\nanswer ◁ é", "plän 🧠")
 

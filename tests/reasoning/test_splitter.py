@@ -16,6 +16,8 @@ from bardo.reasoning import ReasoningFormat, Segment, Splitter, find_format, for
 from bardo.reasoning.formats import spellings
 from support.splitting import cuts, is_what_deleting_leaves, pieces_of, read
 
+pytestmark = pytest.mark.each_python
+
 
 class Case(NamedTuple):
     format: str

@@ -13,6 +13,8 @@ from bardo.reasoning.steps import chain_fields, segment_steps, stepped, with_ste
 from bardo.values.reasoning import ReasoningChain, ReasoningStep
 from bardo.values.response import Response
 
+pytestmark = pytest.mark.each_python
+
 PIECES = [
     "wait",
     "So ",

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from bardo.reasoning import Utf8Feed
 
+pytestmark = pytest.mark.each_python
+
 BROKEN = {
     "a byte that begins nothing": b"a\xffb",
     "a code point cut short by text": b"a\xe2\x82b",

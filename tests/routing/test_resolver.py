@@ -15,6 +15,8 @@ from bardo.routing.resolver import choices, relaxed, resolve
 from bardo.routing.scorer import choices_by_score, compute_backend_score, context_of
 from bardo.values.intent import QUALITIES, Intent
 
+pytestmark = pytest.mark.each_python
+
 OPUS = Candidate(
     provider="blockrun",
     model="claude-opus-4-6",

@@ -13,6 +13,8 @@ from bardo.routing.candidates import Candidate, Prices
 from bardo.routing.scorer import RoutingContext, choices_by_score, compute_backend_score, score
 from bardo.values.intent import Intent
 
+pytestmark = pytest.mark.each_python
+
 # Blended prices: 0.75 × input + 0.25 × output. $5 and $25: 10.0, a cost term of 1 - 10/10 = 0. $3 and $15: 6.0, so 0.4.
 # $0.50 and $3: 1.125, so 0.8875. Free: 1.
 OPUS = Candidate(

@@ -23,6 +23,8 @@ from bardo.values.blocks import Block, DocumentBlock, ImageBlock, TextBlock
 from bardo.values.errors import BardoError
 from bardo.values.request import Message, Request
 
+pytestmark = pytest.mark.each_python
+
 HOST = "provider.example"
 BASE = f"http://{HOST}:8000/base"
 ENVIRONMENT = {

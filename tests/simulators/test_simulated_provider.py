@@ -29,6 +29,8 @@ from bardo.simulators.gates import Gate
 from simulators.support import body_for, headers_for, path_for
 from support.patience import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 vllm = provider_fixture("vllm", turns=["one", "two"], in_order=True)
 shared = provider_fixture("groq", "shared", scope="module")
 forms = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

@@ -24,6 +24,8 @@ from support.offenders import each_case
 from support.own_threads import own_threads
 from support.patience import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 def asked(question: str = "x", **others: object) -> Conversation:
     return Conversation(model="m", question=question, **others)  # type: ignore[arg-type]

@@ -20,6 +20,8 @@ from bardo.streams.eventstream import (
 )
 from bardo.streams.frames import Frame, OversizedFrame
 
+pytestmark = pytest.mark.each_python
+
 HEADERS = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
 TWO = encode_event(b'{"a":1}', HEADERS) + encode_event(b"", {":event-type": "last", ":message-type": "event"})
 

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from bardo.streams.fences import LINE_LIMIT, FenceTracker
 
+pytestmark = pytest.mark.each_python
+
 TEXTS = {
     "nothing": ("", False),
     "plain text": ("one\ntwo", False),

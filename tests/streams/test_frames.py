@@ -15,6 +15,8 @@ from bardo.streams.ndjson import NdjsonDecoder
 from bardo.streams.sse import SseDecoder
 from bardo.streams.stage import Chain, Stage
 
+pytestmark = pytest.mark.each_python
+
 
 @given(st.lists(st.binary(max_size=20), max_size=8))
 def test_a_whole_body_is_one_frame_however_it_arrives(pieces: list[bytes]) -> None:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from bardo.streams.frames import Frame, OversizedFrame
 from bardo.streams.json_array import JsonArrayDecoder
 
+pytestmark = pytest.mark.each_python
+
 LEAVES = st.none() | st.integers() | st.text(alphabet='ab"\\{}[],: é', max_size=8)
 VALUES = st.dictionaries(
     st.text(max_size=3),

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from bardo.streams.frames import Frame, OversizedFrame
 from bardo.streams.ndjson import NdjsonDecoder, encode_ndjson
 
+pytestmark = pytest.mark.each_python
+
 VALUES = st.dictionaries(st.text(max_size=4), st.text(max_size=12) | st.integers(), max_size=3)
 
 

@@ -14,6 +14,8 @@ from bardo.streams.frames import Frame, OversizedFrame
 from bardo.streams.sse import KEEP_ALIVE, FrameEnds, SseDecoder, encode_sse
 from recordings import Recording, rows
 
+pytestmark = pytest.mark.each_python
+
 
 def frames_of(pieces: list[bytes], *, limit: int | None = None) -> list[Frame]:
     decoder = SseDecoder() if limit is None else SseDecoder(limit)

@@ -10,6 +10,8 @@ from bardo.structured import checker, extract, extract_repair, extract_strict
 from bardo.values.errors import InvalidRequest
 from structured.same import same
 
+pytestmark = pytest.mark.each_python
+
 PERSON = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},

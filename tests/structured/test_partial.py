@@ -13,6 +13,8 @@ from bardo.structured import PartialJson
 from structured.same import same
 from structured.test_extract_laws import OBJECTS
 
+pytestmark = pytest.mark.each_python
+
 
 def fed(partial: PartialJson, *pieces: str) -> list[Any]:
     return [value for piece in pieces for value in partial.feed(piece)] + partial.finish()

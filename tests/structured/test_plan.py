@@ -21,6 +21,8 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, OutputFormat, Request, Tool, ToolChoice
 from structured import shapes
 
+pytestmark = pytest.mark.each_python
+
 SCHEMA: dict[str, Any] = {
     "title": "A decision",
     "type": "object",

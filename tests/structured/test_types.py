@@ -16,6 +16,8 @@ from bardo.structured.types import WrongShape, schema_of
 from bardo.structured.validation import Checker
 from bardo.values.errors import InvalidRequest
 
+pytestmark = pytest.mark.each_python
+
 
 class Colour(Enum):
     RED = "red"

@@ -12,6 +12,8 @@ import pytest
 
 from tools.support import cuts, read, show
 
+pytestmark = pytest.mark.each_python
+
 
 class Case(NamedTuple):
     format: str

@@ -9,6 +9,8 @@ from bardo.values.chain import build_chain
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.usage import Usage, estimate_tokens
 
+pytestmark = pytest.mark.each_python
+
 FULL = ReasoningBlock(text="I think.")
 SUMMARY = ReasoningBlock(summary=("First.", "Then."))
 SEALED = ReasoningBlock(opaque=(Opaque("encrypted", "abc"),))

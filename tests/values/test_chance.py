@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import bardo
 from bardo.edge.call_context import new_request_id
+
+pytestmark = pytest.mark.each_python
 
 SOURCES = Path(bardo.__file__).parent
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from bardo.values.cost import UNKNOWN_COST, CallCost, Cause, add_costs, apportion, nanos_of, under_cause, usd
 
+pytestmark = pytest.mark.each_python
+
 CAUSES: tuple[Cause, ...] = ("input", "cache_read", "cache_write", "answer", "thinking", "fee")
 
 

@@ -12,6 +12,8 @@ from bardo.values.events import Degraded
 from bardo.values.fold import fold
 from support.growth import check_growth
 
+pytestmark = pytest.mark.each_python
+
 
 def _many(count: int) -> list[Degradation]:
     return [Degradation(f"field_{place}", asked=[place], why="no such field") for place in range(count)]

@@ -22,6 +22,8 @@ from bardo.values.errors import InternalError, InvalidRequest, UpstreamRefused
 from bardo.values.secrets import NO_SECRETS, SecretWatch, secrets_of
 from support.growth import check_growth
 
+pytestmark = pytest.mark.each_python
+
 KEY = "sk-test-0123456789abcdef"
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
 

@@ -12,6 +12,8 @@ from bardo.values.error_kinds import kind_of_status
 from bardo.values.errors import BardoError, InvalidRequest, ProviderError, UpstreamRefused
 from support.offenders import each_case
 
+pytestmark = pytest.mark.each_python
+
 WITHOUT_STATUS = {
     "BardoError": "the root",
     "CallerError": "each of its kinds has one",

@@ -40,6 +40,8 @@ from bardo.values.fold import ResponseFold, fold
 from bardo.values.response import ToolInvocation
 from bardo.values.usage import Usage
 
+pytestmark = pytest.mark.each_python
+
 SIGNATURE = Opaque("signature", "sig", "anthropic-claude-v1")
 
 

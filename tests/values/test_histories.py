@@ -8,6 +8,8 @@ from bardo.values.blocks import Carried, TextBlock
 from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message
 
+pytestmark = pytest.mark.each_python
+
 NAME = "test.texts"
 MARKS = Carried("anthropic_messages", {"cache_control": {"type": "ephemeral"}})
 

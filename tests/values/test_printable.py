@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.values.printable import PrintableText, printable
+
+pytestmark = pytest.mark.each_python
 
 
 def test_of_all_characters_only_those_that_can_be_seen_remain() -> None:

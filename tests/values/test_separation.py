@@ -10,6 +10,8 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.events import ContentChunk, Event, Failed, Finish, ReplyStart, ThinkChunk
 from bardo.values.separation import SeparatedChoice, Separation
 
+pytestmark = pytest.mark.each_python
+
 
 class Lines:
     """Gives whole lines, and at the end what is left."""

@@ -9,6 +9,8 @@ import pytest
 
 from bardo.values.tool_credentials import without_credentials
 
+pytestmark = pytest.mark.each_python
+
 SECRET = "canary-7u8i9o0p1a"
 RESPONSES = {
     "type": "mcp",

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from bardo.values.usage import Usage, estimate_tokens
 
+pytestmark = pytest.mark.each_python
+
 counts = st.none() | st.integers(0, 10_000)
 
 

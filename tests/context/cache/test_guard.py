@@ -11,6 +11,8 @@ from bardo.context.cache.guard import difference
 from bardo.context.cache.question import LONGEST_QUESTION, read_question
 from bardo.context.cache.word_relations import word_relations
 
+pytestmark = pytest.mark.each_python
+
 SAME = [
     ("How do I delete a file in Linux?", "What is the way to remove a file in Linux?"),
     ("What is the price of the ticket to Lyon?", "How much does it cost, the ticket to Lyon?"),

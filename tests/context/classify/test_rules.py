@@ -14,6 +14,8 @@ from bardo.values.blocks import Block, TextBlock, ToolResultBlock
 from bardo.values.request import Message, Request, Tool
 from support.growth import check_growth
 
+pytestmark = pytest.mark.each_python
+
 RULES = Rules(classify_rows())
 OMITTED = classify_rows().omitted
 

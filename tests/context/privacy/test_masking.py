@@ -35,6 +35,8 @@ from bardo.values.request import Message, OutputFormat, Request
 from bardo.values.response import Response
 from support.growth import check_growth
 
+pytestmark = pytest.mark.each_python
+
 MAIL, CARD, SSN = "jane@example.org", "4111111111111111", "536-90-4399"
 LABELS = {row.label for row in pii_entities().values()}
 FACTS = LayerFacts(tenant="", session="", now=0, profile="", count_tokens=lambda request, target: 0)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from bardo.context.steps.plain_forms import comma_separated, compact_json, cut_middle, without_blobs, without_padding
 from support.growth import check_growth
 
+pytestmark = pytest.mark.each_python
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

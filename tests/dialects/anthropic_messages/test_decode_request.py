@@ -36,6 +36,8 @@ from bardo.values.request import (
 from bardo.values.wire import Arrival
 from dialects.anthropic_messages.replies import ARRIVAL, DIALECT
 
+pytestmark = pytest.mark.each_python
+
 NAME = "anthropic_messages"
 GPT = Opaque("encrypted", "CIPHER", "openai-responses-v1")
 GEMINI = Opaque("signature", "G", "google-gemini-v1")

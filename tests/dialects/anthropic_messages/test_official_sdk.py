@@ -31,6 +31,8 @@ from bardo.values.usage import Usage
 from dialects.anthropic_messages.replies import ARRIVAL, DIALECT, REQUEST, events_of, payloads, read, write_stream
 from recordings import Recording, each_recording, rows
 
+pytestmark = pytest.mark.each_python
+
 GOOD = [one for one in rows("anthropic-messages") if "-error-" not in one.file]
 GPT = Opaque("encrypted", "CIPHER", "openai-responses-v1")
 GEMINI = Opaque("signature", "G", "google-gemini-v1")

@@ -17,6 +17,8 @@ from dialects.cohere.test_cohere_encode_reply import FOREIGN, GEMINI, GPT
 from dialects.cohere.test_cohere_recordings import GOOD
 from recordings import Recording, each_recording
 
+pytestmark = pytest.mark.each_python
+
 ASKED: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
 

@@ -34,6 +34,8 @@ from bardo.values.request import (
 from bardo.values.wire import Arrival
 from dialects.gemini.support import ROW
 
+pytestmark = pytest.mark.each_python
+
 HELLO = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
 CLAUDE = Opaque("signature", "claude-bytes", "anthropic-claude-v1")
 CIPHER = Opaque("encrypted", "cipher", "openai-responses-v1")

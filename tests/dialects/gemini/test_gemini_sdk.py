@@ -36,6 +36,8 @@ from bardo.values.usage import Usage
 from bardo.values.wire import Arrival
 from dialects.gemini.support import REQUEST, streamed
 
+pytestmark = pytest.mark.each_python
+
 # Bytes whose base64 differs between the two alphabets.
 CLAUDE = Opaque("signature", "~~~???>>>", "anthropic-claude-v1")
 NATIVE = Opaque("signature", "+/+/c2ln", "google-gemini-v1")

@@ -30,6 +30,8 @@ from bardo.values.fold import fold
 from bardo.values.usage import Usage
 from dialects.gemini_interactions.replies import ARRIVAL, DIALECT, REQUEST, write_stream
 
+pytestmark = pytest.mark.each_python
+
 CLAUDE = Opaque("signature", "~~~???>>>", "anthropic-claude-v1")
 NATIVE = Opaque("signature", "+/+/c2ln", "google-gemini-v1")
 EVENTS: list[Event] = [

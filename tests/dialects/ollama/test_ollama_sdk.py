@@ -16,6 +16,8 @@ from dialects.ollama.replies import ARRIVAL, DIALECT, REQUEST, events_of, write_
 from dialects.ollama.test_ollama_encode_reply import FOREIGN
 from recordings import Recording, each_recording, rows
 
+pytestmark = pytest.mark.each_python
+
 ALL = rows("ollama")
 ASKED: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 

@@ -38,6 +38,8 @@ from bardo.values.usage import Usage
 from bardo.values.wire import Arrival
 from dialects.openai_chat.chat import REQUEST, written
 
+pytestmark = pytest.mark.each_python
+
 CLAUDE, OPENAI = "anthropic-claude-v1", "openai-responses-v1"
 SIGNED, SEALED = Opaque("signature", "sig", CLAUDE), Opaque("encrypted", "cipher", OPENAI)
 GEMINI = Opaque("signature", "gem", "google-gemini-v1")

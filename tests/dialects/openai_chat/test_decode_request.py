@@ -35,6 +35,8 @@ from bardo.values.request import (
 from bardo.values.wire import Arrival
 from dialects.openai_chat.chat import asked
 
+pytestmark = pytest.mark.each_python
+
 CHAT, CLAUDE = "openai_chat", "anthropic-claude-v1"
 
 

@@ -27,6 +27,8 @@ from bardo.values.errors import CallerError, InvalidRequest
 from bardo.values.request import Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival
 
+pytestmark = pytest.mark.each_python
+
 NAME = "openai_responses"
 FORMAT = "openai-responses-v1"
 

@@ -42,6 +42,8 @@ from bardo.values.request import Request
 from bardo.values.usage import Usage
 from dialects.openai_responses.replies import ARRIVAL, REQUEST, write_stream
 
+pytestmark = pytest.mark.each_python
+
 CLAUDE = Opaque("signature", "SIGNED", "anthropic-claude-v1")
 GEMINI = Opaque("signature", "G", "google-gemini-v1")
 FOREIGN: list[Event] = [

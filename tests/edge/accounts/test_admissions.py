@@ -24,6 +24,8 @@ from bardo.edge.database.problems import DatabaseUnusable
 from bardo.edge.log.row import LogRow
 from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorized, Unavailable
 
+pytestmark = pytest.mark.each_python
+
 NOON = 1_795_435_200.0
 
 

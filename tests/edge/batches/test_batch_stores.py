@@ -17,6 +17,8 @@ from bardo.edge.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABL
 from bardo.edge.database.engines import open_database
 from bardo.edge.database.revisions import migrate
 
+pytestmark = pytest.mark.each_python
+
 NOW = 1_795_435_200.0
 
 

@@ -12,6 +12,8 @@ from bardo.edge.database.engines import address_of, open_database, open_for_read
 from bardo.edge.database.problems import DatabaseMissing, DatabaseNewer, DatabaseUnusable
 from bardo.edge.database.revisions import migrate, stored_revision
 
+pytestmark = pytest.mark.each_python
+
 ENVIRONMENT = """
 from alembic import context
 

@@ -18,6 +18,8 @@ from bardo.edge.settings_memory import MemorySettings
 from bardo.edge.state.sqlite import SqliteStore
 from bardo.values.errors import BardoError
 
+pytestmark = pytest.mark.each_python
+
 Use = Callable[[Path], object]
 
 

@@ -18,6 +18,8 @@ from bardo.edge.log.sqlite_store import SqliteLogStore
 from bardo.edge.state import SqliteStore
 from support.patience import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 class Closes(Protocol):
     def close(self) -> None: ...

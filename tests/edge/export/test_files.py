@@ -21,6 +21,8 @@ from bardo.edge.log.schema import ExactJson, inference_log
 from support.hostile_rows import hostile_row
 from support.hostile_text import HOSTILE
 
+pytestmark = pytest.mark.each_python
+
 NOW = 1_790_000_000.25
 COLUMNS = export_columns(content=True)
 

@@ -23,6 +23,8 @@ from bardo.engine.route import Provider, Target
 from bardo.values.errors import ConfigError, Unreachable
 from support.patience import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 LISTED = {"models": [{"key": "m", "capabilities": {"reasoning": {"allowed_options": ["off", "on"]}}}]}
 MODEL = {"capabilities": ["completion"]}
 _NEITHER = (("tool_calling", False), ("vision", False))

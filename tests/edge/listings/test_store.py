@@ -19,6 +19,8 @@ from bardo.edge.listings import ListedModel, ListedPrice, Listing, ListingStore,
 from bardo.edge.listings.store import file_name
 from bardo.engine.route import Provider
 
+pytestmark = pytest.mark.each_python
+
 LISTING = Listing(
     source="venice",
     at=1_790_000_000.0,

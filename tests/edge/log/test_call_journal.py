@@ -20,6 +20,8 @@ from bardo.edge.log.recovery import LOST, read_journal, recover
 from bardo.values.attempts import AttemptRecord
 from support.patience import PATIENCE, read_line
 
+pytestmark = pytest.mark.each_python
+
 
 class Stored:
     """A store in memory; `down` is a database that cannot be reached."""

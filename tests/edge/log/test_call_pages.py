@@ -9,6 +9,8 @@ import pytest
 from bardo.edge.log import LogReader, LogRow, LogWriter, call_pages
 from bardo.edge.log.row import CallFilter, CallPage
 
+pytestmark = pytest.mark.each_python
+
 CALLS = 120
 
 

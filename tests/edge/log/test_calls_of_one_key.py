@@ -12,6 +12,8 @@ from bardo.edge.log.rollup import SECONDS_PER_DAY
 from bardo.edge.log.store import open_store
 from bardo.edge.prompt_watch import WATCHED
 
+pytestmark = pytest.mark.each_python
+
 DAY = float(SECONDS_PER_DAY)
 NOON = 20_000 * DAY + DAY / 2
 

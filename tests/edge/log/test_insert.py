@@ -16,6 +16,8 @@ from bardo.edge.log.sqlite_store import ROWS_AT_ONCE
 from bardo.edge.log.store import open_store
 from bardo.edge.log.stored import LISTS
 
+pytestmark = pytest.mark.each_python
+
 _LISTS = ("degraded", *LISTS)
 _COLUMNS = [column for column in inference_log.columns if not column.primary_key]
 

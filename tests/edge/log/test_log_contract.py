@@ -23,6 +23,8 @@ from bardo.edge.log.stored import (
 )
 from bardo.values.attempts import AttemptRecord
 
+pytestmark = pytest.mark.each_python
+
 
 def row(request_id: str, **values: Any) -> LogRow:
     return LogRow(**{"request_id": request_id, "started_at": 1_700_000_000.0, **values})

@@ -13,6 +13,8 @@ import pytest
 from bardo.edge.log import LogMissing, LogProblem, LogReader, LogRow, LogUnusable, LogWriter, sqlite_store
 from bardo.values.errors import BardoError
 
+pytestmark = pytest.mark.each_python
+
 
 def test_a_missing_log_is_named_and_not_created(tmp_path: Path) -> None:
     path = tmp_path / "none.db"

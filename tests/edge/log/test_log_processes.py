@@ -11,6 +11,8 @@ import pytest
 from bardo.edge.log import LogReader, LogWriter
 from support.patience import PATIENCE, read_line
 
+pytestmark = pytest.mark.each_python
+
 OPEN = """
 import atexit, logging, os, resource, sys, threading, time
 from bardo.edge.log import LogRow, LogWriter

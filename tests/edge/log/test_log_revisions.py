@@ -29,6 +29,8 @@ from bardo.edge.log.database import (
 )
 from bardo.edge.log.schema import CURRENT_REVISION, VERSION_TABLE, metadata
 
+pytestmark = pytest.mark.each_python
+
 ROW = LogRow(request_id="req-1", started_at=1.0, provider="lab")
 LATER = '''"""A form that does not exist yet."""
 

@@ -13,6 +13,8 @@ from bardo.edge.log import LogGap, LogRow, LogWriter
 from bardo.edge.log import batch_writer as writer_module
 from bardo.edge.log.problems import RowsRefused, StoreUnavailable
 
+pytestmark = pytest.mark.each_python
+
 WAIT = 20.0  # Far more than anything here takes; only a failing test gets there.
 
 

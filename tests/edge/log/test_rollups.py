@@ -18,6 +18,8 @@ from bardo.edge.log.database import MIGRATIONS, address_of, bring_to_current, op
 from bardo.edge.log.rollup import CAUSES, DIMENSIONS, SECONDS_PER_DAY, day_of
 from bardo.edge.log.stored import LARGEST_COUNT
 
+pytestmark = pytest.mark.each_python
+
 DAY = float(SECONDS_PER_DAY)
 NOON = 20_000 * DAY + DAY / 2
 

@@ -17,6 +17,8 @@ from bardo.edge.log.schema import inference_log
 from bardo.edge.log.writer import LogWriter
 from support.patience import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 
 class SlowLink:
     """Listens as a server of PostgreSQL in a folder, and passes bytes on while `flows` is set."""

@@ -13,6 +13,8 @@ from bardo.values.reasoning import ReasoningStepType, ReasoningVisibility
 from support.episodes import NOW, SIGNATURE, Kept, draft
 from support.hostile_text import HOSTILE
 
+pytestmark = pytest.mark.each_python
+
 TIDES = draft(
     "req_a1",
     "Why are there two high tides a day?",

@@ -17,6 +17,8 @@ from bardo.edge.payments.database import find_ledger, open_ledger
 from bardo.edge.payments.ledger import CapReached, Ledger, LedgerEntry, day_of
 from support.paying import opened
 
+pytestmark = pytest.mark.each_python
+
 NOW = 1_764_000_000.0
 
 

@@ -8,9 +8,12 @@ import sys
 import pytest
 from benchmarks.pipeline import instructions
 
-pytestmark = pytest.mark.skipif(
-    sys.version_info >= (3, 12), reason="the bounds are in instructions of 3.11; later versions have others"
-)
+pytestmark = [
+    pytest.mark.each_python,
+    pytest.mark.skipif(
+        sys.version_info >= (3, 12), reason="the bounds are in instructions of 3.11; later versions have others"
+    ),
+]
 
 
 @pytest.mark.parametrize(

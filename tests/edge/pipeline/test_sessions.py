@@ -10,6 +10,8 @@ from bardo.edge.pipeline.sessions import session_of
 from bardo.values.blocks import TextBlock
 from bardo.values.request import BardoOptions, Message, Request
 
+pytestmark = pytest.mark.each_python
+
 UUID = "01234567-89ab-cdef-0123-456789abcdef"
 
 

@@ -26,6 +26,8 @@ from bardo.simulators.thinking_behaviour import BehaviourKind
 from bardo.values.errors import BardoError, InvalidRequest, Unreachable, UpstreamRefused
 from support.any_model import Simulator
 
+pytestmark = pytest.mark.each_python
+
 KEYS = {"OPENROUTER_API_KEY": "sk-secret", "ANTHROPIC_API_KEY": "sk-secret", "GEMINI_API_KEY": "sk-secret"}
 DAY = datetime.date(2026, 11, 22)
 MODELS = {

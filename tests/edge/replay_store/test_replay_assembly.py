@@ -14,6 +14,8 @@ from bardo.edge.http import Call
 from bardo.edge.settings import LogSettings, ReplaySettings, ResponseSettings, Settings
 from bardo.values.errors import ConfigError
 
+pytestmark = pytest.mark.each_python
+
 
 def nobody(call: Call) -> NoReturn:
     raise AssertionError("nothing is asked")

@@ -23,6 +23,8 @@ from bardo.values.request import Message, Request
 from bardo.values.response import Response
 from bardo.values.wire import WireRequest
 
+pytestmark = pytest.mark.each_python
+
 T = TypeVar("T")
 ROW = builtin().provider("anthropic")
 assert ROW is not None

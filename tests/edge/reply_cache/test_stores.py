@@ -23,6 +23,8 @@ from bardo.context.layer import KeptReply
 from bardo.edge.reply_cache.memory import MemoryReplies
 from bardo.edge.reply_cache.opening import open_replies
 
+pytestmark = pytest.mark.each_python
+
 Make = Callable[[CacheBounds], ReplyStore]
 ROOMY = CacheBounds()
 

@@ -13,6 +13,8 @@ from bardo.edge.settings import ReplaySettings
 from bardo.edge.state import Bounds, SqliteStore
 from bardo.values.errors import ConfigError
 
+pytestmark = pytest.mark.each_python
+
 
 def test_what_was_put_in_is_there_after_a_restart(tmp_path: Path) -> None:
     first = SqliteStore(tmp_path / "replay.db")

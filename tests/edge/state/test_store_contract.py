@@ -10,6 +10,8 @@ import pytest
 
 from bardo.edge.state import Bounds, KeyedStore, open_store
 
+pytestmark = pytest.mark.each_python
+
 Make = Callable[..., KeyedStore]
 
 

@@ -28,6 +28,8 @@ from bardo.edge.telemetry.trace import TraceContext, begin_trace
 from bardo.values.attempts import AttemptRecord
 from bardo.values.request import Request
 
+pytestmark = pytest.mark.each_python
+
 ROOT = Path(__file__).parents[3]
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 ROW = LogRow(

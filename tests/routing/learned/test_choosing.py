@@ -13,6 +13,8 @@ from bardo.routing.learned.comparison import Sums, compare, in_comparison
 from bardo.routing.learned.outcomes import Estimate
 from bardo.routing.learned.router import LearnedRouter, LearnedState
 
+pytestmark = pytest.mark.each_python
+
 positive = st.floats(0.01, 1000)
 estimates = st.dictionaries(
     st.sampled_from("abcdef"),

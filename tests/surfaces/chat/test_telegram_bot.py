@@ -21,6 +21,8 @@ from support.one_day import stay_in_one_day
 from support.telegram_api import TOKEN, FakeTelegram
 from surfaces.chat.conftest import KEY, asked_of
 
+pytestmark = pytest.mark.each_python
+
 telegram_bot = pytest.importorskip("bardo.surfaces.chat.telegram_bot", reason="python-telegram-bot is not installed")
 
 ENVIRONMENT = {"TELEGRAM_BOT_TOKEN": TOKEN, "SIM_KEY": KEY}

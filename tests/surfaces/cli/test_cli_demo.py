@@ -12,6 +12,8 @@ from bardo.surfaces.cli import demonstration
 from support.own_threads import own_threads
 from surfaces.cli.support import bardo, on_terminal, program
 
+pytestmark = pytest.mark.each_python
+
 KNOWN = presets()
 
 

@@ -9,6 +9,8 @@ import pytest
 from recordings import Recording, each_recording, rows
 from surfaces.cli.support import bardo, program
 
+pytestmark = pytest.mark.each_python
+
 FOLDERS = ("groq", "anthropic-messages", "gemini", "openai-responses", "deepseek", "mistral")
 TEXT = "<think>\nhm, tags</think>The answer."
 

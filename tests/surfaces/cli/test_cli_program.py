@@ -6,11 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bardo import __version__
 from bardo.edge.log import LogRow
 from bardo.surfaces.cli.app import COMMANDS
 from support.offenders import each_case
 from surfaces.cli.support import PROGRAM, bardo, on_terminal, program, write_log
+
+pytestmark = pytest.mark.each_python
 
 
 def modules_of(*arguments: str) -> set[str]:

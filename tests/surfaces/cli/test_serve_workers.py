@@ -21,6 +21,8 @@ from support.patience import PATIENCE
 from support.talk import Caller
 from surfaces.cli.support import line_with, needs_proc, running, wait_for_workers
 
+pytestmark = pytest.mark.each_python
+
 CONVERSATIONS = 12
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
 

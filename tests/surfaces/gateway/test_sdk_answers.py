@@ -14,6 +14,8 @@ from support.sdk import SDKS, Sdk
 from support.talk import QUESTION, THOUGHT
 from surfaces.gateway.cells import PROVIDERS, SPEAKERS, each_sdk, each_sdk_and_provider, whole_and_streamed
 
+pytestmark = pytest.mark.each_python
+
 # OpenAI's Chat Completions never shows thinking, it only counts it.
 COUNTS_ONLY = "openai_chat"
 # A stream whose prompt held the opening tag looks like plain text until the closing one comes.

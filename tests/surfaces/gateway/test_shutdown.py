@@ -19,6 +19,8 @@ from support.talk import CLIENTS, Answer, body_for, path_for
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import broken, refusal
 
+pytestmark = pytest.mark.each_python
+
 each_client = pytest.mark.parametrize("client", CLIENTS)
 
 

@@ -21,6 +21,8 @@ from support.talk import ALL_CLIENTS, Answer, ask, body_for, path_for
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import broken, refusal
 
+pytestmark = pytest.mark.each_python
+
 each_client = pytest.mark.parametrize("client", ALL_CLIENTS)
 
 

@@ -12,6 +12,8 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request, Sampling, StructuredOptions, Tool
 from bardo.values.response import Response
 
+pytestmark = pytest.mark.each_python
+
 HELLO = Message("user", (TextBlock("Hello."),))
 
 

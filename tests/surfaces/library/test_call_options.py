@@ -18,6 +18,8 @@ from bardo.values.events import ContentChunk, Finish
 from bardo.values.response import Response
 from bardo.values.usage import Usage
 
+pytestmark = pytest.mark.each_python
+
 
 def asked(provider: SimulatedProvider, path: str = "/chat/completions") -> Any:
     """Return the body of the last question: servers are also asked what they know of their models."""

@@ -16,6 +16,8 @@ from bardo.values.errors import BardoError, ClientMisuse, InvalidRequest
 from support.patience import PATIENCE
 from support.upstream_replies import REPLIES
 
+pytestmark = pytest.mark.each_python
+
 ENTRY = ProviderEntry(id="one", preset="ollama", base_url="http://upstream", models=("m",))
 SETTINGS = Settings(providers=(ENTRY,), log=LogSettings(enabled=False))
 REPLY = FakeReply(headers={"content-type": "application/json"}, chunks=[REPLIES["ollama"].whole])

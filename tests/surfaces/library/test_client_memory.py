@@ -17,6 +17,8 @@ from bardo.values.errors import ClientMisuse, ConfigError, NotStored
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, entry, model_of
 
+pytestmark = pytest.mark.each_python
+
 QUESTION = "What is 27 * 43?"
 PRESETS = ("anthropic", "deepseek", "openai_responses")
 

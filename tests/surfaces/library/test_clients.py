@@ -32,6 +32,8 @@ from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, Watched, entry, model_of
 from support.patience import PATIENCE
 
+pytestmark = pytest.mark.each_python
+
 T = TypeVar("T")
 QUESTION = "What is 27 * 43?"
 THOUGHT = "First 27 * 40 = 1080."

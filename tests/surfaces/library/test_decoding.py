@@ -12,6 +12,8 @@ import recordings
 from bardo.catalog.load import builtin
 from bardo.values.errors import BrokenStream, InvalidRequest, UpstreamRefused
 
+pytestmark = pytest.mark.each_python
+
 
 @pytest.mark.parametrize(
     ("text", "reasoning", "answer"),

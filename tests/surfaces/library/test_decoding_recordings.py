@@ -8,6 +8,8 @@ import bardo
 from bardo.values.errors import UpstreamRefused
 from recordings import Recording, each_recording, folders, rows
 
+pytestmark = pytest.mark.each_python
+
 FOLDERS = folders()
 ALL = [recording for folder in FOLDERS for recording in rows(folder)]
 # Replies in another language than the one of their folder: Chat Completions among Responses, and Cohere's first version.

@@ -14,6 +14,8 @@ from bardo.simulators import Running, running_many
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, entry, model_of
 
+pytestmark = pytest.mark.each_python
+
 # 003, "Profile events": the payload of each event.
 PAYLOADS = {
     "inference:profile_applied": ("subsystem", "temperature", "reasoning_effort", "structured", "cached"),

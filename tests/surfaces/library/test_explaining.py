@@ -17,6 +17,8 @@ from bardo.values.errors import InvalidRequest, UnknownModel, Unsupported
 from bardo.values.redaction import HIDDEN
 from support.offenders import each_case
 
+pytestmark = pytest.mark.each_python
+
 MESSAGES = [{"role": "user", "content": "What is 27 * 43?"}]
 CLAUDE = {"model": "claude-opus-4-8", "messages": MESSAGES, "reasoning_effort": "low", "max_tokens": 4096}
 

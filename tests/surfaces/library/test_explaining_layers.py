@@ -11,6 +11,8 @@ import pytest
 import bardo
 from bardo.surfaces.cli import main
 
+pytestmark = pytest.mark.each_python
+
 PROVIDERS = """
 [[providers]]
 id = "small"

@@ -12,6 +12,8 @@ from pydantic import BaseModel
 from bardo.surfaces.library.functions import tool_of
 from bardo.values.errors import InvalidRequest
 
+pytestmark = pytest.mark.each_python
+
 
 @dataclass
 class Place:

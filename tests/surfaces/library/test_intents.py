@@ -16,6 +16,8 @@ from bardo.values.errors import InvalidRequest, NotStored
 from support.any_model import Simulator
 from support.gateway import entry
 
+pytestmark = pytest.mark.each_python
+
 TABLE = """
 [workloads.review]
 model = "anthropic/claude-sonnet-4-5"

@@ -14,6 +14,8 @@ from bardo.values.blocks import ReasoningBlock
 from bardo.values.events import ContentChunk, ThinkChunk
 from support.any_model import Simulator
 
+pytestmark = pytest.mark.each_python
+
 THOUGHT = "One more look. " * 200
 SCRIPT = Script((Turn(reasoning=THOUGHT, text="The long answer."), Turn(reasoning="Again?", text="The short answer.")))
 PRESETS = {"sglang": "sglang", "ollama_native": "ollama", "ollama": "ollama-openai", "inline_think": "vllm"}

@@ -10,6 +10,8 @@ from bardo.simulators.embeddings import vector
 from bardo.values.errors import InvalidRequest, UnknownModel
 from support.any_model import Simulator
 
+pytestmark = pytest.mark.each_python
+
 
 def test_a_client_makes_vectors_counts_tokens_and_lists_models() -> None:
     with Simulator("vllm", models=["m1"]).running() as server:

@@ -12,6 +12,8 @@ from bardo.reasoning import ReasoningFormat
 from bardo.values.errors import ConfigError, InvalidRequest
 from bardo.values.request import Tool
 
+pytestmark = pytest.mark.each_python
+
 LAB = '[[reasoning_formats]]\nname = "lab"\nstart = "[["\nend = "]]"\npatterns = ["lab-"]\n'
 
 

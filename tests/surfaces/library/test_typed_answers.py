@@ -25,6 +25,8 @@ from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, entry
 from support.typed import GOOD, PLACE, SCRIPT
 
+pytestmark = pytest.mark.each_python
+
 MODELS = {
     "openai_responses/gpt-5": "schema_enforced",
     "gemini/gemini-2.5-flash": "schema_enforced",

@@ -10,6 +10,8 @@ import pytest
 
 import bardo
 
+pytestmark = pytest.mark.each_python
+
 CLOSED = "First I multiply.</think>\n\n1161"
 Write = Callable[[str, str], bytes]
 

@@ -15,6 +15,8 @@ from bardo.surfaces.panel.views import VIEWS
 from support.keyed_gateway import KeyedGateway, keyed_gateway
 from support.panel_pages import PanelReader, SeenPage
 
+pytestmark = pytest.mark.each_python
+
 POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
