@@ -97,4 +97,4 @@ $(READY): pyproject.toml tools/constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-* .site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .venv-* .site .mypy_cache .ruff_cache .pytest_cache .test-report .hypothesis build dist

@@ -59,7 +59,7 @@ def ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
                 plugins[0].pytest_runtest_logreport(report(test, "failed"))
             return pytest.ExitCode.TESTS_FAILED if failed else pytest.ExitCode.OK
 
-        monkeypatch.setattr(run_tests.pytest, "main", main)
+        monkeypatch.setattr(pytest, "main", main)
         monkeypatch.setattr(run_tests, "passes_alone", lambda test: test.startswith("unstable"))
         code = run_tests.main([])
         return code, capsys.readouterr().out
