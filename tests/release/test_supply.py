@@ -57,6 +57,34 @@ def test_the_container_installs_what_the_project_asks_for_in_exact_versions() ->
     assert_pinned([*project["dependencies"], *extras], DEPLOY / "requirements.txt")
 
 
+def asked_for() -> list[Requirement]:
+    """Return what bardo needs and what its extras need."""
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    return [Requirement(line) for lines in (PROJECT["project"]["dependencies"], *extras) for line in lines]
+
+
+def test_every_dependency_and_every_extra_has_a_bound_on_both_sides() -> None:
+    def unbounded(requirement: Requirement) -> bool:
+        operators = {one.operator for one in requirement.specifier}
+        return not operators & {">=", "==", "~="} or not operators & {"<", "==", "~="}
+
+    assert [str(one) for one in asked_for() if unbounded(one)] == []
+
+
+def test_the_checks_ask_for_the_versions_that_the_extras_ask_for() -> None:
+    bounds = {canonicalize_name(one.name): one for one in asked_for()}
+    wanted = map(Requirement, PROJECT["dependency-groups"]["dev"])
+    assert [str(one) for one in wanted if one != bounds.get(canonicalize_name(one.name), one)] == []
+
+
+def test_the_versions_of_the_checks_lie_within_the_bounds() -> None:
+    bounds = {canonicalize_name(one.name): one.specifier for one in asked_for()}
+    lines = (ROOT / "tools" / "constraints.txt").read_text().splitlines()
+    exact = [line.partition(" ;")[0].partition("==") for line in lines]
+    within = {name: bounds[canonicalize_name(name)] for name, _, _ in exact if canonicalize_name(name) in bounds}
+    assert [(name, version) for name, _, version in exact if name in within and version not in within[name]] == []
+
+
 def test_the_tools_of_a_release_have_exact_versions() -> None:
     assert_pinned(PROJECT["dependency-groups"]["release"], DEPLOY / "requirements-build.txt")
 

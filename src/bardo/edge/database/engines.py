@@ -133,7 +133,12 @@ def _engine(address: URL, use: DatabaseUse) -> Engine:
 def _set_up_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
     _set_up_reading(connection, _entry)
     cursor = connection.cursor()
-    use_journal(cursor, BUSY_SECONDS)
+    try:
+        use_journal(cursor, BUSY_SECONDS)
+    except BaseException:
+        # Before 2.0.53, SQLAlchemy leaves a connection open that could not be set up.
+        connection.close()
+        raise
     # The journal is synced when it is folded into the database, not at every commit. A killed process loses nothing
     # it committed; a power cut or a crashed kernel may lose the commits since the last sync (seconds of a busy log,
     # longer for a quiet one), and never leaves the database broken. FULL would cost a disk flush per batch.
