@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types layers unit second nightly servers docs lock bench fuzz soak chaos serve clean
+.PHONY: demo test lint types layers unit second nightly oldest newest servers docs lock bench fuzz soak chaos serve clean
 
 demo: $(READY)
 	$(BIN)/bardo demo
@@ -35,6 +35,10 @@ nightly: $(READY)
 # What may differ between Pythons, on the other of 3.11 and 3.13, where this machine has both.
 second: $(READY)
 	@tools/second-python.sh
+
+# bardo with the lowest versions that pyproject.toml allows, and with the newest, each in an environment of its own.
+oldest newest:
+	$(PYTHON) tools/check_versions.py $@
 
 # What clients get of real servers, word by word: llama.cpp's, vLLM on the processor, transformers. The last two take 3 GB and some minutes.
 SERVERS := .venv-servers
