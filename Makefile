@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types layers unit second nightly oldest newest servers docs lock bench fuzz soak chaos serve clean
+.PHONY: demo test lint types layers unit second nightly oldest newest servers docs lock bench fuzz mutants soak chaos serve clean
 
 demo: $(READY)
 	$(BIN)/bardo demo
@@ -82,6 +82,14 @@ MINUTES ?= 1
 SEED ?= 0
 fuzz: $(READY)
 	$(BIN)/python -m fuzzing --minutes $(MINUTES) --seed $(SEED)
+
+# Small faults planted in src one at a time: which of them the tests catch. make mutants N=300 SEED=7, CHANGED=1 for what changed since the last
+# release point (or a revision), PACKAGE="edge.log values", TESTS="tests/values", AT_LEAST=85 to fail below that share.
+N ?= 60
+mutants: $(READY)
+	PYTHONPATH=tools $(BIN)/python -m mutants --count $(N) $(if $(filter file,$(origin SEED)),,--seed $(SEED)) \
+		$(if $(CHANGED),--changed $(CHANGED)) $(if $(PACKAGE),--package "$(PACKAGE)") $(if $(TESTS),--tests "$(TESTS)") \
+		$(if $(JOBS),--jobs $(JOBS)) $(if $(AT_LEAST),--at-least $(AT_LEAST)) $(if $(JSON),--json $(JSON))
 
 # Mixed requests at a gateway with two workers, with a plot of what these hold; and processes that are killed under load.
 REQUESTS ?= 1000000
