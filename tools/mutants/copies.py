@@ -43,7 +43,8 @@ class Copy:
         """Run pytest with `words` and return its exit code, or None where it took longer than `seconds`. No process is left."""
         temporary = self.folder.with_suffix(".tmp")
         command = [str(self.python), "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={temporary}", *words]
-        environment = {**os.environ, **environment, "MUTANTS_COPY": str(self.folder)}
+        outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        environment = {**outer, **environment, "MUTANTS_COPY": str(self.folder)}
         with self.output.open("wb") as output:
             self._process = subprocess.Popen(
                 command,

@@ -150,9 +150,8 @@ class _Finder:
             case ast.Tuple(ctx=ast.Load()) | ast.List(ctx=ast.Load()) | ast.Set():
                 self._drop_each([self._span(one) for one in node.elts], "element", tuple_=isinstance(node, ast.Tuple))
             case ast.Dict():
-                starts = [key or value for key, value in zip(node.keys, node.values, strict=True)]
-                spans = [(self._at(a), self._span(b)[1]) for a, b in zip(starts, node.values, strict=True)]
-                self._drop_each(spans if None not in node.keys else [], "element")
+                pairs = zip(node.keys, node.values, strict=True)
+                self._drop_each([(self._entry(key, value), self._span(value)[1]) for key, value in pairs], "element")
             case _:
                 self._change_statement(node)
         for child in ast.iter_child_nodes(node):
@@ -295,6 +294,9 @@ class _Finder:
     def _text(self, node: ast.AST) -> str:
         start, end = self._span(node)
         return self._source[start:end].decode()
+
+    def _entry(self, key: ast.expr | None, value: ast.expr) -> int:
+        return self._at(key) if key is not None else self._source.rindex(b"**", 0, self._at(value))
 
     def _span(self, node: ast.AST) -> tuple[int, int]:
         assert isinstance(node, _Placed)
