@@ -100,7 +100,7 @@ def _measure(asked: argparse.Namespace, tree: Path, faults: Sequence[Fault], fol
         try:
             kept.record(copy, files, asked.jobs)
         finally:
-            copy.end()
+            copy.close()
     choices = kept.choose(faults, scope, most=asked.most, budget=asked.budget)
     runner = Runner(tree, folder, max(1, min(asked.jobs, len(faults))), asked.limit)
     try:
@@ -117,7 +117,6 @@ class Runner:
         self._limit = limit
         self._copies = [Copy(tree, folder / str(number)) for number in range(jobs)]
         self._free: queue.SimpleQueue[Copy] = queue.SimpleQueue()
-        self._stopped = False
         for copy in self._copies:
             self._free.put(copy)
         # The real replies of the tests lie beside the tree, and so not beside its copies.
@@ -147,9 +146,8 @@ class Runner:
 
     def close(self) -> None:
         """End every process."""
-        self._stopped = True
         for copy in self._copies:
-            copy.end()
+            copy.close()
 
     def _run_each(self, choices: dict[Fault, Choice]) -> Iterable[Result]:
         with ThreadPoolExecutor(len(self._copies)) as pool:
@@ -196,8 +194,6 @@ class Runner:
     def _run(
         self, copy: Copy, items: Sequence[str], words: list[str], seconds: float
     ) -> tuple[int | None, dict[str, Any]]:
-        if self._stopped:
-            raise SystemExit("stopped")
         listed, result = copy.folder.with_suffix(".items"), copy.folder.with_suffix(".result")
         listed.write_text(json.dumps(items), encoding="utf-8")
         result.unlink(missing_ok=True)

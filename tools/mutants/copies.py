@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 import venv
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from mutants.faults import Fault
 
+_NOT_INHERITED = ("PYTEST_", "PYTHONDONTWRITEBYTECODE")
 _LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv*", ".site", ".mutants", ".*_cache", ".hypothesis", "__pycache__", "build", "dist", "node_modules"
 )
@@ -30,6 +32,8 @@ class Copy:
         self.python = folder / ".venv" / "bin" / "python"
         self.output = folder.with_suffix(".txt")
         self._planted = 0
+        self._lock = threading.Lock()
+        self._closed = False
         self._process: subprocess.Popen[bytes] | None = None
         shutil.copytree(tree, folder, ignore=_LEFT_OUT, symlinks=True)
         repository = tree / ".git"
@@ -43,24 +47,33 @@ class Copy:
         """Run pytest with `words` and return its exit code, or None where it took longer than `seconds`. No process is left."""
         temporary = self.folder.with_suffix(".tmp")
         command = [str(self.python), "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={temporary}", *words]
-        outer = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        outer = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
         environment = {**outer, **environment, "MUTANTS_COPY": str(self.folder)}
         with self.output.open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            with self._lock:
+                if self._closed:
+                    raise SystemExit("the run was interrupted")
+                process = self._process = subprocess.Popen(
+                    command,
+                    cwd=self.folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
             try:
-                return self._process.wait(seconds)
+                return process.wait(seconds)
             except subprocess.TimeoutExpired:
                 return None
             finally:
                 self.end()
+
+    def close(self) -> None:
+        """End the run that goes on, and start none any more."""
+        with self._lock:
+            self._closed = True
+        self.end()
 
     def end(self) -> None:
         """Kill every process that a run has started, also those in a session of their own."""
