@@ -23,7 +23,7 @@ from mutants.copies import Copy
 from mutants.faults import Fault
 from mutants.function_map import START, Choice, FunctionMap
 from mutants.sample import draw_faults, package_of
-from mutants.selector import ITEMS, RESULT
+from mutants.selector import ITEMS, NOTHING, RESULT
 
 CAUGHT, TIMED_OUT, SURVIVED = "caught", "time-out", "survived"
 
@@ -169,11 +169,12 @@ class Runner:
         try:
             with copy.planted(fault):
                 began = time.monotonic()
-                code, found = self._run(copy, choice.items, ["-x"], min(self._limit, 60 + 4 * choice.seconds))
+                words = ["-x", "-o", f"timeout={self._limit / 3:g}"]
+                code, found = self._run(copy, choice.items, words, min(self._limit, 60 + 4 * choice.seconds))
                 seconds = round(time.monotonic() - began, 1)
         finally:
             self._free.put(copy)
-        if code is None:
+        if code is None or found["timed_out"]:
             outcome, killer = TIMED_OUT, ""
         elif code in (0, 5):
             outcome, killer = SURVIVED, ""
@@ -200,7 +201,7 @@ class Runner:
         environment = {**self._environment, ITEMS: str(listed), RESULT: str(result)}
         files = dict.fromkeys(item.partition("::")[0] for item in items)
         code = copy.run(["-p", "mutants.selector", "-n0", *words, *files], environment, seconds)
-        found = json.loads(result.read_text()) if result.is_file() else {"ran": 0, "failed": [], "collection": ""}
+        found = json.loads(result.read_text()) if result.is_file() else dict(NOTHING)
         return code, found
 
 

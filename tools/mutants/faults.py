@@ -221,8 +221,8 @@ class _Finder:
             self._drop_each(sorted(self._span(part) for part in parts), kind, keep=keep)
         for left, right in zip(node.args, node.args[1:], strict=False):
             one, other = self._text(left), self._text(right)
-            if called in {"min", "max"}:
-                break
+            if called in {"min", "max"} or _is_message(left) or _is_message(right):
+                continue
             if one != other and not isinstance(left, ast.Starred) and not isinstance(right, ast.Starred):
                 start, middle, after, end = *self._span(left), *self._span(right)
                 between = self._source[middle:after].decode()

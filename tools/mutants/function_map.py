@@ -22,6 +22,9 @@ _SOME = 60
 """Where fewer tests enter the function itself, tests of what is near it run too."""
 
 
+_NAMES = re.compile(r"^(?:class|def|async def) ([A-Za-z]\w*)|^([A-Za-z]\w*)(?=[:=]| [:=])", re.MULTILINE)
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The tests to run for one fault, the likeliest to catch it first. `entering` says how many tests enter the function."""
@@ -96,7 +99,10 @@ class FunctionMap:
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
         package, name = re.escape(".".join(parts[:-1])), re.escape(parts[-1])
         whole = re.escape(".".join(parts))
-        pattern = re.compile(rf"(from|import) {whole}\b|from {package} import \(?[^)\n]*\b{name}\b")
+        module = rf"(from|import) {whole}\b|from {package} import (\([^)]*|[^(\n]*)\b{name}\b"
+        # Most tests import a name of the module from its package.
+        names = "|".join({one[0] or one[1] for one in _NAMES.findall(_text(self._tree / "src" / path))})
+        pattern = re.compile(rf"{module}|from {package} import (\([^)]*|[^(\n]*)\b({names or name})\b")
         source = self._tree / "src"
         found = (
             frozenset(file.relative_to(root).as_posix() for file in folder.rglob("*.py") if pattern.search(_text(file)))
@@ -173,6 +179,8 @@ def _choose(
             group = 2
         elif importers & test.modules:
             group = 3
+        elif file.split("/")[1:2] == fault.path.split("/")[1:2]:
+            group = 4
         else:
             continue
         near.append(((group, _distance(fault.path, file), test.count, test.seconds), test))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 ITEMS = "MUTANTS_ITEMS"
 RESULT = "MUTANTS_RESULT"
 _MEMORY = 6 << 30
-_result: dict[str, Any] = {"ran": 0, "failed": [], "collection": ""}
+NOTHING: Mapping[str, Any] = {"ran": 0, "failed": [], "collection": "", "timed_out": False}
+_result: dict[str, Any] = {**NOTHING, "failed": []}
 
 
 def pytest_configure() -> None:
@@ -40,10 +42,16 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note a test that failed, in any of its phases."""
+    """Note a test that failed, in any of its phases, and whether its time was over."""
     _result["ran"] += report.when == "call"
     if report.failed and report.nodeid not in _result["failed"]:
         _result["failed"].append(report.nodeid)
+        _result["timed_out"] = "from pytest-timeout" in report.longreprtext[-500:]
+
+
+def pytest_runtest_logfinish() -> None:
+    """Write down how it went so far: a run that takes too long is killed."""
+    pytest_sessionfinish()
 
 
 @pytest.hookimpl(trylast=True)
