@@ -127,7 +127,7 @@ def run_suite(folder: Path, **variables: str) -> str:
     )
     (folder / "test_laws.py").write_text(LAWS, encoding="utf-8")
     tests = Path(__file__).parent
-    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {tests}\n", encoding="utf-8")
+    (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = {tests} {tests.parent / 'tools'}\n", encoding="utf-8")
     environment = {
         name: value for name, value in os.environ.items() if name not in ("BARDO_NIGHTLY", "SHARD")
     } | variables

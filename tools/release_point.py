@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,10 +11,15 @@ from pathlib import Path
 _HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
+def revision(root: Path) -> str:
+    """Return the commit that is checked out at `root`, empty where there is no repository."""
+    return _git(root, "rev-parse", "HEAD", check=False)
+
+
 def release_point(root: Path) -> str:
     """Return the revision of the last release point of the repository at `root`."""
     tag = _git(root, "describe", "--tags", "--abbrev=0", "--match", "v*", check=False)
-    return tag or _git(root, "log", "-1", "--format=%H", "--", "src/bardo/_version.py")
+    return tag or _git(root, "log", "-1", "--format=%H", "--", "src/bardo/_version.py", check=False)
 
 
 def changed_files(root: Path, revision: str) -> set[str]:
@@ -38,5 +44,7 @@ def changed_lines(root: Path, revision: str, folder: str) -> Mapping[str, frozen
 
 
 def _git(root: Path, *words: str, check: bool = True) -> str:
+    if shutil.which("git") is None:
+        return ""
     ended = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=check)
     return ended.stdout.strip() if ended.returncode == 0 else ""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
+
+from release_point import changed_files, release_point, revision
 
 Item = TypeVar("Item")
 
@@ -27,7 +28,7 @@ COVERED: Counter[str] = Counter()
 @cache
 def seed() -> str:
     """Return the seed of the samples: BARDO_SEED, else the commit, else 0 where there is none."""
-    return os.environ.get("BARDO_SEED") or _git("rev-parse", "--short=12", "HEAD") or "0"
+    return os.environ.get("BARDO_SEED") or revision(ROOT)[:12] or "0"
 
 
 def sample(items: Iterable[Item], most: int, *, law: str, always: Callable[[Item], bool] | None = None) -> list[Item]:
@@ -58,24 +59,6 @@ def in_shard(name: str, shard: str) -> bool:
 @cache
 def changed_dialects() -> frozenset[str]:
     """Return the packages of `bardo.dialects` that changed since the last release point: their recordings are always tested."""
-    begin = release_point()
-    if not begin:
-        return frozenset()
-    files = _git("diff", "--name-only", begin, "--", "src/bardo/dialects").splitlines()
-    return frozenset(Path(file).parts[3] for file in files if len(Path(file).parts) > 4)
-
-
-@cache
-def release_point() -> str:
-    """Return the commit of the newest tag of a version, else the last one that changed the version; empty where git knows none."""
-    return _git("describe", "--tags", "--match", "v*", "--abbrev=0") or _git(
-        "log", "-1", "--format=%H", "--", "src/bardo/_version.py"
-    )
-
-
-def _git(*arguments: str) -> str:
-    try:
-        ended = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return ended.stdout.strip() if ended.returncode == 0 else ""
+    begin = release_point(ROOT)
+    changed = [Path(file).parts for file in changed_files(ROOT, begin)] if begin else []
+    return frozenset(parts[3] for parts in changed if parts[:3] == ("src", "bardo", "dialects") and len(parts) > 4)
