@@ -27,6 +27,9 @@ settings.load_profile(os.environ.get("BARDO_HYPOTHESIS", "bardo"))
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# What is imported and collected stays: looking through it again and again while it grows is of no use.
+gc.disable()
+
 # A shell that starts the tests in the background has interrupts ignored, and so would the programs that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -114,4 +117,5 @@ def pytest_collection_finish() -> None:
     """Leave what was imported and collected out of every later garbage collection: there are millions of objects, and they stay."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 50)
