@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import pytest
 
 from bardo.edge.log.reader import LogReader
 from bardo.edge.serving import BackgroundServer
@@ -211,6 +212,8 @@ def _fields(row: Any) -> list[tuple[str, Any]]:
     return [(name, repr(value)) for name, value in msgspec.structs.asdict(row).items()]
 
 
+# Some minutes on a machine that does much else.
+@pytest.mark.timeout(1200)
 def test_a_gateway_that_has_seen_many_calls_does_what_a_new_one_does(tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
         process.submit(_compare, tmp_path).result()
