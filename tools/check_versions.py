@@ -25,7 +25,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ LEFT_OUT = {
     "presidio": "spaCy, which it brings, has 120 MB and keeps numpy below its newest",
 }
 """Extras that are not installed, and why."""
-TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "cryptography", "openai", "packaging")
+TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "cryptography", "packaging", "pyte")
 """What the tests need, in the versions of tools/constraints.txt."""
 TESTS = {
     "uvicorn, httptools, h11": (
@@ -92,7 +92,7 @@ TESTS = {
     ),
     "jinja2, markdown-it-py, pygments": (
         "tests/surfaces/panel/test_markdown.py",
-        "tests/surfaces/panel/test_panel_pages.py",
+        "tests/surfaces/panel/test_panel_values.py",
     ),
     "python-telegram-bot, discord.py": ("tests/surfaces/chat",),
     "google-auth": ("tests/surfaces/gateway/test_clouds.py",),
@@ -201,15 +201,23 @@ def running(
 ) -> Iterator[list[str]]:
     """Run a program that serves until it is interrupted, and give what it has told on stderr up to a line with `told`.
 
-    Its stdout goes into a file called `output` in `folder`. Raises Failed where it does not start, or does not end well.
+    Its stdout goes into a file called `output` in `folder`. Raises Failed, with what it told, where it does not start, where what is done
+    meanwhile raises anything, and where it does not end well.
     """
     with (folder / "output").open("wb") as output:
+        # A session of its own: its workers are ended with it.
         process = subprocess.Popen(
-            list(map(str, command)), env=variables, stdout=output, stderr=subprocess.PIPE, cwd=folder, text=True
+            list(map(str, command)),
+            env=variables,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            text=True,
+            start_new_session=True,
         )
     assert process.stderr is not None
     # Where it does not start, its end ends the reading below.
-    timer = threading.Timer(_START_SECONDS, process.kill)
+    timer = threading.Timer(_START_SECONDS, _kill, [process])
     timer.start()
     try:
         lines: list[str] = []
@@ -220,16 +228,29 @@ def running(
         else:
             raise Failed(f"bardo {command[1]} does not start:\n{''.join(lines)}")
         timer.cancel()
-        yield lines
+        problem: Exception | None = None
+        try:
+            yield lines
+        except Exception as error:  # noqa: BLE001 - Whatever it is, what the program told says more.
+            problem = error
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=_START_SECONDS)
+        if problem is not None:
+            raise Failed(f"bardo {command[1]}: {type(problem).__name__}: {problem}\n{rest[-3000:]}") from problem
         if process.returncode or "Traceback" in rest:
-            raise Failed(f"bardo {command[1]} ended with {process.returncode}:\n{rest}")
+            raise Failed(f"bardo {command[1]} ended with {process.returncode}:\n{rest[-3000:]}")
+    except subprocess.TimeoutExpired as late:
+        raise Failed(f"bardo {command[1]} does not end") from late
     finally:
         timer.cancel()
-        process.kill()
+        _kill(process)
         process.wait()
         process.stderr.close()
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 class Dialect(NamedTuple):
@@ -362,7 +383,13 @@ def check(which: str) -> None:
     """Make the environment and run everything in it. Raises Unreachable, Failed."""
     programs = make_environment(which)
     variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(Path.home())}
-    print(f"{which}: {_versions(programs, variables)}", flush=True)
+    versions = installed(programs, variables)
+    print(f"{which}:", ", ".join(f"{_name(line)} {version}" for line, version in versions.items()), flush=True)
+    higher = [f"{line}: {version}" for line, version in versions.items() if not is_lowest(line, version)]
+    if which == "oldest" and higher:
+        raise Failed(
+            f"lowest versions that are not installed, as something else needs a later one: {'; '.join(higher)}"
+        )
     if "visible" not in run([programs / "bardo", "demo"], variables):
         raise Failed("`bardo demo` does not show the thinking of any provider")
     for workers in (1, 2):
@@ -375,14 +402,23 @@ def check(which: str) -> None:
     run([programs / "python", "-m", "pytest", "-n", "2", *tests], variables, shown=True)
 
 
-def _versions(programs: Path, variables: Mapping[str, str]) -> str:
-    """Return names and versions of what bardo and its extras ask for, as they are installed."""
-    asked = [*_project()["project"]["dependencies"]]
-    for name in extras():
-        asked += _project()["project"]["optional-dependencies"][name]
-    names = [re.split(r"[^-\w.]", line)[0] for line in asked]
-    code = "import importlib.metadata, sys; print(*(f'{n} {importlib.metadata.version(n)}' for n in sys.argv[1:]), sep=', ')"
-    return run([programs / "python", "-c", code, *names], variables).strip()
+def installed(programs: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what bardo and its extras ask for, as they write it, and the version of each that is installed."""
+    project = _project()["project"]
+    asked = [*project["dependencies"], *(line for name in extras() for line in project["optional-dependencies"][name])]
+    code = "import importlib.metadata, sys; print(*map(importlib.metadata.version, sys.argv[1:]))"
+    versions = run([programs / "python", "-c", code, *map(_name, asked)], variables).split()
+    return dict(zip(asked, versions, strict=True))
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^-\w.]", requirement)[0]
+
+
+def is_lowest(requirement: str, version: str) -> bool:
+    """Whether a version is the lowest that a requirement allows. What something else needs may not raise it: it would not have been run."""
+    [lowest] = re.findall(r"[>=]=([\d.]+\d)", requirement)
+    return lowest.split(".") == version.split(".")[: lowest.count(".") + 1] and not version[len(lowest) :].strip(".0")
 
 
 def main(arguments: Sequence[str]) -> int:
