@@ -19,13 +19,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import Engine, NullPool, create_engine, make_url, text
 
 from support.patience import PATIENCE
 
 _USERS = ("postgres", "nobody")
 # Nothing of it outlives the tests, so nothing needs to reach the disk.
 _OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "listen_addresses=", "max_connections=60")
+
+# Who is still connected holds locks that the rest would wait for.
+_EMPTYING = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    "DROP SCHEMA public CASCADE",
+    "CREATE SCHEMA public",
+)
 
 
 @pytest.fixture(scope="session")
@@ -52,16 +59,29 @@ def own_postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
-    """Return the address of an empty database."""
+@pytest.fixture(scope="session")
+def postgres_database(postgres_server: str) -> Iterator[Engine]:
+    """Return the database of this process's tests: making one takes a third of a second, and emptying one a twentieth."""
     name = f"bardo_{uuid.uuid4().hex}"
-    engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
+    server = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}"))
-        yield make_url(postgres_server).set(database=name).render_as_string(hide_password=False)
+    database = create_engine(
+        make_url(postgres_server).set(database=name), isolation_level="AUTOCOMMIT", poolclass=NullPool
+    )
+    yield database
+    with server.connect() as connection:
         connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    engine.dispose()
+    server.dispose()
+
+
+@pytest.fixture
+def postgres_url(postgres_database: Engine) -> Iterator[str]:
+    """Return the address of an empty database."""
+    yield postgres_database.url.render_as_string(hide_password=False)
+    with postgres_database.connect() as connection:
+        for statement in _EMPTYING:
+            connection.execute(text(statement))
 
 
 def _programs() -> Path | None:
