@@ -122,6 +122,7 @@ ENDLESS = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("piece", ENDLESS.values(), ids=ENDLESS.keys())
 def test_a_text_that_never_ends_is_refused_with_a_reason(piece: str) -> None:
     # Each of these takes minutes where reading is not linear.

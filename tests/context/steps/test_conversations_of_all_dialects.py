@@ -141,6 +141,7 @@ def check_pairs(messages: tuple[Message, ...]) -> None:
     assert not open_calls
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", FORMS)
 @given(conversation=conversations())
 def test_pairs_of_calls_and_results_and_the_cached_beginning_stay(form: str, conversation: Request) -> None:

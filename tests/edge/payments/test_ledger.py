@@ -130,6 +130,7 @@ for number in range(10_000):
 """
 
 
+@pytest.mark.sampled(1)
 def test_a_process_that_is_killed_at_any_moment_loses_nothing_that_left(place: Path | str, tmp_path: Path) -> None:
     (tmp_path / "edge_ledger.py").write_text(Path(__file__).read_text())
     (tmp_path / "child.py").write_text(CHILD)

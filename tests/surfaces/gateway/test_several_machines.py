@@ -207,6 +207,7 @@ def state_at(gateway: KeyedGateway) -> str:
     return next((str(one["state"]) for one in provider["models"]), "")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "anthropic_messages", "gemini"])
 def test_a_call_that_needs_more_of_a_limit_while_the_database_is_stopped_is_told_to_come_back(
     name: str, own_postgres: PostgresServer, tmp_path: Path
