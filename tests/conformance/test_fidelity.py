@@ -20,6 +20,7 @@ from conformance.clients import READERS
 from conformance.heard import Heard
 from conformance.replies import ALL, CLIENTS, Reply, in_fewer_pieces, reply_of, written_stream, written_whole
 from recordings import RECORDINGS, Recording, each_recording
+from support.sampling import COVERED
 
 pytestmark = [
     # xAI echoes tools of its own, which OpenAI's library has no type for.
@@ -59,6 +60,7 @@ def test_nothing_is_missing_for_any_client_and_opaque_state_comes_back(recording
         sent = states(reply.response.blocks)
         turns = []
         for stream in (False, True):
+            COVERED[f"replies read by the library of {client}"] += 1
             body = written(reply, client, stream=stream)
             heard = READERS[client](body, stream=stream)
             # State that came behind the answer of a stream is left to the replay store, and told.
