@@ -119,16 +119,17 @@ class Runner:
         self._free: queue.SimpleQueue[Copy] = queue.SimpleQueue()
         for copy in self._copies:
             self._free.put(copy)
-        # The real replies of the tests lie beside the tree, and so not beside its copies.
-        beside = tree.parent / "shared" / "recordings"
-        self._environment = {"BARDO_RECORDINGS": os.environ.get("BARDO_RECORDINGS") or str(beside)}
 
     def run_all(self, choices: dict[Fault, Choice]) -> list[Result]:
         """Return how the tests take each fault.
 
-        A test that fails without a fault too does not count: its faults are tried again without it.
+        A test that fails without a fault too does not count: its faults are tried again without it. So is a fault whose tests took too long,
+        with more time: the machine may have been busy.
         """
         results = {result.fault: result for result in self._run_each(choices)}
+        if slow := {fault: choice for fault, choice in choices.items() if results[fault].outcome == TIMED_OUT}:
+            print("those that took too long are tried again with twice the time", flush=True)
+            results.update((result.fault, result) for result in self._run_each(slow, patience=2))
         tried = choices
         while killers := {one.killer for one in (results[fault] for fault in tried) if "::" in one.killer}:
             broken = self._failing(sorted(killers))
@@ -149,9 +150,9 @@ class Runner:
         for copy in self._copies:
             copy.close()
 
-    def _run_each(self, choices: dict[Fault, Choice]) -> Iterable[Result]:
+    def _run_each(self, choices: dict[Fault, Choice], *, patience: int = 1) -> Iterable[Result]:
         with ThreadPoolExecutor(len(self._copies)) as pool:
-            waiting = [pool.submit(self._try, fault, choice) for fault, choice in choices.items()]
+            waiting = [pool.submit(self._try, fault, choice, patience) for fault, choice in choices.items()]
             try:
                 for number, ended in enumerate(as_completed(waiting), 1):
                     result = ended.result()
@@ -162,15 +163,16 @@ class Runner:
                 self.close()
                 raise
 
-    def _try(self, fault: Fault, choice: Choice) -> Result:
+    def _try(self, fault: Fault, choice: Choice, patience: int) -> Result:
         if not choice.items:
             return Result(fault, SURVIVED, "", 0, 0, choice.entering, 0.0)
         copy = self._free.get()
         try:
             with copy.planted(fault):
                 began = time.monotonic()
-                words = ["-x", "-o", f"timeout={self._limit / 3:g}"]
-                code, found = self._run(copy, choice.items, words, min(self._limit, 60 + 4 * choice.seconds))
+                words = ["-x", "-o", f"timeout={patience * self._limit / 3:g}"]
+                most = patience * min(self._limit, 60 + 4 * choice.seconds)
+                code, found = self._run(copy, choice.items, words, most)
                 seconds = round(time.monotonic() - began, 1)
         finally:
             self._free.put(copy)
@@ -198,7 +200,7 @@ class Runner:
         listed, result = copy.folder.with_suffix(".items"), copy.folder.with_suffix(".result")
         listed.write_text(json.dumps(items), encoding="utf-8")
         result.unlink(missing_ok=True)
-        environment = {**self._environment, ITEMS: str(listed), RESULT: str(result)}
+        environment = {ITEMS: str(listed), RESULT: str(result)}
         files = dict.fromkeys(item.partition("::")[0] for item in items)
         code = copy.run(["-p", "mutants.selector", "-n0", *words, *files], environment, seconds)
         found = json.loads(result.read_text()) if result.is_file() else dict(NOTHING)

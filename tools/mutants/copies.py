@@ -35,6 +35,8 @@ class Copy:
         self._lock = threading.Lock()
         self._closed = False
         self._process: subprocess.Popen[bytes] | None = None
+        # Real replies, which some tests read, lie beside the tree and so not beside its copies.
+        self._recordings = os.environ.get("BARDO_RECORDINGS") or str(tree.parent / "shared" / "recordings")
         shutil.copytree(tree, folder, ignore=_LEFT_OUT, symlinks=True)
         repository = tree / ".git"
         if repository.is_dir():
@@ -48,7 +50,7 @@ class Copy:
         temporary = self.folder.with_suffix(".tmp")
         command = [str(self.python), "-m", "pytest", "-p", "no:cacheprovider", f"--basetemp={temporary}", *words]
         outer = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
-        environment = {**outer, **environment, "MUTANTS_COPY": str(self.folder)}
+        own = {"BARDO_RECORDINGS": self._recordings, "MUTANTS_COPY": str(self.folder)}
         with self.output.open("wb") as output:
             with self._lock:
                 if self._closed:
@@ -56,7 +58,7 @@ class Copy:
                 process = self._process = subprocess.Popen(
                     command,
                     cwd=self.folder,
-                    env=environment,
+                    env={**outer, **own, **environment},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,

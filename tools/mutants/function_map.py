@@ -220,6 +220,8 @@ def _distance(path: str, test: str) -> int:
 def _test_files(tree: Path, scope: Sequence[str]) -> list[str]:
     found: set[Path] = set()
     for path in scope:
+        if not (tree / path).exists():
+            raise SystemExit(f"there are no tests at {path}")
         found.update((tree / path).rglob("test_*.py") if (tree / path).is_dir() else [tree / path])
     return sorted(path.relative_to(tree).as_posix() for path in found)
 
