@@ -89,7 +89,7 @@ N ?= 60
 mutants: $(READY)
 	PYTHONPATH=tools $(BIN)/python -m mutants --count $(N) $(if $(filter file,$(origin SEED)),,--seed $(SEED)) \
 		$(if $(CHANGED),--changed $(CHANGED)) $(if $(PACKAGE),--package "$(PACKAGE)") $(if $(TESTS),--tests "$(TESTS)") \
-		$(if $(JOBS),--jobs $(JOBS)) $(if $(AT_LEAST),--at-least $(AT_LEAST)) $(if $(JSON),--json $(JSON))
+		$(if $(JOBS),--jobs $(JOBS)) $(if $(AT_LEAST),--at-least $(AT_LEAST)) $(if $(JSON),--json $(JSON)) $(if $(RECORD),--record)
 
 # Mixed requests at a gateway with two workers, with a plot of what these hold; and processes that are killed under load.
 REQUESTS ?= 1000000

@@ -123,8 +123,8 @@ class Runner:
     def run_all(self, choices: dict[Fault, Choice]) -> list[Result]:
         """Return how the tests take each fault.
 
-        A test that fails without a fault too does not count: its faults are tried again without it. So is a fault whose tests took too long,
-        with more time: the machine may have been busy.
+        A test that fails without a fault too does not count: its faults are tried again without it. So is a fault whose tests took
+        too long, with more time: the machine may have been busy.
         """
         results = {result.fault: result for result in self._run_each(choices)}
         if slow := {fault: choice for fault, choice in choices.items() if results[fault].outcome == TIMED_OUT}:
