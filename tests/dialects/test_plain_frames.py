@@ -14,7 +14,7 @@ from bardo.dialects.base import PlainReplyDecoder, ReplyDecoder
 from bardo.streams.frames import Frame
 from bardo.streams.sse import SseDecoder
 from bardo.values.events import Event
-from recordings import Recording, rows
+from recordings import RECORDINGS, Recording, rows
 
 FOLDERS = {
     "anthropic-messages": "anthropic_messages",
@@ -56,7 +56,7 @@ def plain_frames(name: str, frames: Sequence[Frame]) -> int:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_plain_frames_of_recorded_streams_say_what_others_say(folder: str) -> None:
     count = sum(plain_frames(FOLDERS[folder], frames_of(one)) for one in STREAMS[folder])
-    assert count > 100
+    assert count > (100 if RECORDINGS else 5)
 
 
 USAGES = (
