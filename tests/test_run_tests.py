@@ -68,7 +68,7 @@ def ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def unstable_file() -> str:
-    return (run_tests.REPORT / "unstable.txt").read_text(encoding="utf-8")
+    return run_tests.REPORT.read_text(encoding="utf-8")
 
 
 def test_a_run_without_a_failure_lists_nothing(ending: Any) -> None:

@@ -1,6 +1,6 @@
 """Run the tests on all processors, and each that fails once more by itself: `python tools/run_tests.py [options of pytest]`.
 
-A test that passes by itself is unstable: it does not fail the run, but is listed at the end and in `.test-report/unstable.txt`.
+A test that passes by itself is unstable: it does not fail the run, but is listed at the end and in `.test-report`, in a file for each Python.
 More unstable tests than `MOST_UNSTABLE` fail the run.
 """
 
@@ -18,7 +18,7 @@ import pytest
 MOST_UNSTABLE = 3
 MOST_ALONE = 12
 """So many failed tests are run again at the most: where more fail, something is broken."""
-REPORT = Path(".test-report")
+REPORT = Path(".test-report", f"unstable-{sys.version_info.major}.{sys.version_info.minor}.txt")
 
 
 class Failures:
@@ -57,9 +57,8 @@ def settle(failed: Mapping[str, str]) -> tuple[list[str], list[str]]:
 
 def write_report(unstable: Iterable[str], failed: Mapping[str, str]) -> None:
     """Write which tests are unstable, and what each said when it failed."""
-    REPORT.mkdir(exist_ok=True)
-    text = "".join(f"{test}\n{failed[test]}\n\n" for test in unstable)
-    (REPORT / "unstable.txt").write_text(text, encoding="utf-8")
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text("".join(f"{test}\n{failed[test]}\n\n" for test in unstable), encoding="utf-8")
 
 
 def main(arguments: Sequence[str]) -> int:
