@@ -405,12 +405,7 @@ def run_tests(programs: Path, variables: Mapping[str, str]) -> None:
     """Run the tests of TESTS. Those that fail run again by themselves: a version is not to blame where they pass there. Raises Failed."""
     tests = [path for paths in TESTS.values() for path in paths]
     cache = f"cache_dir={programs.parent / '.pytest_cache'}"
-    pytest: list[str | Path] = [programs / "python", "-m", "pytest", "-o", cache, *tests]
-    try:
-        run([*pytest, "-n", "2"], variables, shown=True)
-    except Failed:
-        print("What failed runs again, by itself; it is unstable if it passes.", flush=True)
-        run([*pytest, "-n", "0", "--last-failed", "--last-failed-no-failures", "none"], variables, shown=True)
+    run([programs / "python", "tools/run_tests.py", "-o", cache, *tests], variables, shown=True)
 
 
 def installed(programs: Path, variables: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Run the tests on all processors, and each that fails once more by itself: `python tools/run_tests.py [options of pytest]`.
 
-A test that passes by itself is unstable: it does not fail the run, but is listed at the end and in `.test-report`, in a file for each Python.
+A test that passes by itself is unstable: it does not fail the run, but is listed at the end, and in `.test-report` by the environment.
 More unstable tests than `MOST_UNSTABLE` fail the run.
 """
 
@@ -18,7 +18,7 @@ import pytest
 MOST_UNSTABLE = 3
 MOST_ALONE = 12
 """So many failed tests are run again at the most: where more fail, something is broken."""
-REPORT = Path(".test-report", f"unstable-{sys.version_info.major}.{sys.version_info.minor}.txt")
+REPORT = Path(".test-report", f"unstable-{Path(sys.prefix).name.lstrip('.')}.txt")
 
 
 class Failures:

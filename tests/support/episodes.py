@@ -17,6 +17,7 @@ from bardo.values.chain import build_chain
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
 from bardo.values.usage import Usage
+from support.patience import PATIENCE
 
 NOW = 1_800_000_000.0
 SIGNATURE = "c2lnbmF0dXJlLW9mLXRoZS10aGlua2luZw"
@@ -72,8 +73,8 @@ class Kept:
             content = msgspec.structs.replace(one.row, request_content=one.question, reply_content=one.answer)
             self.log.write(content)
             self.writer.write(one)
-        assert self.log.flush()
-        assert self.writer.flush()
+        assert self.log.flush(PATIENCE)
+        assert self.writer.flush(PATIENCE)
 
     def ids(self, query: str, **options: Any) -> list[str]:
         """Return the calls whose episodes a search finds, in order."""

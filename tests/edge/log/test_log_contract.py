@@ -22,6 +22,7 @@ from bardo.edge.log.stored import (
     LONGEST_NAME,
 )
 from bardo.values.attempts import AttemptRecord
+from support.patience import PATIENCE
 
 pytestmark = pytest.mark.each_python
 
@@ -280,14 +281,14 @@ def test_a_request_is_found_by_any_beginning_only_it_has(place: str) -> None:
 def test_a_follower_sees_every_row_once_and_in_order(place: str) -> None:
     with LogWriter(place) as writer, LogReader(place) as reader:
         writer.write(row("before"))
-        assert writer.flush()
+        assert writer.flush(PATIENCE)
         seen: list[str] = []
         place_in_log = reader.last_row_number()
         assert reader.after(place_in_log).rows == ()
         for step in range(3):
             for number in range(4):
                 writer.write(row(f"{step}-{number}"))
-            assert writer.flush()
+            assert writer.flush(PATIENCE)
             while (new := reader.after(place_in_log, limit=3)).rows:
                 place_in_log = new.row_number
                 seen += [found.request_id for found in new.rows]
