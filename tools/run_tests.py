@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 MOST_UNSTABLE = 3
+WORKERS = 3 * (os.cpu_count() or 1) // 2
+"""Half of the time a worker waits for a program that its test has started."""
 MOST_ALONE = 12
 """So many failed tests are run again at the most: where more fail, something is broken."""
 REPORT = Path(".test-report", f"unstable-{Path(sys.prefix).name.lstrip('.')}.txt")
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the tests and return the exit code of the run."""
     begin = time.monotonic()
     found = Failures()
-    code = pytest.main(["-n", "auto", *arguments], plugins=[found])
+    code = pytest.main(["-n", str(WORKERS), *arguments], plugins=[found])
     unstable: list[str] = []
     broken: list[str] = []
     if code == pytest.ExitCode.TESTS_FAILED and found.failed:

@@ -29,7 +29,7 @@ def address_of(panel: OpenPanel, path: str) -> str:
     return panel.address + re.sub(r"\{\w+\}", example, path).rstrip("/") + _QUERIES.get(path, "")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @EACH_VIEW
 def test_a_view_does_nothing_but_show_itself_and_is_open_to_everybody(panel: OpenPanel, path: str) -> None:
     address = address_of(panel, path)

@@ -49,7 +49,7 @@ def written(reply: Reply, client: str, *, stream: bool) -> bytes:
     return written_stream(in_fewer_pieces(reply.events), client) if stream else written_whole(reply.response, client)
 
 
-@each_recording(ALL, together=6, by_day=0.15)
+@each_recording(ALL, together=6, by_day=0.1)
 def test_nothing_is_missing_for_any_client_and_opaque_state_comes_back(recording: Recording) -> None:
     """Both laws are about what the library made of the same bytes, and reading them is what costs."""
     if reply_of(recording).response.error is not None:

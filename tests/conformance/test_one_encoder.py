@@ -16,7 +16,7 @@ NOT_ALIKE = {("bedrock_converse", "vercel-gateway/gemini-3-pro-preview-stream-th
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@each_recording(ALL, together=12, by_day=0.12)
+@each_recording(ALL, together=12, by_day=0.06)
 def test_a_reply_is_the_same_message_whole_and_streamed(recording: Recording) -> None:
     response = reply_of(recording).response
     if response.error is not None or any(call.malformed for call in response.tool_calls):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from simulators.suites import run_suite
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +27,7 @@ def suites(page: Path) -> list[tuple[str, str]]:
 SUITES = [suite for page in PAGES for suite in suites(page)]
 
 
+@pytest.mark.nightly
 def test_every_suite_passes_as_printed(tmp_path: Path) -> None:
     """One process runs them all, each in a file named after its place: starting pytest and the libraries is what costs."""
     for place, text in SUITES:

@@ -87,7 +87,7 @@ def translated(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@each_recording(STREAMS + MESSAGES)
+@each_recording(STREAMS + MESSAGES, by_day=0.3)
 def test_clients_of_other_dialects_get_the_same_where_frames_are_read_in_one_go(
     recording: Recording, client: str
 ) -> None:
@@ -98,7 +98,7 @@ def test_clients_of_other_dialects_get_the_same_where_frames_are_read_in_one_go(
 
 
 @pytest.mark.parametrize("size", PIECES)
-@each_recording(STREAMS + MESSAGES)
+@each_recording(STREAMS + MESSAGES, by_day=0.3)
 def test_frames_that_repeat_are_read_in_one_go_without_a_difference(recording: Recording, size: int) -> None:
     quick, sent = forwarded(recording, size, one_by_one=False)
     for other, also_sent in (

@@ -28,6 +28,7 @@ NOT_INSTALLED = {"aiohttp", "yarl", "pydantic", "pydantic_core", "numpy", "reque
 """What a plain install does without; each was there once, or is what a new dependency would bring."""
 
 
+@pytest.mark.nightly
 def test_the_distributions_hold_what_they_should_and_no_more(distributions: Distributions) -> None:
     with tarfile.open(distributions.source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -44,7 +45,7 @@ def test_the_distributions_hold_what_they_should_and_no_more(distributions: Dist
     assert distributions.wheel.stat().st_size <= MOST_WHEEL_BYTES
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_wheel_installs_and_runs_in_an_empty_environment(
     distributions: Distributions, tmp_path: Path, version: str

@@ -53,7 +53,7 @@ def assert_the_books_agree(market: Shop) -> None:
     assert {entry.state for entry in market.entries()} <= {"settled", "released"}, "nothing stays open"
 
 
-@pytest.mark.sampled(1, of="behaviour")
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("version", [1, 2], ids=["x402 v1", "x402 v2"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("behaviour", HERE)

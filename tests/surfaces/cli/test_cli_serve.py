@@ -31,6 +31,7 @@ def post(url: str, body: dict[str, Any]) -> Any:
                 raise
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("server", [[], ["--workers", "2"]], ids=["one process", "workers"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_told_to_end_and_the_log_is_complete(

@@ -136,6 +136,7 @@ def wait_for(address: str, providers: set[str]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.sampled(1)
 @needs_proc
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_sighup_applies_the_file_in_every_worker_and_ends_no_stream(
@@ -172,6 +173,7 @@ def test_sighup_applies_the_file_in_every_worker_and_ends_no_stream(
             assert gateway.wait(PATIENCE) == 0
 
 
+@pytest.mark.nightly
 @needs_proc
 def test_a_killed_worker_is_replaced_also_while_the_file_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -202,6 +204,7 @@ if "--multiprocessing-fork" in sys.orig_argv:
 """
 
 
+@pytest.mark.nightly
 def test_a_worker_that_takes_long_to_start_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sitecustomize.py").write_text(SLOW_START)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -189,7 +189,7 @@ def run(running: House, upstream: str) -> Matrix:
         return Matrix(running, upstream, text, dict(zip(CELLS, answers, strict=True)))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_whatever_a_provider_does_the_client_gets_a_whole_answer_or_an_error(upstream: str) -> None:
     with Simulator("vllm").running() as server:

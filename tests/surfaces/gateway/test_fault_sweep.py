@@ -124,7 +124,7 @@ def check(fault: Fault, client: str, status: int, body: bytes, *, stream: bool) 
     assert reply.error or reply.blocks or reply.finish.reason not in ("unknown", "error"), body
 
 
-@pytest.mark.sampled(30)
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 @each_case("provider", REPLIES)
 def test_every_fault_ends_in_a_reply_or_in_an_error_of_the_clients_dialect(

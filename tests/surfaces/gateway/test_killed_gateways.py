@@ -98,6 +98,7 @@ def test_a_gateway_killed_again_and_again_counts_each_call_once(tmp_path: Path) 
     assert all(row.cost_nanos and sum((row.cost_parts or {}).values()) == row.cost_nanos for row in answered)
 
 
+@pytest.mark.nightly
 def test_a_gateway_killed_in_mid_stream_has_a_row_for_every_stream(tmp_path: Path) -> None:
     simulator = Simulator("vllm", models=("m1",))
     with simulator.running() as server, serving(tmp_path, server) as gateway:
