@@ -10,7 +10,8 @@ demo: $(READY)
 	$(BIN)/bardo demo
 
 test: $(READY)
-	@begin=$$(date +%s); $(MAKE) --no-print-directory lint types layers unit; ended=$$?; took=$$(($$(date +%s) - begin)); \
+	@begin=$$(date +%s); $(MAKE) --no-print-directory lint layers && \
+	$(MAKE) --no-print-directory -j2 types unit; ended=$$?; took=$$(($$(date +%s) - begin)); \
 	echo "make test took $$((took / 60)) min $$((took % 60)) s; load $$(uptime | sed 's/.*average[s]*: //')"; exit $$ended
 
 lint: $(READY)

@@ -81,6 +81,7 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     return address, address
 
 
+@pytest.mark.sampled(1)
 def test_killed_processes_lose_no_cost_and_count_none_twice(places: tuple[str, str], tmp_path: Path) -> None:
     log, state = places
     journal = tmp_path / "journal"

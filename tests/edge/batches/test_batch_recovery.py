@@ -125,7 +125,7 @@ def test_a_job_whose_answer_was_lost_is_found_and_not_made_again(provider: str, 
             check_end(gateway, batch_id, simulator, tmp_path)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.nightly
 @pytest.mark.parametrize("after", [1, 3, 5])
 def test_a_gateway_that_is_killed_at_any_point_ends_its_batch_once(after: int, tmp_path: Path) -> None:
     simulator = Simulator("openai_chat")

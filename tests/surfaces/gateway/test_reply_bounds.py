@@ -48,6 +48,7 @@ def test_a_stream_without_end_is_cut_at_its_bound_with_an_error(client: str) -> 
         assert (row.outcome, row.error_class) == ("broken", "MalformedReply")
 
 
+@pytest.mark.sampled(3)
 @each_client
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 def test_a_reply_that_is_not_complete_in_time_is_an_error(client: str, stream: bool) -> None:

@@ -52,6 +52,7 @@ def test_a_call_without_a_reply_yet_is_answered_503(client: str, stream: bool) -
     assert (row.outcome, row.status, row.error_class) == ("error", 503, "ShuttingDown")
 
 
+@pytest.mark.sampled(5)
 @each_client
 @pytest.mark.parametrize("provider_name", ["anthropic", "openai_responses", "deepseek", "gemini"])
 def test_a_stream_that_has_begun_ends_with_the_dialects_error(client: str, provider_name: str) -> None:
@@ -79,6 +80,7 @@ def test_a_stream_that_was_only_kept_alive_ends_with_the_dialects_error() -> Non
             assert "the gateway was stopped" in broken(client, answer_of(raw))
 
 
+@pytest.mark.sampled(1)
 @each_client
 def test_a_request_whose_body_has_not_arrived_is_answered_503(client: str) -> None:
     with house(grace=0.05) as running:
