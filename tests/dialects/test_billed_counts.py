@@ -110,6 +110,10 @@ DETAILS: list[tuple[str, Usage, UsageDetails | None]] = [
         responses({"type": "web_search_call"}, tool_usage={"web_search": {"num_requests": 3}}),
         UsageDetails(searches=3),
     ),
+    *(
+        (f"a {kind} of OpenAI", responses({"type": kind}), UsageDetails(unpriced_tools=1))
+        for kind in ("file_search_call", "code_interpreter_call", "image_generation_call", "shell_call")
+    ),
     (
         "tools of OpenAI with a price of their own",
         responses({"type": "code_interpreter_call"}, {"type": "file_search_call"}, {"type": "mcp_call"}),

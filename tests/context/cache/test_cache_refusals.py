@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from bardo.catalog.cache_rows import cache_rows
 from bardo.context.cache.refusal import ALLOWABLE, refusal_of, refusal_of_reply
 from bardo.context.cache.texts import has_iban_digits, has_luhn_digit, personal_data, time_words
 from bardo.context.layer import KeptReply
+from bardo.dialects import dialect
 from bardo.values.blocks import (
     DocumentBlock,
     ImageBlock,
@@ -28,6 +30,7 @@ from bardo.values.events import Finish
 from bardo.values.profile import InferenceProfile
 from bardo.values.request import BardoOptions, CacheOptions, KeptAs, Message, Request, Sampling, Tool
 from bardo.values.response import Response
+from bardo.values.wire import Arrival
 from support.growth import check_growth
 
 PLAIN = "What is the capital of France?"
@@ -94,6 +97,37 @@ def refusal(request: Request, *allowed: str, most: float = 1.0) -> str | None:
 )
 def test_a_call_is_refused_for_what_makes_a_kept_reply_wrong(request_: Request, reason: str | None) -> None:
     assert refusal(request_) == reason
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "openai_chat": {"messages": [{"role": "user", "content": PLAIN}]},
+    "openai_responses": {"input": PLAIN},
+    "anthropic_messages": {"messages": [{"role": "user", "content": PLAIN}], "max_tokens": 9},
+    "gemini_interactions": {"input": PLAIN},
+}
+
+
+@pytest.mark.parametrize(
+    ("client", "field", "reason"),
+    [
+        ("openai_responses", {"previous_response_id": "resp_1"}, "opaque_state"),
+        ("openai_responses", {"conversation": "conv_1"}, "opaque_state"),
+        ("openai_responses", {"prompt": {"id": "pmpt_1"}}, "opaque_state"),
+        ("openai_responses", {"background": True}, "opaque_state"),
+        ("openai_chat", {"conversation": "conv_1"}, "opaque_state"),
+        ("anthropic_messages", {"container": "container_1"}, "opaque_state"),
+        ("anthropic_messages", {"thread": {"id": "thread_1"}}, "opaque_state"),
+        ("gemini_interactions", {"previous_interaction_id": "i_1"}, "opaque_state"),
+        ("openai_chat", {"logit_bias": {"1": 2}}, None),
+        ("openai_responses", {"truncation": "auto"}, None),
+        ("anthropic_messages", {"inference_geo": "eu"}, None),
+    ],
+)
+def test_a_client_that_goes_on_from_what_a_server_keeps_is_refused(
+    client: str, field: dict[str, Any], reason: str | None
+) -> None:
+    body = json.dumps({"model": "m", **ASKED[client], **field}).encode()
+    assert refusal(dialect(client).decode_request(body, Arrival())) == reason
 
 
 @pytest.mark.parametrize("reason", ALLOWABLE)

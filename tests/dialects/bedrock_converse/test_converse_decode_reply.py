@@ -270,6 +270,20 @@ def test_a_streamed_server_tool_is_the_whole_ones_block() -> None:
     assert fold(events).blocks == (UnknownBlock("bedrock_converse", HOSTED), UnknownBlock("bedrock_converse", RESULT))
 
 
+def test_a_block_of_no_known_kind_grows_by_its_pieces() -> None:
+    events = read_frames(
+        START,
+        piece(0, film={"text": "one ", "frames": [1], "size": {"wide": 3}}),
+        piece(0, film={"text": "two", "frames": [2], "size": {"high": 4}, "at": 5}),
+        piece(0, film={"at": 6}),
+        ended(0),
+        closing(),
+        META,
+    )
+    film = {"text": "one two", "frames": [1, 2], "size": {"wide": 3, "high": 4}, "at": 6}
+    assert fold(events).blocks == (UnknownBlock("bedrock_converse", {"film": film}),)
+
+
 CITATION = {"title": "t", "location": {"documentPage": {"documentIndex": 0, "start": 1, "end": 2}}}
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.values.blocks import (
+    Block,
     Carried,
     ImageBlock,
     Opaque,
@@ -290,6 +291,21 @@ def test_what_cohere_cannot_say_is_told() -> None:
         {"role": "tool", "tool_call_id": "c", "content": "no"},
         {"role": "user", "content": "Go on."},
     ]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        ReasoningBlock(format="openai-responses-v1", opaque=(GPT,)),
+        TextBlock("Done.", (GPT,)),
+        ToolCallBlock(id="c", name="look", opaque=(GPT,)),
+    ],
+    ids=["a thought", "a text", "a call"],
+)
+def test_state_of_another_model_is_lost_and_told(block: Block) -> None:
+    messages = (Message("user", (TextBlock("hi"),)), Message("assistant", (block,)))
+    degraded = DIALECT.encode_request(Request(model="m", messages=messages), ROW).degraded
+    assert [(one.what, one.asked, one.sent) for one in degraded] == [("reasoning", "openai-responses-v1", None)]
 
 
 def test_a_plan_without_calls_is_thinking() -> None:

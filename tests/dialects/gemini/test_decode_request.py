@@ -304,7 +304,11 @@ def test_tools_and_their_choice() -> None:
     declared = {"name": "f", "description": "d", "parameters": {"type": "OBJECT"}, "behavior": "BLOCKING"}
     body = {
         **HELLO,
-        "tools": [{"functionDeclarations": [declared]}, {"google_search": {}}, {"codeExecution": None}],
+        "tools": [
+            {"functionDeclarations": [declared]},
+            {"codeExecution": None, "google_search": {}},
+            {"urlContext": None},
+        ],
         "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
     }
     request = decode(body)

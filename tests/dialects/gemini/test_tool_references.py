@@ -132,6 +132,15 @@ def test_references_that_double_each_time_stay_small() -> None:
     assert len(json.dumps(sent)) < 1_000_000
 
 
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_definition_is_copied_up_to_a_quarter_of_a_mebibyte(over: int) -> None:
+    target = {"type": "string", "description": ""}
+    target["description"] = "d" * (262_144 + over - len(msgspec.json.encode(target)))
+    sent, degraded = _sent(_object({"$ref": "#/$defs/Long", "title": "t"}, Long=target))
+    assert sent["properties"]["p"] == ({"$ref": "#/$defs/Long"} if over else {**target, "title": "t"})
+    assert bool(degraded) is bool(over)
+
+
 def test_a_gemini_client_s_schema_goes_as_it_is() -> None:
     schema = _object({"$ref": "#/$defs/City", "title": "Where"})
     assert _sent(schema, "gemini") == (schema, ())

@@ -8,7 +8,7 @@ from google.genai._gaos.types.interactions.interaction import Interaction
 
 from bardo.dialects import dialect
 from bardo.values.blocks import Opaque
-from bardo.values.events import ContentChunk, Event, Finish, OpaqueState, ReplyStart
+from bardo.values.events import BlockFields, ContentChunk, Event, Finish, OpaqueState, ReplyStart
 from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
@@ -56,6 +56,17 @@ def test_a_stream_has_no_empty_output() -> None:
         ("step.start", {"type": "model_output"}),
         ("step.delta", {"type": "text", "text": "Yes."}),
         ("step.start", {"type": "thought"}),
+        ("step.delta", {"type": "thought_signature", "signature": "c2ln"}),
+    ]
+
+
+def test_a_signature_of_a_cited_place_without_text_leaves_it_an_output() -> None:
+    cited = BlockFields(0, "gemini_interactions", {"annotations": [{"url": "u"}]})
+    events: list[Event] = [ReplyStart(id="r", model="m"), cited, OpaqueState(0, STATE), Finish("stop")]
+    assert streamed(events) == [
+        ("step.start", {"type": "model_output"}),
+        ("step.delta", {"type": "text_annotation_delta", "annotations": [{"url": "u"}]}),
+        ("step.delta", {"type": "text", "text": ""}),
         ("step.delta", {"type": "thought_signature", "signature": "c2ln"}),
     ]
 

@@ -369,6 +369,35 @@ def test_any_order_of_blocks_gives_every_word_and_every_state(order: tuple[int, 
     assert sum(one["type"] == "response.output_item.done" for one in written) == len(output)
 
 
+OF_ANOTHER_CHOICE: list[Event] = [
+    ThinkStart(4, "x", choice=1),
+    ThinkChunk(4, "Other.", choice=1),
+    OpaqueState(4, CLAUDE, choice=1),
+    ThinkEnd(4, choice=1),
+    ContentChunk(1, "Other.", choice=1),
+    RefusalChunk(5, "Other.", choice=1),
+    BlockFields(1, "openai_responses", {"annotations": [{"url": "u"}]}, choice=1),
+    ToolCallStart(6, "c", "f", choice=1),
+    ToolCallChunk(6, "{}", choice=1),
+    ToolCallEnd(6, choice=1),
+    UnknownContent(7, "openai_responses", {"type": "web_search_call"}, choice=1),
+]
+
+
+@pytest.mark.parametrize("event", OF_ANOTHER_CHOICE, ids=lambda event: type(event).__name__)
+def test_of_another_choice_nothing_is_written(event: Event) -> None:
+    reply: list[Event] = [
+        ThinkStart(0, "x"),
+        ThinkChunk(0, "a"),
+        ThinkEnd(0),
+        ContentChunk(1, "b"),
+        ContentChunk(1, "c"),
+    ]
+    alone = told(*reply, STOP)
+    for place in range(len(reply) + 1):
+        assert told(*reply[:place], event, *reply[place:], STOP) == alone
+
+
 USAGES: dict[str, tuple[dict[str, Any], tuple[int, int, int, int]]] = {
     "without details (mistral.rs)": ({"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}, (3, 4, 0, 0)),
     "with an impossible count": (

@@ -67,6 +67,34 @@ def test_another_dialect_gets_functions() -> None:
     assert [one.what for one in plain.degraded] == ["tools.namespace", "tools.custom"]
 
 
+def test_a_turn_in_which_tools_were_declared_stays_one() -> None:
+    turns = [
+        {"type": "message", "role": "user", "content": "hi"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "First."}]},
+        {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "patch"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Then."}]},
+        {"type": "message", "role": "user", "content": "and?"},
+    ]
+    plain = as_functions(request(input=turns))
+    assert [tool.name for tool in plain.tools] == ["patch"]
+    texts = [(message.role, [block.text for block in message.blocks]) for message in plain.messages]
+    assert texts == [("user", ["hi"]), ("assistant", ["First.", "Then."]), ("user", ["and?"])]
+
+
+def test_an_earlier_call_names_its_tool_as_it_is_declared_where_names_meet() -> None:
+    tools = [
+        {"type": "function", "name": "crm__note", "parameters": {"type": "object"}},
+        {"type": "namespace", "name": "crm", "tools": [{"type": "custom", "name": "note"}]},
+    ]
+    call = {"type": "custom_tool_call", "call_id": "c", "name": "note", "namespace": "crm", "input": "x"}
+    result = {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"}
+    plain = as_functions(request(input=[HISTORY[0], call, result], tools=tools))
+    function, custom = (tool.name for tool in plain.tools)
+    assert function == "crm__note" != custom
+    blocks = [block for message in plain.messages for block in message.blocks]
+    assert [one.name for one in blocks if isinstance(one, ToolCallBlock | ToolResultBlock)] == [custom, custom]
+
+
 def test_a_request_with_plain_functions_is_left_as_it_is() -> None:
     asked = request(input="hi", tools=[{"type": "function", "name": "f", "parameters": {}}])
     assert as_functions(asked) is asked
