@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
@@ -12,8 +13,8 @@ from bardo.dialects import dialect
 from bardo.dialects.openai_responses.as_functions import as_functions
 from bardo.dialects.openai_responses.free_input import FreeInput, only_text
 from bardo.dialects.openai_responses.function_names import FunctionNames
-from bardo.values.blocks import ToolCallBlock, ToolResultBlock
-from bardo.values.request import Request
+from bardo.values.blocks import TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
+from bardo.values.request import Message, Request
 from bardo.values.wire import Arrival
 
 RESPONSES = dialect("openai_responses")
@@ -67,18 +68,21 @@ def test_another_dialect_gets_functions() -> None:
     assert [one.what for one in plain.degraded] == ["tools.namespace", "tools.custom"]
 
 
-def test_a_turn_in_which_tools_were_declared_stays_one() -> None:
-    turns = [
-        {"type": "message", "role": "user", "content": "hi"},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "First."}]},
+def test_turns_that_meet_where_tools_were_declared_are_one() -> None:
+    declared = UnknownBlock(
+        "openai_responses",
         {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "patch"}]},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Then."}]},
-        {"type": "message", "role": "user", "content": "and?"},
-    ]
-    plain = as_functions(request(input=turns))
+    )
+    turns = (
+        Message("user", (TextBlock("hi"),)),
+        Message("assistant", (TextBlock("First."),)),
+        Message("assistant", (declared,)),
+        Message("assistant", (TextBlock("Then."), declared)),
+        Message("user", (TextBlock("and?"),)),
+    )
+    plain = as_functions(msgspec.structs.replace(request(), messages=turns))
     assert [tool.name for tool in plain.tools] == ["patch"]
-    texts = [(message.role, [block.text for block in message.blocks]) for message in plain.messages]
-    assert texts == [("user", ["hi"]), ("assistant", ["First.", "Then."]), ("user", ["and?"])]
+    assert plain.messages == (turns[0], Message("assistant", (TextBlock("First."), TextBlock("Then."))), turns[4])
 
 
 def test_an_earlier_call_names_its_tool_as_it_is_declared_where_names_meet() -> None:
