@@ -6,14 +6,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
 from bardo.accounting.limits import COUNTED_SECONDS, KeyLimits, day_number
 from bardo.edge.accounts.access_keys import make_key
 from bardo.edge.accounts.account import Account
-from bardo.edge.accounts.accounts import Accounts
+from bardo.edge.accounts.accounts import SYNC_SECONDS, Accounts
 from bardo.edge.accounts.admissions import Admission, Admissions
 from bardo.edge.accounts.call_facts import CallFacts
 from bardo.edge.accounts.key_store import KeyStore, open_keys
@@ -325,6 +325,29 @@ def test_limits_that_change_hold_at_once(stores: OpenStore) -> None:
     asyncio.run(run())
 
 
+def test_a_free_call_is_let_through_where_another_costs_more_than_estimated_meanwhile(stores: OpenStore) -> None:
+    async def run() -> None:
+        team, one = account(usd_per_day=10_000, requests_per_minute=9), Process(stores, "one", Spent())
+        dear = await one.call(team, nanos=1_000)
+        claim = one.store.claim
+        asked = []
+
+        def claim_while_the_other_call_ends(*words: Any) -> Any:
+            found = claim(*words)
+            if not asked:
+                one.end(dear, cost_nanos=3_000)
+            asked.append(words)
+            return found
+
+        one.store.claim = claim_while_the_other_call_ends  # type: ignore[method-assign]
+        one.now += COUNTED_SECONDS
+        free = await one.admissions.admit(team, CallFacts(request_id="free", free=True))
+        assert free.taken is not None
+        assert len(asked) == 2, "what was leased first was not enough"
+
+    asyncio.run(run())
+
+
 def test_a_refusal_is_repeated_without_asking_the_store_again(
     stores: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,4 +401,36 @@ def test_calls_do_not_wait_for_a_database_that_is_away_one_after_the_other() -> 
             await admissions.admit(team, CallFacts(request_id="later"))
         assert store.asked == 2
 
+    asyncio.run(run())
+
+
+def test_what_counts_no_longer_is_removed_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counting:
+        syncs = 0
+
+        def __init__(self) -> None:
+            self.cleaned_after: list[int] = []
+            self.enough = asyncio.Event()
+
+        async def sync(self) -> None:
+            self.syncs += 1
+            if self.syncs == 125:
+                self.enough.set()
+
+        async def clean(self) -> None:
+            self.cleaned_after.append(self.syncs)
+
+        async def leave(self) -> None:
+            """Return nothing."""
+
+    async def run() -> None:
+        admissions = Counting()
+        accounts = Accounts({}, admissions=cast("Admissions", admissions))
+        accounts.start()
+        await admissions.enough.wait()
+        await accounts.stop()
+        assert admissions.cleaned_after == [1, 61, 121]
+
+    assert SYNC_SECONDS * 60 == 60
+    monkeypatch.setattr("bardo.edge.accounts.accounts.SYNC_SECONDS", 0)
     asyncio.run(run())

@@ -177,7 +177,7 @@ class Admissions:
             if isinstance(found, Reservation):
                 return found
             if found is None:
-                continue  # Its limits were changed in between.
+                continue  # Another call cost more than estimated in between.
             wait = next(waits, None) if found.name == "concurrency" else None
             if wait is None:
                 raise refusal(found)
