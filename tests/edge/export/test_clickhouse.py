@@ -14,9 +14,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from bardo.edge.export import clickhouse as export_module
-from bardo.edge.export.clickhouse import target_of
+from bardo.edge.export.clickhouse import ClickHouseTable, target_of
 from bardo.edge.export.columns import export_columns, utc_text
 from bardo.edge.export.exporting import ExportSummary, export_to_clickhouse
+from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import HttpTransport
 from bardo.edge.log import LogReader, LogRow, LogWriter, export_queries
 from bardo.edge.log.problems import ExportFailed
@@ -221,6 +222,18 @@ def test_a_server_that_is_not_clickhouse_is_told(tmp_path: Path) -> None:
         sent(server, written(tmp_path / "log.db", rows()[:1]))
 
 
+def test_an_error_repeats_no_more_than_300_characters_of_what_a_server_says() -> None:
+    async def prepared() -> None:
+        transport = FakeTransport(lambda _: FakeReply(status=400, chunks=[b"x" * 1_000]))
+        await ClickHouseTable(
+            transport, target_of("http://server.example/?table=calls"), export_columns(content=False)
+        ).prepare()
+
+    with pytest.raises(ExportFailed) as raised:
+        asyncio.run(prepared())
+    assert raised.value.message.partition("answered 400: ")[2] == "x" * 300
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -231,6 +244,7 @@ def test_a_server_that_is_not_clickhouse_is_told(tmp_path: Path) -> None:
         "ftp://h/?table=a",
         "https:///?table=a",
         "https://h:x/?table=a",
+        "https://h/?table=a#part",
         "https://[h/?table=a",
     ],
 )

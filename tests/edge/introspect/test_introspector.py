@@ -222,7 +222,7 @@ BAD: dict[str, tuple[Handler, str]] = {
     "a page": (answering(b"<html>"), "no JSON"),
     "something else": (answering({"object": "list"}), "no list"),
     "a mistake of ours": (mistaken, "RuntimeError"),
-    "too large": (answering(b"x" * (17 * 1024 * 1024)), "16"),
+    "too large": (answering(b" " * (16 * 1024 * 1024) + b"{}"), "16"),
 }
 
 

@@ -172,6 +172,7 @@ NO_LIST = {
     "another answer": {"error": {"message": "no"}},
     "a list of another name": {"rows": []},
     "a string": {"data": "models"},
+    "a list without a name": [{"id": "maker/m0"}],
     "nested too deeply": b'{"data":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "too long": b" " * (MOST_BYTES + 1),
     "too many models": {"data": [{"id": f"m{place}"} for place in range(MOST_MODELS + 1)]},
