@@ -120,7 +120,8 @@ def test_a_model_without_a_control_is_told_in_words_what_a_profile_asks(effort: 
 def test_a_schema_is_asked_for_as_the_target_takes_it() -> None:
     profile = InferenceProfile(response_schema=SCHEMA)
     asked_of_openai = attempt(asked(profile), "openai-chat", "gpt-4o")
-    assert body(asked_of_openai)["response_format"]["json_schema"]["name"] == "verdict"
+    asked_for = {"name": "verdict", "schema": SCHEMA.schema, "strict": True}
+    assert body(asked_of_openai)["response_format"]["json_schema"] == asked_for
     told = attempt(asked(profile), "perplexity", "sonar-unknown")
     assert told.answer is not None
 

@@ -195,6 +195,25 @@ def test_merging_leaves_an_events_own_list_as_it_was() -> None:
     assert first.fields == {"list": [1]}
 
 
+@pytest.mark.parametrize(
+    ("pieces", "text", "thinking", "whole"),
+    [
+        ([ThinkChunk(0, "plan"), ContentChunk(1, "hello")], "hello", "plan", True),
+        ([ThinkChunk(0, "plan"), ContentChunk(1, "hello"), ContentChunk(1, "!")], "hello", "plan", False),
+        ([ThinkChunk(0, "ten letters"), ContentChunk(1, "!")], "", "", False),
+    ],
+    ids=["just fits", "one letter too many", "thinking alone is too long"],
+)
+def test_no_more_text_is_held_than_there_is_room_for(
+    pieces: list[Event], text: str, thinking: str, whole: bool
+) -> None:
+    held = ResponseFold(most_text=9)
+    for piece in [ThinkStart(0, ""), *pieces]:
+        held.feed(piece)
+    response = held.response()
+    assert (response.text, response.reasoning.content or "", held.whole) == (text, thinking, whole)
+
+
 def test_the_extension_is_bardos_own() -> None:
     assert fold([Extension({"a": 1}), Extension({"b": 2})]).bardo == {"a": 1, "b": 2}
 
