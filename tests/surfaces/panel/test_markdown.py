@@ -161,6 +161,11 @@ def test_other_addresses_are_no_links(address: str) -> None:
     assert "<a" not in markdown(f"[x]({address}) <{address}>")
 
 
+@pytest.mark.parametrize(("levels", "shown"), [(19, 19), (20, 20), (300, 20)])
+def test_quotes_nest_no_deeper_than_twenty(levels: int, shown: int) -> None:
+    assert markdown("> " * levels + "x").count("<blockquote>") == shown
+
+
 def test_a_text_that_is_long_is_shown_as_it_is() -> None:
     html = markdown("**a**" * MOST_TEXT)
     assert "<strong>" not in html
