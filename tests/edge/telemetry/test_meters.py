@@ -166,6 +166,15 @@ def test_clients_cannot_make_labels_without_bound() -> None:
     assert found[frozenset(OVERFLOW.items())] == 50
 
 
+def test_calls_with_labels_that_are_known_are_counted_there_also_where_no_new_ones_are_taken() -> None:
+    with meters_of(Exports()) as meters:
+        for number in (*range(MOST_SETS), 7, 7):
+            meters.note(call(f"m{number}"))
+        found = counts(meters.collect())
+    assert len(found) == MOST_SETS
+    assert sorted(found.values())[-2:] == [1, 3]
+
+
 def test_what_waits_is_exported_at_the_end_and_nothing_of_no_calls() -> None:
     silent, exports = Exports(), Exports()
     with meters_of(silent):

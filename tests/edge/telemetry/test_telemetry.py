@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,6 +134,16 @@ def test_what_a_client_does_not_sample_is_passed_on_and_not_exported() -> None:
     assert heard.telemetry.begin("req_1", asked).client_headers["traceparent"].endswith("-00")
     heard.telemetry.note(ROW)
     assert heard.spans == []
+
+
+def test_of_too_many_calls_under_way_the_first_have_no_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bardo.edge.telemetry.telemetry._MOST_OPEN", 2)
+    heard, calls = Heard(), ("first", "second", "third")
+    for name in calls:
+        heard.telemetry.begin(name, Request(model="m", messages=(), client_headers={"traceparent": PARENT}))
+    for name in calls:
+        heard.telemetry.note(msgspec.structs.replace(ROW, request_id=name))
+    assert [span.parent is None for span in heard.spans] == [True, False, False]
 
 
 @given(st.text(max_size=80), st.text(max_size=20))
