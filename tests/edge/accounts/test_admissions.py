@@ -325,12 +325,14 @@ def test_limits_that_change_hold_at_once(stores: OpenStore) -> None:
     asyncio.run(run())
 
 
-def test_a_free_call_is_let_through_where_another_costs_more_than_estimated_meanwhile(stores: OpenStore) -> None:
+def test_a_free_call_is_let_through_where_another_costs_more_than_estimated_meanwhile(
+    stores: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def run() -> None:
         team, one = account(usd_per_day=10_000, requests_per_minute=9), Process(stores, "one", Spent())
         dear = await one.call(team, nanos=1_000)
         claim = one.store.claim
-        asked = []
+        asked: list[tuple[Any, ...]] = []
 
         def claim_while_the_other_call_ends(*words: Any) -> Any:
             found = claim(*words)
@@ -339,7 +341,7 @@ def test_a_free_call_is_let_through_where_another_costs_more_than_estimated_mean
             asked.append(words)
             return found
 
-        one.store.claim = claim_while_the_other_call_ends  # type: ignore[method-assign]
+        monkeypatch.setattr(one.store, "claim", claim_while_the_other_call_ends)
         one.now += COUNTED_SECONDS
         free = await one.admissions.admit(team, CallFacts(request_id="free", free=True))
         assert free.taken is not None
