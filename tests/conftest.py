@@ -84,7 +84,7 @@ def _nightly(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     left_out = {item for item in items if item.get_closest_marker("nightly") is not None}
     for law, listed in cells.items():
         (most,) = listed[0].get_closest_marker("sampled").args  # type: ignore[union-attr]
-        drawn = sampling.sample([item.nodeid for item in listed], most, law=law)
+        drawn = set(sampling.sample([item.nodeid for item in listed], most, law=law))
         left_out.update(item for item in listed if item.nodeid not in drawn)
     return left_out
 
