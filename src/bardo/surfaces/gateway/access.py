@@ -20,6 +20,8 @@ _JSON = re.compile(r"application/(?:[a-z0-9!#$&^_.+-]+\+)?json")
 _PORT = re.compile(r":\d*$")
 _HEADER_NAMES = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z, ]{0,2000}")
 _KNOWN_HOSTS = 256
+# A program before bardo may look at another of two keys than bardo does.
+_ONCE = (b"host", b"origin", b"content-type", b"authorization", b"x-api-key", b"x-goog-api-key")
 
 
 class Access:
@@ -109,7 +111,7 @@ def _plain_host(host: str) -> str:
 
 
 def _check_repeated(headers: Lines) -> None:
-    for once in (b"host", b"origin", b"content-type"):
+    for once in _ONCE:
         if sum(name == once for name, _ in headers) > 1:
             raise InvalidRequest(f"the header {once.decode()} is given twice", hint="send it once", param=once.decode())
 
