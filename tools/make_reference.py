@@ -307,6 +307,9 @@ MEANINGS = {
     + "; left out: what the preset says",
     "providers.searches_per_day": "in how many calls of a day (UTC, counted by each process) it may be asked to search the web "
     "itself; then the search is turned off, which is reported; left out: any number",
+    "providers.account": "a name of your own for the account it is asked with, the same in all entries of one account: only there are "
+    "signatures and ciphertexts of earlier thinking sent back; left out: the account is known by the key, of several that take turns "
+    "by the first that is set",
     "refresh.hours": "the greatest age, in hours, of a provider's stored list of models while the gateway runs; 0: it is only refreshed by "
     "[`bardo catalog refresh`](../how-to/refresh-the-catalog.md)",
     "refresh.folder": "where the lists are kept; empty: `catalog` beside the log",

@@ -6,6 +6,7 @@ is not known of an origin fits every glob, because a dialect only ever writes st
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
@@ -21,6 +22,8 @@ from bardo.values.errors import ConfigError
 
 Foreign = Literal["text", "drop"]
 _DEFAULT_WHY = "only the provider that made it can read it"
+_LONGEST_REFUSAL = 4000
+_OTHER_ACCOUNT = "only the account that it was made with can read it"
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,7 +41,7 @@ class StateRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Whether state of a format may go from where it was made to where it is to be read.
 
     `made_at` and `read_at` are platforms, `made_by` and `read_by` models. `bound_to`: it is legal only where this is the same on both
-    sides; for `provider` that is the configured provider, and so the account.
+    sides; for `provider` that is the configured provider. Whatever a row says, state goes only to the account that made it.
     """
 
     format: str
@@ -106,19 +109,46 @@ class DialectState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     bound_ids: bool = False
 
 
+class StateRefusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a provider refuses earlier state: by words that `pattern` finds, or by one of `codes`.
+
+    `lacks`: it refuses that thinking is missing.
+    """
+
+    pattern: str
+    codes: tuple[str, ...] = ()
+    lacks: bool = False
+    source: str = ""
+
+
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is to read earlier reasoning: a configured provider, the platform its row belongs to, and a model."""
+    """Who is to read earlier reasoning: a configured provider, the platform its row belongs to, and a model.
+
+    `account` is a digest of whose account is asked, empty where that is not known.
+    """
 
     provider: str
     row: ProviderRow
     platform: str
     model: str
+    account: str = ""
 
     def origin(self, prefix: str = "") -> Origin:
         """Return the stamp of what this model makes."""
         return Origin(
-            provider=self.provider, platform=self.platform, model=self.model, dialect=self.row.dialect, prefix=prefix
+            provider=self.provider,
+            platform=self.platform,
+            model=self.model,
+            dialect=self.row.dialect,
+            prefix=prefix,
+            account=self.account,
         )
+
+    def shares_account(self, origin: Origin) -> bool:
+        """Whether state was made with the account that is asked: what was kept before accounts were, at the same configured provider."""
+        if origin.account and self.account:
+            return origin.account == self.account
+        return origin.provider == self.provider or not (origin.account or self.account)
 
 
 class ReaderRules(NamedTuple):
@@ -150,6 +180,9 @@ class ReplayRules:
         expected: Iterable[RequiredThinking] = (),
         signed: Iterable[RequiredThinking] = (),
         dialects: Iterable[DialectState] = (),
+        refusals: Iterable[StateRefusal] = (),
+        *,
+        account_headers: Iterable[str] = (),
     ) -> None:
         self._platforms = {row: platform for platform in platforms for row in platform.providers}
         self.states = tuple(states)
@@ -162,21 +195,32 @@ class ReplayRules:
         self.expected = tuple(expected)
         self.signed = tuple(signed)
         self._dialects = {row.name: row for row in dialects}
+        self.refusals = tuple(refusals)
+        self._refusal_words = [(re.compile(row.pattern, re.IGNORECASE), row) for row in self.refusals]
+        self.account_headers = frozenset(account_headers)
+        """Headers that say whose account a call is for, where one key has several."""
 
-    def reader(self, provider: str, row: ProviderRow, model: str) -> Reader:
+    def reader(self, provider: str, row: ProviderRow, model: str, account: str = "") -> Reader:
         """Return who reads at a configured provider."""
         platform = self._platforms.get(row.id)
         name = row.id if platform is None else platform.name
         if platform is not None and platform.separate:
             name = f"{name}:{provider}"
-        return Reader(provider=provider, row=row, platform=name, model=model)
+        return Reader(provider=provider, row=row, platform=name, model=model, account=account)
 
     def refusal(self, format_name: str, origin: Origin | None, reader: Reader) -> str:
         """Return why state may not go to `reader`, empty where it may."""
         for rule in self.states:
             if _fits(rule, format_name, origin, reader):
-                return "" if rule.legal and _same(rule, origin, reader) else rule.why
+                if not rule.legal or not _same(rule, origin, reader):
+                    return rule.why
+                return "" if origin is None or reader.shares_account(origin) else _OTHER_ACCOUNT
         return _DEFAULT_WHY
+
+    def refusal_of_state(self, words: str, code: str = "") -> StateRefusal | None:
+        """Return the row of a provider's refusal of earlier state; None for a refusal of anything else."""
+        said = words[:_LONGEST_REFUSAL]
+        return next((row for words, row in self._refusal_words if code in row.codes or words.search(said)), None)
 
     def of(self, reader: Reader) -> ReaderRules:
         """Return what holds for `reader`, whatever it is to read."""
@@ -262,6 +306,8 @@ def read_replay(data: Mapping[str, Any]) -> ReplayRules:
             msgspec.convert(data.get("expected", []), list[RequiredThinking]),
             msgspec.convert(data.get("signed", []), list[RequiredThinking]),
             msgspec.convert(data.get("dialect", []), list[DialectState]),
+            msgspec.convert(data.get("refusal", []), list[StateRefusal]),
+            account_headers=msgspec.convert(data.get("account_headers", []), list[str]),
         )
     except msgspec.ValidationError as problem:
         raise ConfigError(f"replay.toml: {problem}") from problem

@@ -18,6 +18,7 @@ from bardo.edge.http import Deadlines, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.list_models import ASKING, list_models_of
 from bardo.edge.listings import Listings
+from bardo.edge.provider_accounts import with_account
 from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_routing import workloads_of
 from bardo.engine.aliases import Aliases, ResolvedModel
@@ -96,7 +97,9 @@ class ProviderDirectory:
         listings: Listings | None = None,
     ) -> ProviderDirectory:
         """Return the directory of a configuration; one without providers takes those whose keys are set."""
-        configured = [provider_of(entry, settings.source) for entry in settings.providers]
+        configured = [
+            with_account(provider_of(entry, settings.source), keyring, entry.account) for entry in settings.providers
+        ]
         providers = configured or with_keys(keyring)
         return cls(
             providers,
@@ -220,7 +223,7 @@ class ProviderDirectory:
         """Look for servers on their usual ports, and take in those that answer."""
         self._asked["local"] = self._clock()
         rows = [row for row in builtin().local() if all(held.row.id != row.id for held in self._providers)]
-        found = [Provider(id=row.id, row=row, base_url=row.base_url) for row in rows]
+        found = [with_account(Provider(id=row.id, row=row, base_url=row.base_url), self._keyring) for row in rows]
         answers = await asyncio.gather(*(self._ask(provider, _PROBING, quiet=True) for provider in found))
         added = [
             msgspec.structs.replace(provider, models=models)
@@ -275,5 +278,5 @@ def with_keys(keyring: Keyring) -> list[Provider]:
     for row in builtin().providers:
         taken = any(held.base_url == row.base_url for held in providers)
         if row.base_url and not row.local and row.auth != "none" and not taken and keyring.has(row):
-            providers.append(Provider(id=row.id, row=row, base_url=row.base_url))
+            providers.append(with_account(Provider(id=row.id, row=row, base_url=row.base_url), keyring))
     return providers

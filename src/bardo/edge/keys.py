@@ -113,6 +113,14 @@ class Keyring:
         if provider.row.auth == "google" and self._find(provider.row) is None:
             await self._google.renew(provider.id)
 
+    def key_of(self, provider: Provider) -> str:
+        """Return a provider's key, of several the first that is set; empty where it has none."""
+        return self._find(provider.row) or ""
+
+    def headers_of(self, row: ProviderRow) -> list[tuple[str, str]]:
+        """Return the headers that are configured for a provider, with the values of those that stand in variables."""
+        return sorted({**row.headers, **self._variables(row)}.items())
+
     def has(self, row: ProviderRow) -> bool:
         """Whether one of the row's variables is set."""
         return self._find(row) is not None

@@ -45,6 +45,7 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     context_engineering: bool | None = None
     payment: tuple[Payment, ...] | None = None
     searches_per_day: int | None = None
+    account: str | None = None
 
 
 def read_providers(
@@ -84,7 +85,7 @@ def _check_entry(
 ) -> None:
     """Collect what is wrong in a table besides the keys named `wrong`."""
     known = mistakes.lines
-    for check in (partial(_check_id, seen=seen), _check_searches, check_headers, check_addresses):
+    for check in (partial(_check_id, seen=seen), _check_searches, _check_account, check_headers, check_addresses):
         with mistakes.collected_elsewhere(known):
             check(entry, place.of)
     if wrong & {"preset", "dialect"} or (entry.id == _UNNAMED and not entry.preset):
@@ -105,6 +106,12 @@ def _check_id(entry: ProviderEntry, where: Where, *, seen: Collection[str]) -> N
 def _check_searches(entry: ProviderEntry, where: Where) -> None:
     if entry.searches_per_day is not None and entry.searches_per_day < 0:
         raise ConfigError(f"{where('searches_per_day')}: searches_per_day is negative", hint="write 0 or more")
+
+
+def _check_account(entry: ProviderEntry, where: Where) -> None:
+    if entry.account is not None and not entry.account.strip():
+        hint = "write a name of your own, the same for all entries of one account, or leave it out"
+        raise ConfigError(f"{where('account')}: account is empty", hint=hint)
 
 
 def _check_key_variables(entry: ProviderEntry, row: ProviderRow, where: Where) -> None:

@@ -93,6 +93,11 @@ def _asked(
         yield MissingEndpoint(attempt.target)
         other = yield from _asked(others, plan)
         return failure if isinstance(other, UpstreamRefused) and is_missing_endpoint(other) else other
+    while draft.leave_out_state(attempt, failure):
+        attempt = draft.freeze()
+        failure = yield attempt
+        if not isinstance(failure, UpstreamRefused):
+            return failure
     again = yield from _attempt_that_heeds(draft, attempt, failure)
     return failure if again is None else (yield again)
 

@@ -21,7 +21,7 @@ from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.losses import refuse_losses
 from bardo.engine.profile_fields import with_content_of_profile
 from bardo.engine.prompt_caching import with_cache_hints
-from bardo.engine.refused_fields import without_fields
+from bardo.engine.refused_fields import detail_text, without_fields
 from bardo.engine.request_shape import bare
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.search_budget import within_budget
@@ -30,7 +30,16 @@ from bardo.engine.text_formats import PLAIN
 from bardo.engine.tool_names import short_tool_names, with_short_names
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
 from bardo.reasoning.control import RouteFact, untold
-from bardo.reasoning.replay import Recalled, RestoredRequest, amended, prefix_of, restore
+from bardo.reasoning.replay import (
+    Recalled,
+    RestoredRequest,
+    amended,
+    named_states,
+    prefix_of,
+    restore,
+    without_refused,
+    without_thinking_now,
+)
 from bardo.structured.modes import Form
 from bardo.values.blocks import Origin
 from bardo.values.degradation import Degradation, distinct
@@ -47,6 +56,8 @@ class Draft:
     """
 
     __slots__ = (
+        "_left_out",
+        "_rules",
         "answer",
         "ask",
         "degraded",
@@ -92,9 +103,13 @@ class Draft:
         self.ask: Binding | None = None
         self.answer: AnswerPlan | None = None
         self.planned: ShapePlan | None = None
+        self._rules = builtin_replay()
+        self._left_out: frozenset[str] = frozenset()
+        """Which of the ways to heed a refusal of earlier state were tried."""
 
     def restore_history(self, recalled: Recalled) -> None:
         """Give the target back the earlier reasoning that it takes; a history that had to change is not forwarded."""
+        self._rules = recalled.rules or self._rules
         restored, self.origin = restored_at(self.request, self.target, recalled)
         self.request, self.ask = restored.request, restored.ask
         self.degraded = (*self.degraded, *recalled.degraded, *restored.degraded)
@@ -129,6 +144,34 @@ class Draft:
         again, fact = found
         self.planned = settled(again, self.target, self.facts, self.knowledge)
         return fact
+
+    def leave_out_state(self, attempt: Attempt, refusal: UpstreamRefused) -> bool:
+        """Leave out the earlier state that a refusal is about; False where it is about none, or none is left to leave out.
+
+        What it names goes first, and all of it where it names none, or where it comes again. Where it misses thinking that nobody has, the
+        model is asked not to think. Each of these is done once.
+        """
+        words = f"{refusal.message} {refusal.hint} {refusal.param or ''} {detail_text(refusal.detail)}"
+        found = (
+            self._rules.refusal_of_state(words, refusal.upstream_code or "") if refusal.status in (400, 422) else None
+        )
+        if found is None:
+            return False
+        provider = self.target.provider
+        reader = self._rules.reader(provider.id, provider.row, self.target.model, provider.account)
+        if found.lacks:
+            step, changed = "thinking", without_thinking_now(self.request, reader, self._rules)
+        else:
+            named = frozenset() if "named" in self._left_out else named_states(self.request, attempt.wire.body, words)
+            step = "named" if named else "all"
+            changed = without_refused(self.request, reader, self._rules, named or None)
+        if step in self._left_out or not changed.altered:
+            return False
+        self._left_out |= {step}
+        self.request, self.may_forward = changed.request, False
+        self.degraded = (*self.degraded, *changed.degraded)
+        self.settle()
+        return True
 
     def ask_again(self, attempt: Attempt, turns: Sequence[Message]) -> None:
         """Take over what was decided for an earlier attempt, with further turns at the end."""
@@ -243,7 +286,8 @@ class Draft:
 def restored_at(request: Request, target: Target, recalled: Recalled) -> tuple[RestoredRequest, Origin]:
     """Return a request with the earlier reasoning that a target takes, and the stamp of what the target makes of it."""
     rules = recalled.rules or builtin_replay()
-    reader = rules.reader(target.provider.id, target.provider.row, target.model)
+    provider = target.provider
+    reader = rules.reader(provider.id, provider.row, target.model, provider.account)
     restored = restore(request, reader, recalled)
     prefix = prefix_of(restored.request).whole if rules.of(reader).binding is not None else ""
     return restored, reader.origin(prefix)

@@ -34,7 +34,7 @@ def refused_field(body: bytes, refusal: UpstreamRefused) -> RefusedField | None:
     if refusal.status not in _STATUSES:
         return None
     rows = builtin_field_refusals()
-    said = f"{refusal.message} {_as_text(refusal.detail)}"
+    said = f"{refusal.message} {detail_text(refusal.detail)}"
     named = rows.named(said, refusal.param or "")
     if not named:
         return None
@@ -120,7 +120,8 @@ def _plain(name: str) -> str:
     return _NUMBER.sub("[]", name).replace("_", "").lower()
 
 
-def _as_text(detail: Any) -> str:
+def detail_text(detail: Any) -> str:
+    """Return a provider's error object as JSON; empty where there is none."""
     try:
         return msgspec.json.encode(detail).decode() if detail else ""
     except (msgspec.MsgspecError, TypeError, RecursionError):

@@ -30,7 +30,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A provider as configured. `models` is what it is known to serve: from the configuration, or discovered.
 
     `addresses` are the base URLs of all its servers where it has several: `base_url` is the first of them then, or in one of `servers` that
-    server's, which `address` names without what may be secret of it.
+    server's, which `address` names without what may be secret of it. `account` is a digest of whose account it is asked with, which two
+    entries may share; empty where that is not known.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     configured_models: bool = False
     addresses: tuple[str, ...] = ()
     address: str = ""
+    account: str = ""
 
     @cached_property
     def servers(self) -> tuple[Provider, ...]:

@@ -16,7 +16,8 @@ OpaqueKind = Literal["signature", "encrypted", "redacted", "id"]
 class Origin(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Where opaque state was made: at which configured provider, on which platform, by which model, in which dialect.
 
-    `prefix` is a digest of all that stood before it (system, tools, messages), where the model binds its state to that.
+    `prefix` is a digest of all that stood before it (system, tools, messages), where the model binds its state to that. `account` is a
+    digest of whose account it was made with, empty where that is not known.
     """
 
     provider: str
@@ -24,6 +25,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     model: str
     dialect: str
     prefix: str = ""
+    account: str = ""
 
 
 class Opaque(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -128,7 +128,8 @@ class ReplayKeeper:
             self._calls.close()
 
     def _reader(self, target: Target) -> Reader:
-        return self._rules.reader(target.provider.id, target.provider.row, target.model)
+        provider = target.provider
+        return self._rules.reader(provider.id, provider.row, target.model, provider.account)
 
     async def _put(self, tenant: str, memories: Sequence[Memory], reply: str) -> None:
         calls, now = self._calls, self._clock()

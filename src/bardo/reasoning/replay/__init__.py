@@ -16,6 +16,7 @@ from bardo.reasoning.replay.memory import (
     remember,
 )
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
+from bardo.reasoning.replay.refused import named_states, without_refused, without_thinking_now
 from bardo.reasoning.replay.restore import NOTHING, Recalled, RestoredRequest, restore
 
 __all__ = [
@@ -33,10 +34,13 @@ __all__ = [
     "has_history",
     "is_only_text",
     "keys_in",
+    "named_states",
     "prefix_of",
     "remember",
     "restore",
     "turns_in",
     "turns_of",
     "wanted",
+    "without_refused",
+    "without_thinking_now",
 ]

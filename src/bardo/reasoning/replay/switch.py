@@ -6,7 +6,7 @@ models refuse to think after tool calls whose thinking is missing; then thinking
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -25,6 +25,7 @@ from bardo.values.blocks import (
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message, ReasoningPolicy, Request
 
+_REFUSED = "this provider refused it"
 OriginOf = Callable[[Opaque], Origin | None]
 
 
@@ -32,14 +33,23 @@ class Switch:
     """Sorts out the state of one request for one reader. `degradations` are what had to differ.
 
     `client` is the dialect of the request. State of unknown origin that a client of the reader's own dialect sends natively is what the
-    reader gave it: the dialect does not say whose it is, and what bardo gave of others is sealed or known.
+    reader gave it: the dialect does not say whose it is, and what bardo gave of others is sealed or known. `refused` is the data of states
+    that the reader refused in this call, None for all.
     """
 
-    def __init__(self, reader: Reader, rules: ReplayRules, origin_of: OriginOf, client: str = "") -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        rules: ReplayRules,
+        origin_of: OriginOf,
+        client: str = "",
+        refused: Collection[str] | None = (),
+    ) -> None:
         self.reader = reader
         self.rules = rules
         self.degradations: list[Degradation] = []
         self._origin_of = origin_of
+        self._refused = refused
         self._refusals: dict[tuple[str, ...], str] = {}
         self.own_rules = rules.of(reader)
         self.signed = self.own_rules.signed
@@ -47,11 +57,13 @@ class Switch:
 
     def refusal(self, states: Sequence[Opaque], origin: Origin | None = None) -> str:
         """Return why any of these states may not be sent, empty where all may."""
+        if states and (self._refused is None or (self._refused and any(one.data in self._refused for one in states))):
+            return _REFUSED
         return next((why for one in states if (why := self._refusal(one.format, origin or self._origin_of(one)))), "")
 
     def _refusal(self, form: str, origin: Origin | None) -> str:
         # Most state of a conversation has one origin, but for its prefix, which no row looks at.
-        key = (form, origin.provider, origin.platform, origin.model) if origin is not None else (form,)
+        key = (form, origin.provider, origin.platform, origin.model, origin.account) if origin is not None else (form,)
         known = self._refusals.get(key)
         if known is None:
             own = origin is None and self._speaks_same and self.rules.native(self.reader.row.dialect, form)
