@@ -299,7 +299,7 @@ MEANINGS = {
     "providers.models": "the model ids it serves; left out: the provider is asked for its list",
     "providers.headers": 'further headers of every call; `{ env = "VARIABLE" }` in the place of a value that is a secret',
     "providers.scope": 'the account\'s project, where every call must name it: `{ project_id = "…" }` for watsonx',
-    "providers.private": "whether it keeps no prompts and no answers; left out: what the preset says",
+    "providers.private": "whether it keeps no prompts and no answers; `false` goes before all else; left out: what the preset says",
     "providers.self_funding": "whether the agent's own revenue pays for its calls; left out: what the preset says",
     "providers.context_engineering": "whether prompts to it may be made smaller; left out: what the preset says",
     "providers.payment": "how it is paid, the preferred way first: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 ROUTING_MEANINGS = {
     "routing.strategy": "who is asked first of those that can do what a call needs: by the `order` of the providers in the file, "
     "by `score`, or by what was `learned` of earlier calls",
-    "routing.private_providers": "ids of providers that keep nothing of a call, besides those of which the catalog says so",
+    "routing.private_providers": "ids of providers that keep nothing of a call, besides those of which the catalog or their table says so",
     "routing.embedding": "a folder with `model.onnx` and `tokenizer.json`, by which learned routing knows requests (needs `bardo[onnx]`); "
     "by default the table that ships with bardo",
     "routing.learned": "how the strategy `learned` explores and forgets: the keys below",

@@ -18,7 +18,7 @@ _FACTS = {
     "low_effort": "models that take a low level or a budget",
     "schema": "targets whose first form of a schema is the provider's own field",
     "tool_format": "models with a known format of tool calls",
-    "private": "providers that keep nothing, and servers on this machine",
+    "private": "providers that keep nothing, and servers of models on this machine",
 }
 
 

@@ -130,6 +130,63 @@ def test_a_server_on_this_machine_is_private_and_free() -> None:
     assert "privacy" not in elsewhere.features
 
 
+HERE = [
+    "http://127.0.0.1:9/v1",
+    "http://localhost:9/v1",
+    "http://[::1]:9/v1",
+    "http://127.9.9.9:9",
+    "http://a.localhost",
+]
+
+
+@pytest.mark.parametrize("base_url", HERE)
+def test_only_a_server_that_people_run_themselves_is_private_by_its_address(base_url: str) -> None:
+    private = {row.id for row in builtin().providers if "privacy" in candidate(row.id, "mystery", base_url).features}
+    hosted = {row.id for row in builtin().providers if row.base_url and not row.at_users_address}
+    assert private & hosted == {"venice"}
+    assert {"vllm", "ollama", "llama-server", "lmstudio", "openai-compatible"} <= private
+    assert not private & {"litellm", "bardo-gateway", "watsonx"}
+
+
+def test_an_address_of_this_machine_makes_no_price() -> None:
+    unpriced = {row.id for row in builtin().providers if candidate(row.id, "mystery", HERE[0]).prices is None}
+    assert {"openai", "anthropic", "blockrun", "litellm", "bardo-gateway", "openai-compatible", "watsonx"} <= unpriced
+    assert not unpriced & {"vllm", "sglang", "ollama"}
+
+
+@pytest.mark.parametrize("model", ["gpt-oss:120b-cloud", "glm-4.6:cloud"])
+def test_what_a_local_ollama_hands_on_to_its_cloud_is_neither_private_nor_free(model: str) -> None:
+    found = candidate("ollama", model)
+    assert (found.prices, "privacy" in found.features) == (None, False)
+
+
+def test_a_provider_with_a_server_elsewhere_is_not_on_this_machine() -> None:
+    row = builtin().provider("vllm")
+    assert row is not None
+    both = ("http://127.0.0.1:8000/v1", "https://gpu.test/v1")
+    provider = Provider(id="lab", row=row, base_url=both[0], addresses=both)
+    found = candidate_of(Target(provider=provider, model="qwen3-8b"))
+    assert (found.prices, "privacy" in found.features) == (None, False)
+
+
+@pytest.mark.parametrize(("said", "private"), [("", True), ("private = false", False), ("private = true", True)])
+@pytest.mark.parametrize("preset", ["vllm", "openai-compatible", "ollama"])
+def test_what_the_operator_says_goes_before_what_an_address_suggests(preset: str, said: str, private: bool) -> None:
+    text = f'[[providers]]\nid = "lab"\npreset = "{preset}"\nbase_url = "http://127.0.0.1:9/v1"\n{said}'
+    provider = provider_of(parse_settings(text).providers[0])
+    assert ("privacy" in candidate_of(Target(provider=provider, model="m")).features) is private
+    kept = TargetFacts(known=BUILTIN.of(Target(provider=provider, model="m")).known, features={"privacy": True})
+    assert ("privacy" in candidate_of(Target(provider=provider, model="m"), kept).features) is (private or not said)
+
+
+def test_the_operator_may_call_a_private_preset_not_private_and_a_hosted_one_private() -> None:
+    for preset, said in (("venice", "false"), ("deepseek", "true")):
+        text = f'[[providers]]\nid = "{preset}"\nprivate = {said}'
+        provider = provider_of(parse_settings(text).providers[0])
+        found = candidate_of(Target(provider=provider, model="deepseek-r1"))
+        assert ("privacy" in found.features) is (said == "true")
+
+
 def test_prices_are_those_that_the_document_names() -> None:
     # "Concrete routing: BlockRun only": gemini-3-flash $0.50/M input, claude-opus-4-6 $5/M, deepseek-r1 $0.55/M, claude-sonnet-4-6 $3/M,
     # and gpt-oss-120b is free.

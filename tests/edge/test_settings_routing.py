@@ -60,6 +60,11 @@ def test_rows_are_read() -> None:
         ('[aliases]\na = ["m", "bardo/cheap"]', 2, "lists a workload among its models"),
         ('[aliases]\na = "bardo/cheep"', 2, "did you mean bardo/cheap?"),
         ('[routing]\nprivate_providers = ["venise"]', 2, "did you mean 'venice'?"),
+        (
+            '[[providers]]\nid = "lab"\npreset = "vllm"\nprivate = false\n[routing]\nprivate_providers = ["lab"]',
+            6,
+            "its table says private = false",
+        ),
         ('[routing]\nstrategy = "best"', 2, '"order", "score", "learned"'),
         ('[routing]\nstrategie = "order"', 2, "did you mean 'strategy'?"),
         ('[workloads]\ncheap = "m"', 2, "[workloads.cheap]"),

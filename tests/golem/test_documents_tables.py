@@ -14,6 +14,7 @@ from bardo.golem.preset import (
 )
 from bardo.golem.rows import intent_rows, pipeline_rows, profile_rows, route_rows
 from bardo.golem.schemas import SUBSYSTEM_ANSWERS
+from bardo.routing.candidates import Candidate
 from bardo.routing.reasoning_config import DEPTHS
 from bardo.values.errors import InvalidRequest
 from bardo.values.profile import InferenceProfile
@@ -262,6 +263,42 @@ def test_000_9_the_dream_route_and_what_each_step_loses() -> None:
     assert [step.offer.provider for step in steps] == ["private", "router", "claude"]
     lost = [tuple(one.what for one in step.degraded) for step in steps]
     assert lost == [(), ("privacy",), ("visible_thinking", "privacy")]
+
+
+@pytest.mark.parametrize(
+    ("listed", "first"),
+    [
+        # 003, "Degradation is visible, not silent": dream at BlockRun alone is claude-opus-4-6.
+        (["claude-haiku-4-5", "claude-opus-4-6", "claude-sonnet-4-6"], "claude-opus-4-6"),
+        (["claude-sonnet-4-6", "claude-haiku-4-5"], "claude-sonnet-4-6"),
+        (["claude-haiku-4-5"], "claude-haiku-4-5"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_000_9_the_last_step_of_a_dream_takes_the_best_claude(listed: list[str], first: str) -> None:
+    offers = [Offer(provider="blockrun", row="blockrun", model=model) for model in listed]
+    steps = follow_route("dream", offers)
+    assert steps[0].offer.model == first
+    assert {step.offer.model for step in steps} == {*listed}
+
+
+def test_a_claude_of_the_wanted_quality_goes_before_a_lesser_one_of_an_earlier_provider() -> None:
+    offers = [
+        Offer(provider="claude", row="anthropic", model="claude-haiku-4-5"),
+        Offer(provider="market", row="blockrun", model="anthropic/claude-sonnet-4.6"),
+        Offer(provider="second", row="bankr", model="claude-opus-4-6"),
+    ]
+    # Two of the wanted quality stay in the order of their providers.
+    assert [step.offer.provider for step in follow_route("dream", offers)] == ["market", "second", "claude"]
+
+
+def test_what_a_step_prefers_goes_before_the_order_and_the_quality() -> None:
+    def offer(model: str, *features: str) -> Offer:
+        known = Candidate(provider="p", model=model, rating=0.8, features=frozenset(features))
+        return Offer(provider="p", row="blockrun", model=model, candidate=known)
+
+    offers = [offer("claude-a"), offer("claude-b", "adaptive_thinking")]
+    assert [step.offer.model for step in follow_route("dream", offers)] == ["claude-b", "claude-a"]
 
 
 def test_000_9_risk_falls_back_on_high_effort() -> None:

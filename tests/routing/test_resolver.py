@@ -68,6 +68,7 @@ def test_what_nobody_has_is_a_preference_in_the_second_pass() -> None:
     found = resolve(BLOCKRUN_ONLY, dream)
     assert found is not None
     assert (found.provider, found.degraded) == ("blockrun", ("visible_thinking", "privacy"))
+    assert found.model == "claude-opus-4-6"
     death = Intent(require=("visible_thinking",), prefer=("citations",), quality="maximum", cost_sensitivity=0.0)
     found = resolve(BLOCKRUN_ONLY, death)
     assert found is not None
@@ -80,8 +81,11 @@ def test_what_nobody_has_is_a_preference_in_the_second_pass() -> None:
         (Intent(quality="maximum", cost_sensitivity=0.0), "claude-opus-4-6"),
         # 0.7 × 1.0 + 0.3 × 0 = 0.70 for Opus, 0.7 × 0.8 + 0.3 × 0.4 = 0.68 for Sonnet.
         (Intent(quality="high", cost_sensitivity=0.3), "claude-opus-4-6"),
+        # High quality at a price that counts for no more than half: the best. Where it counts for more, 0.4 × 1.0 + 0 = 0.40,
+        # 0.4 × 0.8 + 0.6 × 0.4 = 0.56.
+        (Intent(quality="high", cost_sensitivity=0.5), "claude-opus-4-6"),
+        (Intent(quality="high", cost_sensitivity=0.6), "claude-sonnet-4-6"),
         # 0.5 × 1.0 + 0 = 0.50, 0.5 × 0.8 + 0.5 × 0.4 = 0.60, and 0.5 × 0.6 + 0.5 × 0.8875 = 0.74 for Flash.
-        (Intent(quality="high", cost_sensitivity=0.5), "claude-sonnet-4-6"),
         (Intent(quality="medium", cost_sensitivity=0.5), "gemini-3-flash"),
         (Intent(quality="minimum", cost_sensitivity=1.0), "gemini-3-flash"),
         (Intent(quality="medium", cost_sensitivity=0.5, prefer=("citations",)), "claude-sonnet-4-6"),
@@ -293,3 +297,21 @@ def test_a_decision_lists_each_candidate_that_is_refused(
     told = [*decision.refused, *(one for one in decision.considered if one.relaxed and one.reasons)]
     assert {(one.provider, one.model): one.reasons for one in told} == refused
     assert all(not one.reasons for one in decision.considered if not one.relaxed)
+
+
+def test_where_price_and_rating_weigh_the_same_the_better_rated_goes_first() -> None:
+    # 0.5 × 0.6 + 0.5 × 0.8, and 0.5 × 0.8 + 0.5 × 0.6.
+    cheap = msgspec.structs.replace(FLASH, model="cheap", prices=Prices(input=2, output=2), rating=0.6)
+    good = msgspec.structs.replace(FLASH, model="good", prices=Prices(input=4, output=4), rating=0.8)
+    for index in (CandidateIndex([cheap, good]), CandidateIndex([good, cheap])):
+        assert names(index, Intent(quality="medium")) == ["blockrun/good"]
+
+
+def test_of_equal_scores_the_better_rated_goes_first_and_then_the_order_of_the_configuration() -> None:
+    # Quality weighs twice what features weigh: 0.8 + 0.5 × 0.2 = 0.6 + 0.5 × 0.6.
+    wanted = ("one", "two", "three", "four", "five")
+    able = Candidate(provider="able", model="m", features=frozenset(wanted[:3]), rating=0.6)
+    good = Candidate(provider="good", model="m", features=frozenset(wanted[:1]), rating=0.8)
+    twin = msgspec.structs.replace(good, provider="twin")
+    chosen = choices_by_score(CandidateIndex([able, twin, good]), Intent(prefer=wanted))
+    assert [one.candidate.provider for one in chosen] == ["twin", "good", "able"]

@@ -36,12 +36,15 @@ class ScoreRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     `max_cost_per_m_token` is in USD: who costs that or more scores 0 for cost. `input_share` is the part of the input in the price of a
     token. `unknown` is what an unknown term scores. `relaxed_latency` is how many times its latency a call takes in the second pass.
+    An intent whose quality has the rating `best_from` or more, and whose cost sensitivity is at most `best_until`, wants the best.
     """
 
     max_cost_per_m_token: float
     input_share: float
     unknown: float
     relaxed_latency: int
+    best_from: float
+    best_until: float
 
 
 class CallSize(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -203,7 +203,8 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `private`, `self_funding`, `context_engineering` and `payment` are its traits (`ProviderTraits`). `limit_headers` say what is left
     of its rate limits. `several_keys`: the `key_variables` hold keys that take turns. `free_list`: its list of models
     costs nothing, so that it may be asked for to see whether the provider is there. `searches_per_day` is in how many calls of a day it may
-    be asked to search the web, None for any number: an operator's word. `balance_headers` are the headers, in
+    be asked to search the web, None for any number: an operator's word. `hands_on`: it hands calls on to other servers, or is a service of
+    somebody else, so that its address says nothing of who sees them. `balance_headers` are the headers, in
     lower case, in which it says what is left of the account's money, by what it is in: `diem`, `usd`.
     """
 
@@ -238,6 +239,7 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     payment: tuple[Payment, ...] = ()
     limit_headers: tuple[LimitHeaders, ...] = USUAL_LIMITS
     several_keys: bool = False
+    hands_on: bool = False
     free_list: bool = False
     searches_per_day: int | None = None
     balance_headers: dict[str, str] = {}

@@ -139,7 +139,13 @@ class CallRouting:
 
     def named(self, targets: Sequence[Target]) -> CandidateList:
         """Return the candidates that targets are, in their order."""
-        return CandidateList([self._observed(self._candidate(target)) for target in targets])
+        return CandidateList([self._observed(self.candidate(target)) for target in targets])
+
+    def candidate(self, target: Target) -> Candidate:
+        """Return a target as routing compares it, without what was seen of it."""
+        facts = self._facts.of(target, asks=False)
+        price = self._prices.price(target.provider, target.model, self._clock())
+        return candidate_of(target, facts, private=target.provider.id in self._private, price=price)
 
     async def index(self) -> CandidateIndex:
         """Return all candidates, with the models that providers list now."""
@@ -166,7 +172,7 @@ class CallRouting:
         for place, model in enumerate(chat_models(provider)):
             if place % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
-            found.append(self._candidate(Target(provider=provider, model=model)))
+            found.append(self.candidate(Target(provider=provider, model=model)))
         return _ProviderCandidates(provider, revision, tuple(found))
 
     def _observed(self, candidate: Candidate, now: float | None = None) -> Candidate:
@@ -184,8 +190,3 @@ class CallRouting:
         if known is None and not out:
             return candidate
         return msgspec.structs.replace(candidate, latency_ms=known, health="down" if out else candidate.health)
-
-    def _candidate(self, target: Target) -> Candidate:
-        facts = self._facts.of(target, asks=False)
-        price = self._prices.price(target.provider, target.model, self._clock())
-        return candidate_of(target, facts, private=target.provider.id in self._private, price=price)

@@ -234,7 +234,7 @@ class Runner(SecretHolder):
         """Return the targets that the steps of a workload lead to, with the step of each; none where they lead nowhere."""
         if needs.workload is not None and needs.workload.route:
             await self.directory.discover()
-        return targets_in_steps(needs.workload, self.directory.providers)
+        return targets_in_steps(needs, self.directory.providers, self.routing.candidate)
 
     def rules(self, client_key: str) -> tuple[ThinkingRules, ...]:
         """Return what the configuration says of the calls of a key."""

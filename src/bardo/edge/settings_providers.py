@@ -140,6 +140,7 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Where | No
         models=entry.models or (),
         configured_models=entry.models is not None,
         addresses=entry.base_urls if len(entry.base_urls) > 1 else (),
+        private=entry.private,
     )
 
 

@@ -48,8 +48,8 @@ class RoutingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """How it is chosen who answers a call that says what it needs.
 
     `strategy`: by the order of the providers in the file, by score, or by what was learned of earlier calls. `private_providers` are ids of
-    providers that keep nothing of a call, besides those of which the catalog says so. `embedding` is a folder with a model in ONNX by which
-    learned routing knows requests; empty: the table that ships with bardo.
+    providers that keep nothing of a call, besides those of which the catalog or their own table says so. `embedding` is a folder with a
+    model in ONNX by which learned routing knows requests; empty: the table that ships with bardo.
     """
 
     strategy: Strategy = "order"
@@ -144,7 +144,12 @@ def check_private(
 
 
 def check_routing(routing: RoutingSettings, providers: Sequence[ProviderEntry], place: Place) -> None:
-    """Raise ConfigError for a private provider that is not there."""
+    """Raise ConfigError for a private provider that is not there, or that its own table calls not private."""
+    kept = {entry.id for entry in providers if entry.private is False}
+    for name in routing.private_providers:
+        if name in kept:
+            message = f"{place.of('private_providers')}: {name!r} is listed, and its table says private = false"
+            raise ConfigError(message, hint="take it out of the list, or private = false out of its table")
     known = [entry.id for entry in providers] or list(builtin().names())
     for name in routing.private_providers:
         if name not in known:

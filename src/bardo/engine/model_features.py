@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from bardo.accounting.price import Price
@@ -14,6 +16,7 @@ from bardo.catalog.routing_rows import routing_rows
 from bardo.engine.knowledge import TargetFacts, control_target
 from bardo.engine.profile_fields import form_at
 from bardo.engine.route import Provider, Target, endpoints_of
+from bardo.engine.workload_requests import PRIVACY
 from bardo.reasoning.control import ResolvedFacts, know
 from bardo.routing.candidate_index import spelled
 from bardo.routing.candidates import Candidate, Prices
@@ -22,7 +25,6 @@ from bardo.tools import tool_call_format_for_model
 from bardo.values.cost import usd
 
 _FREE = Prices(input=0.0, output=0.0)
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _LITTLE = ("minimal", "low")
 
 
@@ -31,18 +33,22 @@ def candidate_of(
 ) -> Candidate:
     """Return a target as routing compares it, at a price, None where that is not known.
 
-    `facts` None: nothing is known beside the catalog. `private`: the operator says that the provider keeps nothing of a call.
+    `facts` None: nothing is known beside the catalog. `private`: the operator lists the provider among those that keep nothing of a call.
+    What the operator says goes before what the server says, and that before the rows and what the provider's address suggests.
     """
     provider, row = target.provider, target.provider.row
     known = know(control_target(target)) if facts is None else facts.known
     name, names = spelled(target.model), _names(target.model)
-    said = {**({} if facts is None else facts.features), **({"privacy": True} if private else {})}
+    said = {} if facts is None else dict(facts.features)
+    if private or provider.private is False:
+        said[PRIVACY] = private
     quality = model_qualities().find(name)
+    has = features().of(row.id, names, set(_facts(target, known)), said)
     return Candidate(
         provider=provider.id,
         model=target.model,
-        features=features().of(row.id, names, set(_facts(target, known)), said),
-        prices=_prices(price, provider),
+        features=has,
+        prices=_prices(price, runs_here=PRIVACY in has and bool(row.base_url) and on_own_machine(provider)),
         rating=None if quality is None else routing_rows().quality[quality],
         payments=row.payment,
     )
@@ -58,16 +64,30 @@ def _names(model: str) -> set[str]:
     return {spelled(model), plain_id(model.rpartition("/")[2])}
 
 
-def _prices(price: Price | None, provider: Provider) -> Prices | None:
+def _prices(price: Price | None, *, runs_here: bool) -> Prices | None:
+    """Return what a model costs; of one without a price nothing is known, unless a server of this machine runs it."""
     rates = None if price is None else price.schedule.rates
     if rates is None or rates.input is None or rates.output is None:
-        return _FREE if on_own_machine(provider) else None
+        return _FREE if runs_here else None
     return Prices(input=usd(rates.input), output=usd(rates.output))
 
 
 def on_own_machine(provider: Provider) -> bool:
-    """Whether the provider is a server on this machine."""
-    return (urlsplit(provider.base_url).hostname or "") in _LOOPBACK
+    """Whether all addresses of the provider are on this machine, and its preset is a server that people run there.
+
+    A hosted provider that is reached by an address of this machine stands behind a relay or a tunnel.
+    """
+    row = provider.row
+    return row.at_users_address and not row.hands_on and all(map(_is_loopback, provider.base_urls))
+
+
+@lru_cache(maxsize=1024)
+def _is_loopback(base_url: str) -> bool:
+    host = (urlsplit(base_url).hostname or "").rstrip(".")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _facts(target: Target, known: ResolvedFacts) -> Iterator[Fact]:

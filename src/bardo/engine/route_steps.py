@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from bardo.engine.route import Provider, RouteRecord, Target
 from bardo.engine.workload_requests import CallNeeds
-from bardo.routing.fallback_route import FallbackRoute, Offer, RouteStep, follow
-from bardo.routing.workloads import Workload
+from bardo.routing.candidates import Candidate
+from bardo.routing.fallback_route import FallbackRoute, Offer, RouteStep, fits, follow
 from bardo.values.degradation import Degradation
 from bardo.values.profile import InferenceProfile
 from bardo.values.request import Request
@@ -19,16 +19,24 @@ Steps = Mapping[tuple[str, str], RouteStep]
 
 
 def targets_in_steps(
-    workload: Workload | None, providers: Iterable[Provider]
+    needs: CallNeeds, providers: Iterable[Provider], candidate: Callable[[Target], Candidate]
 ) -> tuple[tuple[Target, ...], dict[tuple[str, str], RouteStep]]:
-    """Return the models of providers that a workload's steps lead to, in their order, and the step of each; none for one without steps."""
+    """Return the models of providers that the steps of a call's workload lead to, in their order, and the step of each.
+
+    None for a workload without steps. `candidate` gives a target as routing compares it.
+    """
+    workload = needs.workload
     if workload is None or not workload.route:
         return (), {}
     by_id = {provider.id: provider for provider in providers}
     offers = [
-        Offer(provider=one.id, row=one.row.id, model=model) for one in by_id.values() for model in sorted(one.models)
+        Offer(provider=one.id, row=one.row.id, model=model, candidate=candidate(Target(provider=one, model=model)))
+        for one in by_id.values()
+        for model in sorted(one.models)
+        if any(fits(step, one.row.id, model) for step in workload.route)
     ]
-    found = list(follow(FallbackRoute(subsystem=workload.name, step=workload.route), offers))
+    intent = needs.request.options.intent or workload.intent
+    found = list(follow(FallbackRoute(subsystem=workload.name, step=workload.route), offers, intent))
     targets = tuple([Target(provider=by_id[one.offer.provider], model=one.offer.model) for one in found])
     return targets, {(one.offer.provider, one.offer.model): one.step for one in found}
 

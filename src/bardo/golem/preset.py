@@ -198,7 +198,10 @@ def follow_route(name: str, offers: Iterable[Offer]) -> tuple[StepTaken, ...]:
     Empty for a subsystem without a route of its own.
     """
     route = next((route for route in route_rows().route if route.subsystem == name), None)
-    return () if route is None else tuple(follow(route, offers))
+    if route is None:
+        return ()
+    needs = _intents().get(name)
+    return tuple(follow(route, offers, Intent() if needs is None else needs.intent))
 
 
 def paid_by_diem() -> Collection[str]:

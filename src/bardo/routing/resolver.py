@@ -71,14 +71,19 @@ def relaxed(intent: Intent) -> Intent:
 
 
 def best(able: Sequence[RankedCandidate], intent: Intent) -> RankedCandidate:
-    """Return the best of a provider's candidates: of the wanted quality, then with most preferred features, then by quality and price.
+    """Return the best of a provider's candidates, the first of equals: see `order_of`."""
+    return able[0] if len(able) == 1 else max(able, key=lambda one: order_of(one, intent))
 
-    The first of equals. How much the price counts is the intent's cost sensitivity. Of an unknown price or rating the middle is taken.
+
+def order_of(one: RankedCandidate, intent: Intent) -> tuple[bool, int, float, float, float]:
+    """Return how good a candidate is for an intent; more is better.
+
+    First whether it is of the wanted quality, then how many preferred features it has, then by rating and price. How much the price counts
+    is the intent's cost sensitivity; where high quality is wanted and the price counts for no more than half, the rating decides, and the
+    price among equals alone. Of an unknown price or rating the middle is taken.
     """
-    if len(able) == 1:
-        return able[0]
     least, weight = _ROWS.quality[intent.quality], intent.cost_sensitivity
-    return max(
-        able,
-        key=lambda one: (one.rating >= least, one.preferred, (1 - weight) * one.rating + weight * one.cheapness),
-    )
+    weighed = (1 - weight) * one.rating + weight * one.cheapness
+    # The reference document has dreams (high, 0.5) answered by Claude Opus where Sonnet is cheaper, and curators (medium, 0.5) by Sonnet.
+    first = one.rating if least >= _ROWS.score.best_from and weight <= _ROWS.score.best_until else weighed
+    return one.rating >= least, one.preferred, first, weighed, one.rating

@@ -18,6 +18,8 @@ from bardo.values.intent import Intent
 
 _ROWS = routing_rows()
 _UNKNOWN = _ROWS.score.unknown
+_DIGITS = 9
+"""Digits in which scores are compared: the last ones of a sum of four terms are chance."""
 
 
 class RoutingContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +88,8 @@ def choices_by_score(
 ) -> Iterator[Choice]:
     """Yield who may be asked, the best score first: those that meet the requirements, then those that do not.
 
-    Of equal scores the one goes first that stands first in the configuration. Whom calls fail at is left out before.
+    Of equal scores the better rated goes first, and of equal ratings the one that stands first in the configuration. Whom calls fail at is
+    left out before.
     """
     context = context_of(intent)
     able = _by_score(candidates, intent, conditions, context)
@@ -103,7 +106,7 @@ def _by_score(
     candidates: Candidates, intent: Intent, conditions: Conditions, context: RoutingContext
 ) -> list[Candidate]:
     able = [ranked.candidate for provider in candidates.search(intent, conditions) for ranked in provider]
-    return sorted(able, key=lambda one: -compute_backend_score(one, context))
+    return sorted(able, key=lambda one: (-round(compute_backend_score(one, context), _DIGITS), -(one.rating or 0.0)))
 
 
 def _features(known: frozenset[str], wanted: tuple[str, ...]) -> float:

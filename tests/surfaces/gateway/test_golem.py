@@ -62,15 +62,21 @@ def test_the_agent_is_absent_without_its_table() -> None:
         client.chat.completions.create(model="bardo/risk", messages=MESSAGES)
 
 
+def test_003_a_dream_without_deepseek_is_answered_by_the_best_claude() -> None:
+    claude = Simulator("anthropic", models=["claude-haiku-4-5", "claude-opus-4-6", "claude-sonnet-4-6"])
+    with house([claude], toml=TABLE) as it:
+        _, headers = respond(it, "bardo/dream_threat")
+        assert headers["x-bardo-model"] == "claude-opus-4-6"
+
+
 def test_000_9_dreams_go_to_venice_then_to_any_visible_r1_then_to_claude() -> None:
     claude = Simulator("anthropic", models=["claude-opus-4-6"])
     router = Simulator("openrouter", models=["deepseek/deepseek-r1"])
     private = Simulator("venice", models=["llama-3.3-70b", "deepseek-r1-671b"])
-    # Simulators run on this machine, so that no step loses privacy here; test_documents_tables.py has what each step loses elsewhere.
     steps: tuple[tuple[list[Simulator], str, set[str]], ...] = (
         ([claude, router, private], "venice", set()),
-        ([claude, router], "openrouter", set()),
-        ([claude], "anthropic", {"visible_thinking"}),
+        ([claude, router], "openrouter", {"privacy"}),
+        ([claude], "anthropic", {"visible_thinking", "privacy"}),
     )
     for providers, chosen, lost in steps:
         with house(providers, toml=TABLE) as it:

@@ -206,8 +206,9 @@ def test_the_agents_subsystems_are_workloads_with_the_preset_alone(running: Hous
         assert by_header.headers["x-bardo-route"].startswith("dream; strategy=order")
 
 
-def test_a_private_call_is_never_sent_to_a_provider_that_keeps_it() -> None:
-    far = ProviderEntry(id="far", preset="deepseek", base_url="http://provider.invalid/v1", models=("m",))
+@pytest.mark.parametrize("base_url", ["http://provider.invalid/v1", "http://127.0.0.1:9/v1"])
+def test_a_private_call_is_never_sent_to_a_provider_that_keeps_it(base_url: str) -> None:
+    far = ProviderEntry(id="far", preset="deepseek", base_url=base_url, models=("m",), private=False)
     with house(before=[far]) as alone:
         for model, wanted in (("bardo/private", {}), ("far/m", {"private": True})):
             answer = ask(alone.address, "openai_chat", model, bardo=wanted)

@@ -105,7 +105,7 @@ class RoutePlanner:
             targets, skipped, _ = self._targets(names, "")
             candidates = CandidateList([self.candidate(at) for at in targets])
             providers = [at.provider for at in targets]
-        elif (in_steps := targets_in_steps(needs.workload, self.providers))[0]:
+        elif (in_steps := targets_in_steps(needs, self.providers, self.candidate))[0]:
             steps = in_steps[1]
             candidates = CandidateList([self.candidate(at) for at in in_steps[0]])
         else:
