@@ -42,6 +42,7 @@ from bardo.edge.settings import (
     InferenceSettings,
     LogSettings,
     ProviderEntry,
+    ProviderIdSettings,
     ReasoningSettings,
     ReplaySettings,
     ResponseSettings,
@@ -193,6 +194,17 @@ MEANINGS = {
     "replay.max_bytes_per_tenant": "how many bytes of them",
     "replay.prefix_changed": "what is done with thinking that a model binds to a prompt which has changed since: `restore` puts the tools "
     "back in their order, and drops it where that is not enough; `drop` drops it; `drop_block` has the provider drop it",
+    "provider_ids.unknown": "what becomes of an id that never passed here, where clients have keys: `refuse`, or `allow`, "
+    "unless another key has it ([whose ids are](../how-to/give-out-keys.md#what-a-provider-keeps))",
+    "provider_ids.shared": "globs of ids and addresses that every key may use, such as those of files that you uploaded yourself: "
+    '`["vs_abc123", "gs://our-bucket/*"]`',
+    "provider_ids.store": "where it is kept whose an id is: empty for the file `provider_ids.db` beside the state database, or for that "
+    "database where it is PostgreSQL; `memory`, an SQLite file of yours, or the address of PostgreSQL, Redis or Valkey",
+    "provider_ids.store_env": "the variable that holds that address, for one with a password",
+    "provider_ids.timeout_seconds": "how long a call waits for the store",
+    "provider_ids.ttl_seconds": "how long an id is known after it passed; later it is unknown",
+    "provider_ids.max_entries": "how many entries are kept, two for each id or more; the oldest is removed first",
+    "provider_ids.max_entries_per_tenant": "the same for the ids of one tenant",
     "responses.store": "where the responses and conversations of Responses clients are kept: empty for nowhere, `memory` (several workers "
     "share a temporary SQLite file, gone when `bardo serve` ends), an SQLite file of yours, or the address of PostgreSQL, Redis or Valkey "
     "([for several machines](../how-to/run-on-several-machines.md))",
@@ -365,6 +377,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "log": LogSettings,
     "replay": ReplaySettings,
     "responses": ResponseSettings,
+    "provider_ids": ProviderIdSettings,
     "reasoning": ReasoningSettings,
     "reasoning.budgets": PortableBudgets,
     "inference": InferenceSettings,

@@ -190,7 +190,8 @@ class AnswerStepRunner:
         else:
             attempt = asked_again(self._attempt, self._turns, self._knowledge)
         try:
-            again = self._again = await open_reply(self._context, attempt, request, self._key, self._recorder.payments)
+            payments, tenant = self._recorder.payments, self._recorder.tenant
+            again = self._again = await open_reply(self._context, attempt, request, self._key, payments, tenant=tenant)
             if again.resent:
                 self._recorder.attempts.count += 1
             await again.begin(stamp, (tap, *self._stages(step)), clean=self._clean)

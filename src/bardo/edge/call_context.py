@@ -23,6 +23,7 @@ from bardo.values.response import Response
 
 if TYPE_CHECKING:
     from bardo.edge.payments.payer import Payments
+    from bardo.edge.provider_ids import ProviderIds
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +70,8 @@ class CallContext(Protocol):
     """What pays providers that ask for a payment of each call; None where nothing is configured."""
     episodes: EpisodeSink | None
     """Where the thinking of calls is kept; None where it is not."""
+    provider_ids: ProviderIds | None
+    """Whose the ids are that providers know; None where no keys are asked for."""
     clock: Callable[[], float]
     """Unix time: when a thing happened."""
     watch: Callable[[], float]

@@ -12,6 +12,7 @@ from bardo.accounting.payments import Payer
 from bardo.edge.call_attempts import CallAttempts, SentAttempt
 from bardo.edge.call_context import CallContext, EpisodeSink
 from bardo.edge.call_row import Timing, log_row, said_in, subsystem_of
+from bardo.edge.client_secrets import text_without_key, without_key
 from bardo.edge.log.row import CallOutcome, LogRow, PendingCall
 from bardo.engine.attempt import Attempt
 from bardo.engine.whole_text import Reader, WholeText
@@ -53,7 +54,9 @@ class CallRecorder:
         *,
         key_id: str | None = None,
         tags: tuple[str, ...] = (),
+        client_key: str = "",
     ) -> None:
+        self._client_key = client_key
         self._context = context
         self._request = request
         self._request_id = request_id
@@ -89,7 +92,7 @@ class CallRecorder:
                 self.attempts.count,
                 request.operation,
                 self.key_id,
-                subsystem,
+                None if subsystem is None else text_without_key(subsystem, self._client_key),
                 self._tags,
             )
         )
@@ -196,6 +199,8 @@ class CallRecorder:
             payment=self.payment_fields(),
             layers=self.layers,
         )
+        if self._client_key:
+            row = without_key(row, self._request, self._client_key, is_known=self.key_id is not None)
         if self.awaits_verdict:
             self._unjudged = row
         else:

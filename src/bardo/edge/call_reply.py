@@ -85,6 +85,7 @@ class CallReply:
             tenant,
             key_id=None if account is None else account.id,
             tags=() if account is None else account.tags,
+            client_key=client_key,
         )
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bardo.edge.data_paths import log_path, state_path
 from bardo.edge.health import HealthKeeper
 from bardo.edge.http import HttpTransport, Transport
+from bardo.edge.provider_ids import ProviderIds, open_provider_ids
 from bardo.edge.replay_store import ReplayKeeper, open_keeper
 from bardo.edge.response_store import ResponseStore, open_responses
 from bardo.edge.retention import LogKeeper
@@ -34,6 +35,7 @@ _SETTINGS: Mapping[str, tuple[str, ...]] = {
     "transport": ("http",),
     "replay": ("replay",),
     "responses": ("responses",),
+    "provider_ids": ("provider_ids", "state", "log"),
     "learned": ("routing", "log"),
     "payments": ("payments", "http", "state", "log"),
     "episodes": ("memory", "log", "inference"),
@@ -81,6 +83,7 @@ class ConfigurationParts:
         self.retention: LogKeeper | None = None
         self.replay: ReplayKeeper | None = None
         self.responses: ResponseStore | None = None
+        self.provider_ids: ProviderIds | None = None
 
     def open(self) -> None:
         """Open files and databases, and start what writes them. Raises ConfigError and LogProblem; nothing is left open then."""
@@ -97,6 +100,7 @@ class ConfigurationParts:
             self.responses = self._part(
                 "responses", lambda: open_responses(settings.responses, environment=environment)
             )
+            self.provider_ids = self._part("provider_ids", lambda: open_provider_ids(settings, environment))
         except BaseException:
             self.abandon()
             raise
@@ -119,7 +123,17 @@ class ConfigurationParts:
 
     def abandon(self) -> None:
         """Close what was opened for a configuration that is not used. No call was made with it."""
-        for name in ("replay", "responses", "retention", "episodes", "log", "telemetry", "payments", "learned"):
+        for name in (
+            "replay",
+            "responses",
+            "provider_ids",
+            "retention",
+            "episodes",
+            "log",
+            "telemetry",
+            "payments",
+            "learned",
+        ):
             if name not in self._taken and (part := self._parts.get(name)) is not None:
                 part.close()
 
@@ -131,7 +145,7 @@ class ConfigurationParts:
                 continue
             if name in ("transport", "sharing"):
                 await part.close()
-            elif name in ("telemetry", "retention", "replay", "responses"):
+            elif name in ("telemetry", "retention", "replay", "responses", "provider_ids"):
                 await _close_beside(part.close)
             else:
                 part.close()

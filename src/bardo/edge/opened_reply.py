@@ -90,7 +90,14 @@ class OpenedReply:
             request, kept = reading.request, self.attempt.kept_budget
             if kept is not None and not request.stream:
                 request = msgspec.structs.replace(request, stream=True)
-            self.upstream = await open_reply(reading.context, self.attempt, request, self.sent.key, recorder.payments)
+            self.upstream = await open_reply(
+                reading.context,
+                self.attempt,
+                request,
+                self.sent.key,
+                recorder.payments,
+                tenant=recorder.tenant,
+            )
             if reading.record:
                 self.upstream.record(reading.record)
             if self.upstream.resent:

@@ -13,6 +13,7 @@ from bardo.edge.call_context import EpisodeSink, Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.cascade import escalations_of, open_cascade
 from bardo.edge.client_keys import ClientKeys
+from bardo.edge.client_secrets import without_key_as_model
 from bardo.edge.directory import Placement, ProviderDirectory
 from bardo.edge.event_feed import finished_event
 from bardo.edge.failover import Failover
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from bardo.edge.affinity import Affinity
     from bardo.edge.payments.payer import Payments
     from bardo.edge.pipeline.pipeline import Pipeline
+    from bardo.edge.provider_ids import ProviderIds
     from bardo.edge.replay_store import ReplayKeeper
     from bardo.edge.telemetry.telemetry import Telemetry
     from bardo.edge.web_search import WebSearcher
@@ -59,6 +61,8 @@ class Runner(SecretHolder):
     """What searches the web for models; None where nobody does."""
     gate: CallGate | None = None
     """What calls of clients with keys pass before they are sent; None where no keys are asked for."""
+    provider_ids: ProviderIds | None = None
+    """Whose the ids are that providers know; None where no keys are asked for."""
     affinity: Affinity | None = None
     """What targets probably have cached; None where no layer asks for it."""
     pipeline: Pipeline | None = None
@@ -146,6 +150,8 @@ class Runner(SecretHolder):
         """Send one request until a provider takes it. `earlier` are calls of the same cascade; one that is `judged` keeps its text."""
         tenant, validator, client_key, most_text, _, account, judge, _ = call
         most_text = None if judged else most_text
+        if client_key:
+            request = without_key_as_model(request, client_key, is_known=account is not None)
         found, rules = self.directory.found(request.model), self._client_keys.rules(client_key)
         request = with_display(request, found, rules)
         live = LiveReply(
@@ -165,6 +171,8 @@ class Runner(SecretHolder):
         try:
             if self.telemetry is not None:
                 request = self.telemetry.begin(live.request_id, request)
+            if self.provider_ids is not None:
+                await self.provider_ids.check(request, tenant)
             asked = with_effort(request, found, rules)
             await begin_call(self, live, asked, call, earlier=earlier)
             return live

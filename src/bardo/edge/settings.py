@@ -58,6 +58,7 @@ from bardo.edge.settings_stores import check_store
 from bardo.edge.settings_tables import HttpSettings as HttpSettings
 from bardo.edge.settings_tables import InferenceSettings as InferenceSettings
 from bardo.edge.settings_tables import LogSettings as LogSettings
+from bardo.edge.settings_tables import ProviderIdSettings as ProviderIdSettings
 from bardo.edge.settings_tables import ReasoningSettings as ReasoningSettings
 from bardo.edge.settings_tables import ReplaySettings as ReplaySettings
 from bardo.edge.settings_tables import ResponseSettings as ResponseSettings
@@ -82,6 +83,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log: LogSettings = LogSettings()
     replay: ReplaySettings = ReplaySettings()
     responses: ResponseSettings = ResponseSettings()
+    provider_ids: ProviderIdSettings = ProviderIdSettings()
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
     routing: RoutingSettings = RoutingSettings()
@@ -202,7 +204,7 @@ def _check_one_place(log: LogSettings, place: Place) -> None:
         raise ConfigError(f"{place.of(named[0])} and another name a place for the log", hint="keep one of them")
 
 
-def _check_its_store(settings: ReplaySettings | ResponseSettings, place: Place) -> None:
+def _check_its_store(settings: ReplaySettings | ResponseSettings | ProviderIdSettings, place: Place) -> None:
     check_store(settings.store, place)
 
 
@@ -216,6 +218,7 @@ _LAST_CHECKS: Mapping[str, Check] = {
     "health": check_health,
     "replay": _check_its_store,
     "responses": _check_its_store,
+    "provider_ids": _check_its_store,
     "payments": check_payments,
 }
 _ROW_READERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], str, str], Any]] = {
@@ -235,6 +238,7 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     log: LogSettings = LogSettings()
     replay: ReplaySettings = ReplaySettings()
     responses: ResponseSettings = ResponseSettings()
+    provider_ids: ProviderIdSettings = ProviderIdSettings()
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
     routing: RoutingSettings = RoutingSettings()

@@ -39,7 +39,7 @@ _INSTEAD_OF: dict[str, dict[str, str]] = {
 """What a variable takes the place of in its table."""
 WORKERS_FOLDER = "BARDO_WORKERS_FOLDER"
 """The variable that names the folder in which the workers of `bardo serve` share what one would keep in memory."""
-_OF_WORKERS = ("replay", "responses", "inference.pipeline.cache", "health")
+_OF_WORKERS = ("replay", "responses", "provider_ids", "inference.pipeline.cache", "health")
 _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
 _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
 # Names of the documents that bardo implements for which it has nothing yet: whoever sets them is told.

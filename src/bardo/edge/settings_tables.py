@@ -83,6 +83,24 @@ class ResponseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     max_bytes_per_tenant: Count = 256 * 1024 * 1024
 
 
+class ProviderIdSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose the ids are by which providers keep responses, files and other things, where clients have keys.
+
+    `unknown` is what becomes of an id that never passed here, and `shared` are globs of ids that every key may use. `store` is `memory`,
+    the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty: the file `provider_ids.db` beside the state database,
+    or that database where it is PostgreSQL; `store_env` names the variable that holds it. An id is known for `ttl_seconds`.
+    """
+
+    unknown: Literal["refuse", "allow"] = "refuse"
+    shared: tuple[str, ...] = ()
+    store: str = ""
+    store_env: str = ""
+    timeout_seconds: Seconds = 5.0
+    ttl_seconds: Seconds = 90 * 24 * 3600.0
+    max_entries: Count = 1_000_000
+    max_entries_per_tenant: Count = 200_000
+
+
 class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How models are told to think. `introspect`: servers are asked what they know of their models, once, beside the calls.
 

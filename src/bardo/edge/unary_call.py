@@ -13,6 +13,7 @@ from bardo.accounting.payments import Payer
 from bardo.edge.accounts.account import Account
 from bardo.edge.call_attempts import CallAttempts, cost_fields
 from bardo.edge.call_context import new_request_id
+from bardo.edge.client_secrets import text_without_key, without_key, without_key_as_model
 from bardo.edge.directory import Placement
 from bardo.edge.failover import Recovery
 from bardo.edge.graceful_shutdown import shutdown_of
@@ -61,6 +62,8 @@ class UnaryCall(Generic[Result]):
     """What the layers that worked on the request left; None where it had none."""
 
     def __post_init__(self) -> None:
+        if self.client_key:
+            self.request = without_key_as_model(self.request, self.client_key, is_known=self.account is not None)
         self._keys = KeyTurns(self.runner, self.request, self.tenant)
         self.request_id = new_request_id(self.runner.clock())
         self._started_at = self.runner.clock()
@@ -82,6 +85,8 @@ class UnaryCall(Generic[Result]):
         `course_of` gets the request as it may be sent.
         """
         try:
+            if self.runner.provider_ids is not None:
+                await self.runner.provider_ids.check(self.request, self.tenant)
             placed = await self._admitted(await self._find_targets())
             placed = await self.runner.servers.at_servers(placed, self.request, self.tenant)
             lost = await self._run_layers(placed.targets)
@@ -230,7 +235,7 @@ class UnaryCall(Generic[Result]):
 
     def _subsystem(self) -> str | None:
         intent = self.request.options.intent
-        return None if intent is None else intent.subsystem or None
+        return None if intent is None else text_without_key(intent.subsystem, self.client_key) or None
 
     def log(
         self,
@@ -245,31 +250,32 @@ class UnaryCall(Generic[Result]):
             return
         self._logged = True
         self.attempts.end(error=error, whole=False, may_have_cost=None if self._bills() else False)
-        self.runner.write(
-            LogRow(
-                request_id=self.request_id,
-                started_at=self._started_at,
-                seconds=self.attempts.age(),
-                client_dialect=self.request.dialect,
-                model_asked=self.request.model,
-                attempts=self.attempts.count,
-                subsystem=self._subsystem(),
-                attempt_records=self.attempts.logged_records(),
-                tenant=self.tenant,
-                key_id=None if self.account is None else self.account.id,
-                tags=() if self.account is None else self.account.tags,
-                operation=self.operation,
-                outcome=outcome,
-                status=error.status if error is not None else 200 if outcome == "ok" else None,
-                degraded=tuple(msgspec.to_builtins(degraded)),
-                **cost_fields(self.attempts.cost()),
-                **self._error_origin(),
-                **_words_of(error),
-                pipeline=None if self.layers is None else self.layers.fields(),
-                **(fields or {}),
-                **self._content(),
-            )
+        row = LogRow(
+            request_id=self.request_id,
+            started_at=self._started_at,
+            seconds=self.attempts.age(),
+            client_dialect=self.request.dialect,
+            model_asked=self.request.model,
+            attempts=self.attempts.count,
+            subsystem=self._subsystem(),
+            attempt_records=self.attempts.logged_records(),
+            tenant=self.tenant,
+            key_id=None if self.account is None else self.account.id,
+            tags=() if self.account is None else self.account.tags,
+            operation=self.operation,
+            outcome=outcome,
+            status=error.status if error is not None else 200 if outcome == "ok" else None,
+            degraded=tuple(msgspec.to_builtins(degraded)),
+            **cost_fields(self.attempts.cost()),
+            **self._error_origin(),
+            **_words_of(error),
+            pipeline=None if self.layers is None else self.layers.fields(),
+            **(fields or {}),
+            **self._content(),
         )
+        if self.client_key:
+            row = without_key(row, self.request, self.client_key, is_known=self.account is not None)
+        self.runner.write(row)
 
     def _error_origin(self) -> dict[str, Any]:
         if self._attempt is None:

@@ -283,11 +283,22 @@ class UpstreamReply:
 
 
 async def open_reply(
-    context: CallContext, attempt: Attempt, request: Request, key: str = "", payments: CallPayments | None = None
+    context: CallContext,
+    attempt: Attempt,
+    request: Request,
+    key: str = "",
+    payments: CallPayments | None = None,
+    *,
+    tenant: str,
 ) -> UpstreamReply:
-    """Send an attempt, and return its reply with the head read. Raises BardoError where it is none. `key` is as `KeyTurns` chose it."""
+    """Send an attempt, and return its reply with the head read. Raises BardoError where it is none. `key` is as `KeyTurns` chose it.
+
+    `tenant` is whose the things are that the provider keeps of the reply.
+    """
     with AttemptWatch(context, attempt.target, key) as health:
         reply = await send_wire(context, attempt.target.provider, attempt.wire, key, payments)
+        if context.provider_ids is not None:
+            reply = context.provider_ids.watched(reply, attempt.target.provider.row.dialect, tenant)
         return UpstreamReply(context, attempt, request, reply, health)
 
 

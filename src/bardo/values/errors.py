@@ -6,6 +6,7 @@ BardoError
 │   │   └── UnknownPreviousResponse  400  the response that a request goes on from is not kept
 │   ├── ContextOverflow       400  the prompt is longer than any model that may be asked takes
 │   ├── NotStored             404  no such response, conversation or item is kept
+│   │   └── UnknownProviderId 404  an id that the provider may know, and this caller's requests may not name
 │   ├── Unauthorized          401  no key, or one that this gateway does not know
 │   ├── OverBudget            402  the budget of a key is used up
 │   ├── Forbidden             403  a host name, a web page or a model that this caller may not use
@@ -155,6 +156,22 @@ class NotStored(CallerError):
 
     status = 404
     kind: Kind = "not_found"
+
+
+class UnknownProviderId(NotStored):
+    """A request names something that a provider keeps, by an id that is not this caller's. `param` names the place."""
+
+    _upstream_code = ""
+
+    def __init__(self, message: str, *, hint: str = "", param: str | None = None, upstream_code: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.param = param
+        self._upstream_code = upstream_code
+
+    @property
+    def code(self) -> str:
+        """The code of a provider for the same, where it has one."""
+        return self._upstream_code or super().code
 
 
 class UnknownRoute(CallerError):

@@ -45,6 +45,11 @@ def id_of(key: str) -> str:
     return "" if found is None or _checksum(key[:-_CHECK_LENGTH]) != key[-_CHECK_LENGTH:] else found[1]
 
 
+def keys_in(text: str) -> list[str]:
+    """Return what in a text has the form of a key of bardo."""
+    return [found[0] for found in _KEY.finditer(text)]
+
+
 def digest_of(key: str) -> bytes:
     """Return what is kept of a key."""
     return hashlib.sha256(key.encode("utf-8", "replace")).digest()

@@ -69,6 +69,8 @@ class ItemPlanner:
 
     async def plan(self, item: ItemRequest, batch: BatchRecord) -> PlannedItem | None:
         """Return where an item goes; None where bardo sends it by itself. Raises BardoError where it goes nowhere."""
+        if self._runner.provider_ids is not None:
+            await self._runner.provider_ids.check(item.request, batch.tenant)
         if isinstance(item, EmbedItem):
             return await self._plan_vectors(item.request, batch)
         return await self._plan_reply(item, batch)

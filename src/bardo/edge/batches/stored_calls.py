@@ -66,6 +66,7 @@ class StoredContext:
         self.keyring: Keyring = KeylessKeyring(runner.keyring)
         self.limits = runner.limits
         self.facts = runner.facts
+        self.provider_ids = runner.provider_ids
         self.events = runner.events
         # A reply of hours ago says nothing of how its provider is now.
         self.health = HealthKeeper()

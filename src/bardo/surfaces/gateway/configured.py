@@ -51,6 +51,7 @@ class ConfiguredGateway:
         if self._accounts is not None:
             self._accounts.use_log(self.assembly.log)
             runner.gate = CallGate(self._accounts, runner.prices, settings.budgets, clock=runner.clock)
+            runner.provider_ids = self.assembly.lasting.provider_ids
         self._batches = self._batch_service(environment)
         self._panel = PanelLoader(settings, environment) if settings.gateway.panel else None
         self.application: Gateway = Gateway(
