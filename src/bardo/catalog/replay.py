@@ -101,12 +101,16 @@ class DialectState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What is true of opaque state in one dialect.
 
     `formats` are what the dialect's native state may be, since its fields do not say. `bound_ids`: an item's id is refused where the
-    reasoning item it belongs to is left out.
+    reasoning item it belongs to is left out. `plain`: servers take their readable thinking back in it. `written_by_clients` are formats
+    of thinking that clients write themselves, whatever the model thought.
     """
 
     name: str
     formats: tuple[str, ...] = ()
     bound_ids: bool = False
+    plain: bool = False
+    written_by_clients: tuple[str, ...] = ()
+    source: str = ""
 
 
 class StateRefusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -195,6 +199,8 @@ class ReplayRules:
         self.expected = tuple(expected)
         self.signed = tuple(signed)
         self._dialects = {row.name: row for row in dialects}
+        self.written_by_clients = frozenset(name for row in self._dialects.values() for name in row.written_by_clients)
+        """Formats of thinking that clients write themselves, whatever the model thought."""
         self.refusals = tuple(refusals)
         self._refusal_words = [(re.compile(row.pattern, re.IGNORECASE), row) for row in self.refusals]
         self.account_headers = frozenset(account_headers)
@@ -235,6 +241,14 @@ class ReplayRules:
         """Whether the ids of a dialect's items are refused without the reasoning items they belong to."""
         row = self._dialects.get(dialect)
         return row is not None and row.bound_ids
+
+    def takes_own_thinking(self, reader: Reader) -> bool:
+        """Whether a reader gets the readable thinking back that it has itself produced.
+
+        A server of which only the dialect is known gets the field that it was seen to write.
+        """
+        row = self._dialects.get(reader.row.dialect)
+        return reader.row.quirks.replay != "none" or reader.row.generic or (row is not None and row.plain)
 
     def may_bind(self, model: str) -> bool:
         """Whether a model binds state to its prefix at any platform."""

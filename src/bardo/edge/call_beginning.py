@@ -22,6 +22,7 @@ from bardo.edge.stale_replies import StalePlace, StaleReplies
 from bardo.engine.failover import moves_on
 from bardo.engine.planning import plan
 from bardo.engine.repeated_attempts import CallPlan
+from bardo.engine.repeated_results import without_repeated_results
 from bardo.engine.route import RouteRecord, Target
 from bardo.reasoning.replay import NOTHING
 from bardo.routing.cascade import EscalatedCall
@@ -127,6 +128,7 @@ async def _attempt(
     route: RouteRecord | None,
 ) -> None:
     """Try one target after the other, or give an old reply where the operator allows it. Raises BardoError where there is none."""
+    request = without_repeated_results(request)
     recalled = NOTHING if runner.replay is None else await runner.replay.recall(live.request, tenant, request)
     knowledge = runner.facts.knowledge(targets, tenant)
     call_plan = CallPlan(request, targets, knowledge, recalled, may_forward=may_forward, route=route)

@@ -37,9 +37,8 @@ def test_nothing_is_kept_of_a_recorded_reply_of_text(recording: Recording) -> No
     response = fold([event for frame in frames for event in decoder.feed(frame)] + [*decoder.finish()])
     for request in (ASKED, AFTER_A_TOOL):
         reader = builtin_replay().reader(ROW.id, ROW, "m")
-        for omits_ids in (True, False):
-            kept = remember(response, request, request, reader, omits_ids=omits_ids)
-            assert not (kept and is_only_text(response, request))
+        kept = remember(response, request, request, reader)
+        assert not (kept and is_only_text(response, request))
 
 
 OTHERS: dict[str, tuple[ReplyBlock, ...]] = {

@@ -309,22 +309,19 @@ def test_a_conversation_without_a_reply_costs_and_changes_nothing() -> None:
     "blocks",
     [
         (TextBlock("Sunny."),),
-        (call("call_8f2KzPq9Lm3XvT1b7RdW"),),
         (thought("Plain.", form="reasoning_content"), TextBlock("Sunny.")),
     ],
-    ids=["text", "call with a unique id", "plain thinking without tools"],
+    ids=["text", "plain thinking without tools"],
 )
 def test_most_replies_leave_nothing_to_keep(blocks: tuple[ReplyBlock, ...]) -> None:
     assert remember(Response(blocks=blocks), asked(QUESTION), asked(QUESTION), reader("deepseek", "m")) == []
 
 
-@pytest.mark.parametrize(("omits_ids", "kept"), [(True, 1), (False, 0)])
-def test_that_a_call_had_no_thinking_is_kept_where_clients_leave_ids_out(omits_ids: bool, kept: int) -> None:
+@pytest.mark.parametrize("call_id", ["call_8f2KzPq9Lm3XvT1b7RdW", "call_0"])
+def test_that_a_call_had_no_thinking_is_kept(call_id: str) -> None:
     request, maker = asked(QUESTION), reader("deepseek", "m")
-    reply = Response(blocks=(call("call_8f2KzPq9Lm3XvT1b7RdW"),))
-    made = remember(reply, request, request, maker, omits_ids=omits_ids)
-    assert len(made) == kept
-    assert not any(one.kept.parts for one in made)
+    (made,) = remember(Response(blocks=(call(call_id),)), request, request, maker)
+    assert not made.kept.parts
 
 
 def test_the_answer_of_a_tool_loop_keeps_its_plain_thinking() -> None:

@@ -48,18 +48,19 @@ _WRITTEN = "openai_chat.written"
 class MessageWriter:
     """Writes the messages of one request. `own`: it came from a Chat client. `generic`: only the dialect of the server is known.
 
-    Such a server gets the thinking that a Chat client gives it in the field in which the client has it.
+    Such a server gets the thinking that a Chat client gives it in the field in which the client has it, and its own in the field in which
+    it wrote it.
     """
 
     def __init__(self, quirks: Quirks, losses: Losses, *, own: bool, generic: bool = False) -> None:
         self._own = own
-        self._keeps_fields = own and generic
+        self._generic = generic
         self._quirks = quirks
         self._losses = losses
 
     def write_all(self, messages: Messages) -> list[dict[str, Any]]:
         """Return the wire messages of a conversation. Those of messages that came before are shared: they must not be changed."""
-        form = (self._quirks, self._own, self._keeps_fields, self._losses.dialect, self._losses.markers)
+        form = (self._quirks, self._own, self._generic, self._losses.dialect, self._losses.markers)
         return fold_without_loss(messages, _WRITTEN, form, self._losses, [], self._extended)
 
     def _extended(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
@@ -215,8 +216,8 @@ class MessageWriter:
         for block in thoughts:
             self._losses.lose_fields(block.carried)
         form: ReplayForm = self._quirks.replay
-        if form == "none" and self._keeps_fields and thoughts:
-            form = _FIELDS.get(thoughts[0].format, "reasoning_details")
+        if form == "none" and self._generic and thoughts:
+            form = _FIELDS.get(thoughts[0].format, "reasoning_details" if self._own else "none")
         replay: Replay = given_back(thoughts, form, output["content"])
         output |= replay.fields
         for style in replay.lost_formats:

@@ -107,7 +107,6 @@ class ReplayKeeper:
         if self._calls is None:
             return
         reader = self._reader(attempt.target)
-        omits_ids = bool(request.dialect) and dialect(request.dialect).omits_call_ids
         memories = remember(
             response,
             request,
@@ -115,7 +114,6 @@ class ReplayKeeper:
             reader,
             self._rules,
             fields,
-            omits_ids=omits_ids,
             own_ids=dialect(reader.row.dialect).omits_call_ids,
             shown=shown,
         )

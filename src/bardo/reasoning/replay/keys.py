@@ -3,6 +3,9 @@
 A turn is known by the whole conversation before it and by what was said and called in it; a call whose id is globally unique by that id,
 its name and its arguments; opaque state by its own bytes. An id alone is never a key: some providers number their calls, and the next
 conversation begins at 0 again.
+
+Clients write a conversation anew: with ids of their own or none, texts cut or joined elsewhere, results twice or in another order. So a
+turn has a loose key too, of which none of that is a part. It is asked last, and leads nowhere where two replies have it.
 """
 
 from __future__ import annotations
@@ -46,12 +49,14 @@ class TurnKeys(msgspec.Struct, frozen=True, dict=True):
     """The keys of one assistant message.
 
     `exact` holds the ids of its calls, `unnamed` does not and is empty where the client says ids, `calls` are those of calls with
-    globally unique ids, `states` those of opaque state that only one reply can have, `others` those of other state.
+    globally unique ids, `states` those of opaque state that only one reply can have, `others` those of other state. `loose` is the same
+    for a conversation that a client wrote anew.
     """
 
     place: int
     exact: str
     unnamed: str
+    loose: str
     calls: tuple[str, ...]
     states: tuple[str, ...]
     others: tuple[str, ...]
@@ -59,7 +64,8 @@ class TurnKeys(msgspec.Struct, frozen=True, dict=True):
     @once
     def all(self) -> tuple[str, ...]:
         """Every key."""
-        return (self.exact, *((self.unnamed,) if self.unnamed else ()), *self.calls, *self.states, *self.others)
+        named = (self.exact, self.loose, self.unnamed) if self.unnamed else (self.exact, self.loose)
+        return (*named, *self.calls, *self.states, *self.others)
 
 
 class _TurnContent(NamedTuple):
@@ -88,9 +94,11 @@ def reply_keys(request: Request, blocks: Sequence[Block]) -> list[str]:
     text, turn_texts = _turn_text(blocks)
     if not _begins_with_a_prompt(request):
         return list(_call_keys(ids, turn_texts))
-    before = _history(request, "").before
+    history = _history(request, "")
+    before = history.before
     unnamed = ["u" + digest(before, text, *turn_texts)] if ids else []
-    return ["m" + digest(before, text, *turn_texts, *ids), *unnamed, *_call_keys(ids, turn_texts)]
+    loose = _loose_key(history.loose.digest(), text, turn_texts)
+    return ["m" + digest(before, text, *turn_texts, *ids), *unnamed, loose, *_call_keys(ids, turn_texts)]
 
 
 def has_history(request: Request) -> bool:
@@ -109,25 +117,83 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
     return _history(request, "" if _begins_with_a_prompt(request) else "truncated").turns
 
 
+class _LoosePrefix:
+    """What stands before a turn, without what clients change: the digest up to the last turn, and what was said and answered since.
+
+    Texts are without space, since clients trim them and cut them where they like; results are in no order, and each counts once.
+    """
+
+    __slots__ = ("_before", "_results", "_role", "_said")
+
+    def __init__(self, before: str) -> None:
+        self._before = before
+        self._said: list[str] = []
+        self._results: set[str] = set()
+        self._role = ""
+
+    def copy(self) -> _LoosePrefix:
+        """Return the same, to go on with."""
+        other = _LoosePrefix(self._before)
+        other._said, other._results, other._role = [*self._said], {*self._results}, self._role
+        return other
+
+    def digest(self) -> str:
+        """Return the digest of all of it."""
+        if not self._said and not self._results:
+            return self._before
+        return digest(self._before, "".join(self._said), *sorted(self._results))
+
+    def add(self, message: Message) -> None:
+        """Go on behind a message."""
+        if message.role == "assistant":
+            text, turn_texts, _ = _turn_content(message)
+            self._before = _loose_key(self.digest(), text, turn_texts)
+            self._said, self._results, self._role = [], set(), ""
+            return
+        for block in message.blocks:
+            if isinstance(block, ToolResultBlock):
+                self._results.add(digest("".join(map(_loosely, block.content))))
+                continue
+            if message.role != self._role:
+                self._role = message.role
+                self._said.append(f"\0{message.role}\0")
+            self._said.append(_loosely(block))
+
+
+def _loosely(block: Block) -> str:
+    """Return what a block of a prompt says: a text without its space, anything else with what it is."""
+    return _without_space(block.text) if isinstance(block, TextBlock) else "\0".join(_prompt(block))
+
+
+def _loose_key(before: str, text: str, turn_texts: Sequence[str]) -> str:
+    return "l" + digest(before, _without_space(text), *turn_texts)
+
+
+def _without_space(text: str) -> str:
+    return "".join(text.split())
+
+
 class _History(NamedTuple):
-    """The keys of the turns of a conversation, and the digest of all of it."""
+    """The keys of the turns of a conversation, and the digests of all of it: as it is, and without what clients change."""
 
     turns: tuple[TurnKeys, ...]
     before: str
+    loose: _LoosePrefix
 
 
 def _history(request: Request, begin: str) -> _History:
-    return fold_history(request.messages, _TURNS, begin, _History((), begin), _with_turns)
+    return fold_history(request.messages, _TURNS, begin, _History((), begin, _LoosePrefix(begin)), _with_turns)
 
 
 def _with_turns(found: _History, messages: Messages, begin: int) -> _History:
-    turns, before = [*found.turns], found.before
+    turns, before, loose = [*found.turns], found.before, found.loose.copy()
     for place in range(begin, len(messages)):
         message = messages[place]
         if message.role == "assistant":
-            turns.append(_turn(place, before, message))
+            turns.append(_turn(place, before, loose.digest(), message))
         before = _after(before, message)
-    return _History(tuple(turns), before)
+        loose.add(message)
+    return _History(tuple(turns), before, loose)
 
 
 def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) -> tuple[TurnKeys, ...]:
@@ -174,7 +240,7 @@ def has_state(message: Message) -> bool:
     return any(map(states_of, message.blocks))
 
 
-def _turn(place: int, before: str, message: Message) -> TurnKeys:
+def _turn(place: int, before: str, loose: str, message: Message) -> TurnKeys:
     text, turn_texts, ids = _turn_content(message)
     states = [state for block in message.blocks for state in states_of(block)]
     telling = [state for state in states if _is_telling(state)]
@@ -182,6 +248,7 @@ def _turn(place: int, before: str, message: Message) -> TurnKeys:
         place=place,
         exact="m" + _after(before, message),
         unnamed="u" + digest(before, text, *turn_texts) if ids and not any(ids) else "",
+        loose=_loose_key(loose, text, turn_texts),
         calls=tuple(_call_keys(ids, turn_texts)),
         states=tuple(map(state_key, telling)),
         others=tuple(state_key(state) for state in states if state not in telling),

@@ -1,8 +1,8 @@
 """What is kept of one reply for later turns: its reasoning and opaque state, and where between text and calls each of them stood.
 
 Opaque state is always kept, readable thinking only while tools are being called: providers ask for plain thinking back in the turns of a
-tool loop only, so a conversation without tools costs nothing here. Of a reply with calls and without thinking, which may be confused with
-another conversation's reply, the absence of thinking is kept.
+tool loop only, so a conversation without tools costs nothing here. Of a reply of a tool loop without thinking, the absence of thinking is
+kept: a client may write its ids anew, and it is then like another conversation's reply.
 
 The answer itself is not kept, only digests of its texts: the client has it. Blocks that only the reply's own dialect knows (what a
 server's tools did) are kept, because most clients have no place for them and thinking is bound to them.
@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
-from bardo.reasoning.replay.call_identity import is_globally_unique, stated_id
+from bardo.reasoning.replay.call_identity import stated_id
 from bardo.reasoning.replay.keys import digest, reply_keys, state_key
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
 from bardo.values.blocks import (
@@ -30,12 +30,8 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.events import Event, OpaqueState
-from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Request
 from bardo.values.response import Response
-
-# What is found of a conversation once.
-_UNIQUE = "replay.unique"
 
 
 class ThinkingRecord(msgspec.Struct, frozen=True, tag="t", array_like=True):
@@ -130,15 +126,13 @@ def remember(
     rules: ReplayRules | None = None,
     fields: Mapping[int, dict[str, Any]] | None = None,
     *,
-    omits_ids: bool = False,
     own_ids: bool = False,
     shown: Response | None = None,
 ) -> list[Memory]:
     """Return what is kept of each choice of a reply; nothing for most.
 
     `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply. `fields` are those that
-    the provider takes back unmodified, by choice. `omits_ids`: clients of the request's dialect may send calls back without their ids,
-    `own_ids`: the provider's dialect may leave ids out too, so that an id it did give is noted.
+    the provider takes back unmodified, by choice. `own_ids`: the provider's dialect may leave ids out, so that an id it did give is noted.
     `shown` is the reply as the client got it, and so sends it back, where that is not what the provider said.
     """
     known = rules or builtin_replay()
@@ -146,7 +140,7 @@ def remember(
     worth = [
         (choice, one.blocks, is_worth)
         for choice, one in choices
-        if (is_worth := _worth(one.blocks, request)) or _is_ambiguous(one.blocks, request, omits_ids=omits_ids)
+        if (is_worth := _worth(one.blocks, request)) or _is_of_tools(one.blocks, request)
     ]
     if not worth or response.error is not None:
         return []
@@ -186,22 +180,8 @@ def _worth(blocks: Sequence[ReplyBlock], request: Request) -> bool:
     return thinks and (calls or answers_tools(request))
 
 
-def _is_ambiguous(blocks: Sequence[ReplyBlock], request: Request, *, omits_ids: bool) -> bool:
-    """Whether a reply without thinking has keys that a reply of another conversation may have too: no unique id is in them."""
-    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
-    if not calls and not answers_tools(request):
-        return False
-    if calls and omits_ids:
-        return True
-    return not (any(map(_is_unique, calls)) or fold_history(request.messages, _UNIQUE, None, False, _with_unique_calls))
-
-
-def _with_unique_calls(found: bool, messages: Messages, begin: int) -> bool:
-    return found or any(_is_unique(call) for message in messages[begin:] for call in message.calls)
-
-
-def _is_unique(call: ToolCallBlock) -> bool:
-    return is_globally_unique(stated_id(call), call.name)
+def _is_of_tools(blocks: Sequence[ReplyBlock], request: Request) -> bool:
+    return any(isinstance(block, ToolCallBlock) for block in blocks) or answers_tools(request)
 
 
 def answers_tools(request: Request) -> bool:

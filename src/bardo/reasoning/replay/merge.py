@@ -1,13 +1,13 @@
 """Matches the messages of a history with the replies that were kept, and puts back what a client left out, each piece where it stood.
 
 A client may have joined the texts, rewritten the arguments or left blocks out. Its own text and calls stay as they are, and so does
-reasoning of its own: where that is not what was kept, nothing is added to it. Where a text is not the one that was kept, its state is
-left out, because it would belong to other text.
+signed reasoning of its own: where that is not what was kept, nothing is added to it. Unsigned words give way to signed ones. Where a text
+is not the one that was kept, its state is left out, because it would belong to other text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -19,26 +19,34 @@ from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCa
 def assigned(turns: Sequence[TurnKeys], records: Mapping[str, ReplyRecord]) -> dict[int, ReplyRecord]:
     """Return the kept reply of each message, by its place; each reply is one message at most.
 
-    A message is known by its state, by what it says behind its conversation, or by calls with globally unique ids. Where these lead to
-    different replies, it is none of them.
+    A message is known by its state, by what it says behind its conversation, by calls with globally unique ids, or by what it says behind
+    a conversation that the client wrote anew. Where these lead to different replies, it is none of them; nor where they lead to a reply
+    of which it is kept that it had no thinking.
     """
-    records = {key: record for key, record in records.items() if record.parts}
     made: dict[int, ReplyRecord] = {}
     used: set[int] = set()
-    for by_conversation in (True, False):
+    for ways in (_by_conversation, _by_calls, _by_loose_conversation):
         for turn in turns:
             if turn.place in made:
                 continue
-            keys = _by_conversation(turn) if by_conversation else (turn.calls,)
-            record = next((one for some in keys if (one := _only(some, records, used)) is not None), None)
+            record = next((one for keys in ways(turn) if (one := _only(keys, records, used)) is not None), None)
             if record is not None:
                 made[turn.place] = record
-                used.add(id(record))
-    return made
+                if record.parts:
+                    used.add(id(record))
+    return {place: record for place, record in made.items() if record.parts}
 
 
 def _by_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
     return (turn.states, (turn.exact,), (turn.unnamed,) if turn.unnamed else ())
+
+
+def _by_calls(turn: TurnKeys) -> tuple[Iterable[str], ...]:
+    return (turn.calls,)
+
+
+def _by_loose_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
+    return ((turn.loose,),)
 
 
 def _only(keys: Iterable[str], records: Mapping[str, ReplyRecord], used: set[int]) -> ReplyRecord | None:
@@ -67,7 +75,9 @@ def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = 
             placed += texts.pop(0) if texts else ()
         match part:
             case ThinkingRecord(block=block):
-                placed.append(next((one for one in own if _same_thought(one, block)), block))
+                placed.append(
+                    next((one for one in own if one.format == block.format and _same_thought(one, block)), block)
+                )
             case TextRecord():
                 placed += texts.pop(0) if texts else ()
             case CallRecord():
@@ -80,8 +90,20 @@ def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = 
     return tuple(placed)
 
 
-def agrees(blocks: Sequence[Block], record: ReplyRecord) -> bool:
-    """Whether the reasoning that a client sent, if any, is that of `record`."""
+def overruled(blocks: Sequence[Block], record: ReplyRecord) -> bool:
+    """Whether a client sent unsigned thinking that is not what was kept."""
+    own = [block for block in blocks if isinstance(block, ReasoningBlock) and block.readable and not block.opaque]
+    return "".join(_letters(block.readable) for block in own) not in _letters(record.readable)
+
+
+def agrees(
+    blocks: Sequence[Block], record: ReplyRecord, written_by_clients: Collection[str] = (), *, native: bool = True
+) -> bool:
+    """Whether the reasoning that a client sent, if any, is that of `record`, or gives way to it.
+
+    Unsigned words give way to state, and those of a format that clients write themselves to whatever the model thought. Other words stay
+    where the client wrote them in the dialect of their reader, which is `native`.
+    """
     own = [block for block in blocks if isinstance(block, ReasoningBlock) and (block.readable or block.opaque)]
     if not own:
         return True
@@ -92,8 +114,12 @@ def agrees(blocks: Sequence[Block], record: ReplyRecord) -> bool:
         return False
     if any(_letters(block.readable) not in known for block in stateful):
         return False
-    plain = "".join(_letters(block.readable) for block in own if not block.opaque)
-    return not plain or plain == known or (bool(stateful) and plain in known)
+    if states or not native:
+        return True
+    plain = "".join(
+        _letters(block.readable) for block in own if not block.opaque and block.format not in written_by_clients
+    )
+    return not plain or plain == known
 
 
 def _own_form(block: UnknownBlock, others: list[Block]) -> Block | None:

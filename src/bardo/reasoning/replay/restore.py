@@ -15,7 +15,7 @@ from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.guard import OnChange, guard
 from bardo.reasoning.replay.keys import TurnKeys, has_history, has_state, state_key, states_of, turns_of
 from bardo.reasoning.replay.memory import ReplyRecord
-from bardo.reasoning.replay.merge import agrees, assigned, merged
+from bardo.reasoning.replay.merge import agrees, assigned, merged, overruled
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
     Block,
@@ -143,7 +143,8 @@ class _Work:
 
     def _restored(self, blocks: tuple[Block, ...], record: ReplyRecord) -> tuple[Block, ...] | None:
         """Return the message with what was kept; None where it lacks nothing, or where that may not be sent."""
-        if not agrees(blocks, record):
+        native = self._request.dialect in ("", self._reader.row.dialect)
+        if not agrees(blocks, record, self.switch.rules.written_by_clients, native=native):
             return None
         # A client of the dialect itself has a place for everything: what it left out, it left out on purpose.
         adds = self._is_native(record) and self._request.dialect != record.origin.dialect
@@ -153,12 +154,21 @@ class _Work:
         if record.states:
             why = self.switch.refusal(record.states, record.origin)
             if not why:
+                self._tell_overruled(blocks, record)
                 return whole
             if not self._holds(blocks, record):
                 self.switch.tell(_formats_text(record), "text" if self._gives_text(blocks, record) else None, why)
             return None
         at_home = record.origin.platform == self._reader.platform
-        return whole if at_home and self._reader.row.quirks.replay != "none" else None
+        if not at_home or not self.switch.rules.takes_own_thinking(self._reader):
+            return None
+        self._tell_overruled(blocks, record)
+        return whole
+
+    def _tell_overruled(self, blocks: tuple[Block, ...], record: ReplyRecord) -> None:
+        if overruled(blocks, record):
+            why = "the model's own thinking of this turn is known, and the words in its place are not signed"
+            self.switch.tell("the client's own words", "the model's thinking", why)
 
     def _is_native(self, record: ReplyRecord) -> bool:
         return record.origin.dialect == self._reader.row.dialect and record.origin.platform == self._reader.platform

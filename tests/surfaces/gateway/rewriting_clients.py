@@ -1,0 +1,397 @@
+"""Clients of seven dialects that keep a conversation in a form of their own, and write it anew for each request.
+
+What such a client keeps of a turn is its text, its calls, and maybe words of thinking, never a signature.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+Body = dict[str, Any]
+SCHEMA: Body = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a tool said to a call: pieces of text."""
+
+    call_id: str
+    name: str
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a client keeps of one turn, and the results it answers it with. `plan`: its thinking is what the client calls a plan."""
+
+    thinking: str = ""
+    texts: tuple[str, ...] = ()
+    calls: tuple[tuple[str, str, Body], ...] = ()
+    results: tuple[Result, ...] = ()
+    plan: bool = False
+
+    def renamed(self, names: dict[str, str]) -> Kept:
+        """Return the turn with other ids."""
+        calls = tuple((names[call_id], name, arguments) for call_id, name, arguments in self.calls)
+        return replace(self, calls=calls, results=tuple(replace(r, call_id=names[r.call_id]) for r in self.results))
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A question in pieces, and the turns so far."""
+
+    question: tuple[str, ...]
+    turns: tuple[Kept, ...] = ()
+
+
+@dataclass(frozen=True)
+class RewritingClient:
+    """One client: where it sends its requests, how it writes them, and what it keeps of a reply. `needs_ids`: its calls have ids."""
+
+    path: Callable[[str], str]
+    write: Callable[[Conversation, str], Body]
+    read: Callable[[Body], Kept]
+    needs_ids: bool = True
+
+
+def _answered(kept: Kept) -> Kept:
+    results = tuple(
+        Result(call_id, name, (f"Sunny in {arguments.get('city')}, ", "23 degrees."))
+        for call_id, name, arguments in kept.calls
+    )
+    return replace(kept, results=results)
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    return "".join(pieces)
+
+
+# Chat
+
+
+def _write_chat(talk: Conversation, model: str) -> Body:
+    messages: list[Body] = [{"role": "user", "content": [{"type": "text", "text": one} for one in talk.question]}]
+    for turn in talk.turns:
+        said: Body = {"role": "assistant", "content": [{"type": "text", "text": one} for one in turn.texts] or None}
+        if turn.thinking:
+            said["reasoning_content"] = turn.thinking
+        if turn.calls:
+            said["tool_calls"] = [
+                {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+                for call_id, name, arguments in turn.calls
+            ]
+        messages.append(said)
+        messages += [
+            {"role": "tool", "tool_call_id": one.call_id, "content": _joined(one.pieces)} for one in turn.results
+        ]
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}]
+    return {"model": model, "messages": messages, "tools": tools, "reasoning_effort": "low"}
+
+
+def _read_chat(reply: Body) -> Kept:
+    message = reply["choices"][0]["message"]
+    calls = tuple(
+        (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
+        for call in message.get("tool_calls") or ()
+    )
+    thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+    return Kept(thinking, tuple(filter(None, [message.get("content")])), calls)
+
+
+# Messages
+
+
+def _write_messages(talk: Conversation, model: str) -> Body:
+    messages: list[Body] = [{"role": "user", "content": [{"type": "text", "text": one} for one in talk.question]}]
+    for turn in talk.turns:
+        content: list[Body] = []
+        if turn.thinking:
+            content.append({"type": "thinking", "thinking": turn.thinking, "signature": ""})
+        content += [{"type": "text", "text": one} for one in turn.texts]
+        content += [
+            {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+            for call_id, name, arguments in turn.calls
+        ]
+        messages.append({"role": "assistant", "content": content})
+        results = [
+            {
+                "type": "tool_result",
+                "tool_use_id": one.call_id,
+                "content": [{"type": "text", "text": piece} for piece in one.pieces],
+            }
+            for one in turn.results
+        ]
+        messages += [{"role": "user", "content": results}] if results else []
+    tools = [{"name": "weather", "input_schema": SCHEMA}]
+    thinking = {"type": "enabled", "budget_tokens": 2000}
+    return {"model": model, "max_tokens": 6000, "thinking": thinking, "tools": tools, "messages": messages}
+
+
+def _read_messages(reply: Body) -> Kept:
+    blocks = reply["content"]
+    calls = tuple((one["id"], one["name"], one["input"]) for one in blocks if one["type"] == "tool_use")
+    thinking = "".join(one["thinking"] for one in blocks if one["type"] == "thinking")
+    return Kept(thinking, tuple(one["text"] for one in blocks if one["type"] == "text" and one["text"]), calls)
+
+
+# Responses
+
+
+def _write_responses(talk: Conversation, model: str) -> Body:
+    items: list[Body] = [{"role": "user", "content": [{"type": "input_text", "text": one} for one in talk.question]}]
+    for turn in talk.turns:
+        if turn.thinking:
+            items.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": turn.thinking}]})
+        if turn.texts:
+            parts = [{"type": "output_text", "text": one, "annotations": []} for one in turn.texts]
+            items.append({"type": "message", "role": "assistant", "content": parts})
+        items += [
+            {"type": "function_call", "call_id": call_id, "name": name, "arguments": json.dumps(arguments)}
+            for call_id, name, arguments in turn.calls
+        ]
+        items += [
+            {"type": "function_call_output", "call_id": one.call_id, "output": _joined(one.pieces)}
+            for one in turn.results
+        ]
+    tools = [{"type": "function", "name": "weather", "parameters": SCHEMA}]
+    asked = {"effort": "low", "summary": "auto"}
+    return {"model": model, "input": items, "reasoning": asked, "tools": tools, "store": False}
+
+
+def _read_responses(reply: Body) -> Kept:
+    items = reply["output"]
+    calls = tuple(
+        (one["call_id"], one["name"], json.loads(one["arguments"])) for one in items if one["type"] == "function_call"
+    )
+    thinking = "".join(
+        part["text"]
+        for one in items
+        if one["type"] == "reasoning"
+        for part in one.get("summary") or one.get("content") or ()
+    )
+    texts = tuple(part["text"] for one in items if one["type"] == "message" for part in one["content"] if part["text"])
+    return Kept(thinking, texts, calls)
+
+
+# Gemini
+
+
+def _write_gemini(talk: Conversation, model: str) -> Body:
+    contents: list[Body] = [{"role": "user", "parts": [{"text": one} for one in talk.question]}]
+    for turn in talk.turns:
+        parts: list[Body] = [{"text": turn.thinking, "thought": True}] if turn.thinking else []
+        parts += [{"text": one} for one in turn.texts]
+        parts += [
+            {"functionCall": {**({"id": call_id} if call_id else {}), "name": name, "args": arguments}}
+            for call_id, name, arguments in turn.calls
+        ]
+        contents.append({"role": "model", "parts": parts})
+        results = [
+            {
+                "functionResponse": {
+                    **({"id": one.call_id} if one.call_id else {}),
+                    "name": one.name,
+                    "response": {"output": _joined(one.pieces)},
+                }
+            }
+            for one in turn.results
+        ]
+        contents += [{"role": "user", "parts": results}] if results else []
+    tools = [{"functionDeclarations": [{"name": "weather", "parameters": SCHEMA}]}]
+    thinking = {"thinkingConfig": {"includeThoughts": True, "thinkingBudget": 2000}}
+    return {"contents": contents, "tools": tools, "generationConfig": thinking}
+
+
+def _read_gemini(reply: Body) -> Kept:
+    parts = reply["candidates"][0]["content"]["parts"]
+    called = [one["functionCall"] for one in parts if "functionCall" in one]
+    calls = tuple((one.get("id") or f"made_{place}", one["name"], one["args"]) for place, one in enumerate(called))
+    thinking = "".join(one.get("text", "") for one in parts if one.get("thought"))
+    return Kept(thinking, tuple(one["text"] for one in parts if one.get("text") and not one.get("thought")), calls)
+
+
+# Converse
+
+
+def _write_converse(talk: Conversation, model: str) -> Body:
+    messages: list[Body] = [{"role": "user", "content": [{"text": one} for one in talk.question]}]
+    for turn in talk.turns:
+        content: list[Body] = []
+        if turn.thinking:
+            content.append({"reasoningContent": {"reasoningText": {"text": turn.thinking}}})
+        content += [{"text": one} for one in turn.texts]
+        content += [
+            {"toolUse": {"toolUseId": call_id, "name": name, "input": arguments}}
+            for call_id, name, arguments in turn.calls
+        ]
+        messages.append({"role": "assistant", "content": content})
+        results = [
+            {"toolResult": {"toolUseId": one.call_id, "content": [{"text": piece} for piece in one.pieces]}}
+            for one in turn.results
+        ]
+        messages += [{"role": "user", "content": results}] if results else []
+    tools = [{"toolSpec": {"name": "weather", "inputSchema": {"json": SCHEMA}}}]
+    more = {"thinking": {"type": "enabled", "budget_tokens": 2000}}
+    asked: Body = {"messages": messages, "toolConfig": {"tools": tools}, "inferenceConfig": {"maxTokens": 6000}}
+    return {**asked, "additionalModelRequestFields": more}
+
+
+def _read_converse(reply: Body) -> Kept:
+    blocks = reply["output"]["message"]["content"]
+    uses = [one["toolUse"] for one in blocks if "toolUse" in one]
+    thought = [
+        one["reasoningContent"].get("reasoningText", {}).get("text", "") for one in blocks if "reasoningContent" in one
+    ]
+    calls = tuple((one["toolUseId"], one["name"], one["input"]) for one in uses)
+    return Kept("".join(thought), tuple(one["text"] for one in blocks if one.get("text")), calls)
+
+
+# Cohere
+
+
+def _write_cohere(talk: Conversation, model: str) -> Body:
+    messages: list[Body] = [{"role": "user", "content": [{"type": "text", "text": one} for one in talk.question]}]
+    for turn in talk.turns:
+        content: list[Body] = []
+        if turn.thinking and not turn.plan:
+            content.append({"type": "thinking", "thinking": turn.thinking})
+        content += [{"type": "text", "text": one} for one in turn.texts]
+        said: Body = {"role": "assistant", **({"content": content} if content else {})}
+        if turn.plan:
+            said["tool_plan"] = turn.thinking
+        if turn.calls:
+            said["tool_calls"] = [
+                {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+                for call_id, name, arguments in turn.calls
+            ]
+        messages.append(said)
+        messages += [
+            {"role": "tool", "tool_call_id": one.call_id, "content": _joined(one.pieces)} for one in turn.results
+        ]
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}]
+    thinking = {"type": "enabled", "token_budget": 2000}
+    return {
+        "model": model,
+        "messages": messages,
+        "tools": tools,
+        "thinking": thinking,
+        "max_tokens": 6000,
+        "stream": False,
+    }
+
+
+def _read_cohere(reply: Body) -> Kept:
+    message = reply["message"]
+    content = message.get("content") or ()
+    calls = tuple(
+        (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
+        for call in message.get("tool_calls") or ()
+    )
+    thinking = "".join(one["thinking"] for one in content if one["type"] == "thinking")
+    texts = tuple(one["text"] for one in content if one["type"] == "text" and one["text"])
+    return Kept(thinking or message.get("tool_plan") or "", texts, calls)
+
+
+# Ollama
+
+
+def _write_ollama(talk: Conversation, model: str) -> Body:
+    messages: list[Body] = [{"role": "user", "content": _joined(talk.question)}]
+    for turn in talk.turns:
+        said: Body = {"role": "assistant", "content": _joined(turn.texts)}
+        if turn.thinking:
+            said["thinking"] = turn.thinking
+        said["tool_calls"] = [{"function": {"name": name, "arguments": arguments}} for _, name, arguments in turn.calls]
+        messages.append(said)
+        messages += [{"role": "tool", "tool_name": one.name, "content": _joined(one.pieces)} for one in turn.results]
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}]
+    return {"model": model, "messages": messages, "tools": tools, "think": True, "stream": False}
+
+
+def _read_ollama(reply: Body) -> Kept:
+    message = reply["message"]
+    called = [call["function"] for call in message.get("tool_calls") or ()]
+    calls = tuple((f"made_{place}", one["name"], one["arguments"]) for place, one in enumerate(called))
+    return Kept(message.get("thinking") or "", tuple(filter(None, [message.get("content")])), calls)
+
+
+CLIENTS: dict[str, RewritingClient] = {
+    "chat": RewritingClient(lambda model: "/v1/chat/completions", _write_chat, _read_chat),
+    "messages": RewritingClient(lambda model: "/v1/messages", _write_messages, _read_messages),
+    "responses": RewritingClient(lambda model: "/v1/responses", _write_responses, _read_responses),
+    "gemini": RewritingClient(
+        lambda model: f"/v1beta/models/{model}:generateContent", _write_gemini, _read_gemini, needs_ids=False
+    ),
+    "converse": RewritingClient(lambda model: f"/model/{model}/converse", _write_converse, _read_converse),
+    "cohere": RewritingClient(lambda model: "/v2/chat", _write_cohere, _read_cohere),
+    "ollama": RewritingClient(lambda model: "/api/chat", _write_ollama, _read_ollama, needs_ids=False),
+}
+
+
+def take(client: RewritingClient, reply: Body) -> Kept:
+    """Return what a client keeps of a reply, with what its tools said."""
+    return _answered(client.read(reply))
+
+
+Mutator = Callable[[Kept, int, RewritingClient], Kept]
+
+
+def _halves(text: str) -> tuple[str, ...]:
+    middle = len(text) // 2
+    return tuple(filter(None, (text[:middle], text[middle:])))
+
+
+def _ids(turn: Kept, number: int, client: RewritingClient) -> Kept:
+    return turn.renamed(
+        {one[0]: f"{number}-{place}" if client.needs_ids else "" for place, one in enumerate(turn.calls)}
+    )
+
+
+def _renamed(turn: Kept, number: int, client: RewritingClient) -> Kept:
+    return turn.renamed({one[0]: f"call_9Zq{number}Kd{place}Wm4xR7tYb2Lc" for place, one in enumerate(turn.calls)})
+
+
+MUTATORS: dict[str, Mutator] = {
+    "as it was": lambda turn, number, client: turn,
+    "ids dropped": _ids,
+    "ids renamed": _renamed,
+    "thinking dropped": lambda turn, number, client: replace(turn, thinking=""),
+    "thinking rewritten": lambda turn, number, client: replace(turn, thinking="Other words than the model's."),
+    "plan invented": lambda turn, number, client: replace(turn, thinking="I will call the weather tool.", plan=True),
+    "results duplicated": lambda turn, number, client: replace(turn, results=(*turn.results, *turn.results)),
+    "results reordered": lambda turn, number, client: replace(turn, results=turn.results[::-1]),
+    "texts split": lambda turn, number, client: replace(
+        turn,
+        texts=tuple(half for text in turn.texts for half in _halves(text)),
+        results=tuple(replace(r, pieces=_halves(_joined(r.pieces))) for r in turn.results),
+    ),
+    "texts merged": lambda turn, number, client: replace(
+        turn,
+        texts=tuple(filter(None, ["\n".join(turn.texts)])),
+        results=tuple(replace(r, pieces=(_joined(r.pieces),)) for r in turn.results),
+    ),
+    "white space trimmed": lambda turn, number, client: replace(
+        turn,
+        thinking="",
+        texts=tuple(" ".join(text.split()) for text in turn.texts),
+        results=tuple(replace(r, pieces=tuple(piece.strip() for piece in r.pieces)) for r in turn.results),
+    ),
+}
+
+
+def mutated(talk: Conversation, how: str, client: RewritingClient, *, late: bool) -> Conversation:
+    """Return a conversation as a client writes it anew; `late`: what it has just got it still gives as it was."""
+    mutate = MUTATORS[how]
+    last = len(talk.turns) - 1
+    turns = tuple(
+        turn if late and place == last else mutate(turn, place, client) for place, turn in enumerate(talk.turns)
+    )
+    question = talk.question
+    if how == "texts split" and turns:
+        question = tuple(half for one in question for half in _halves(one))
+    if how == "white space trimmed" and turns:
+        question = tuple(one.strip() for one in question)
+    return Conversation(question, turns)
