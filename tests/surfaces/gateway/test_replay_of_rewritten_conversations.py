@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -98,3 +99,59 @@ def test_all_thinking_comes_back_to_the_provider_that_thought_it(dialect: str, p
                     sent = sealed_in(running.sent(provider, place))
                     assert sent
                     assert set(sent) <= set(sealed_in(last)), f"thought {place}, late={late}"
+
+
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize(
+    "how", ["as it was", "ids dropped", "ids renamed", "thinking rewritten", "white space trimmed"]
+)
+@pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai_responses", "ds4", "ollama_native"])
+@pytest.mark.parametrize("dialect", list(CLIENTS))
+@pytest.mark.parametrize("others", ["of another key", "of the same key"])
+def test_conversations_with_the_same_beginning_never_get_each_others_thinking(
+    dialect: str, provider: str, how: str, others: str
+) -> None:
+    client, model = CLIENTS[dialect], f"{provider}/{MODELS[provider]}"
+    keys = ("k", "l" if others == "of another key" else "k")
+    with town(provider) as running:
+        talks, thoughts = [], []
+        for key, name in zip(keys, (" One.", " Two."), strict=True):
+            running.simulators[provider].play(script(name))
+            reply = ask(running, dialect, model, Conversation(QUESTION), key).json()
+            talks.append(Conversation(QUESTION, (take(client, reply),)))
+            thoughts.append({THOUGHTS[0] + name} if provider in PLAIN else set(sealed_in(running.sent(provider))))
+        assert thoughts[0].isdisjoint(thoughts[1])
+        for place, (key, talk) in enumerate(zip(keys, talks, strict=True)):
+            ask(running, dialect, model, mutated(talk, how, client, late=False), key)
+            body = next(one for one in reversed(running.arrived(provider)) if not one.path.endswith("/api/show")).raw
+            came = (thoughts[0] | thoughts[1]).intersection(sealed_in(body))
+            if provider in PLAIN:
+                came = {one for one in thoughts[0] | thoughts[1] if one.encode() in body}
+            assert came <= thoughts[place], "the other's"
+            # Of one key, the two are told apart by the ids of their calls, where these are unique.
+            kept_ids = how not in ("ids dropped", "ids renamed") and client.needs_ids
+            if others == "of another key" or (kept_ids and provider in ("anthropic", "openai_responses", "ds4")):
+                own_words = (dialect, provider) in NATIVE and how in WRITTEN
+                assert came == thoughts[place] or own_words, "its own"
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai_responses", "ds4"])
+@pytest.mark.parametrize("dialect", list(CLIENTS))
+def test_a_turn_without_thinking_never_gets_that_of_a_turn_which_looks_the_same(
+    dialect: str, provider: str, first: int
+) -> None:
+    client, model = CLIENTS[dialect], f"{provider}/{MODELS[provider]}"
+    thoughtless = Script(tuple(replace(turn, reasoning="") for turn in script().turns))
+    with town(provider) as running:
+        talks = {}
+        for thinks in (bool(first), not first):
+            running.simulators[provider].play(script() if thinks else thoughtless)
+            reply = ask(running, dialect, model, Conversation(QUESTION)).json()
+            talks[thinks] = Conversation(QUESTION, (take(client, reply),))
+            if thinks:
+                made = {THOUGHTS[0]} if provider in PLAIN else set(sealed_in(running.sent(provider)))
+        ask(running, dialect, model, mutated(talks[False], "ids renamed", client, late=False))
+        body = running.arrived(provider)[-1].raw
+        assert not [one for one in made if one.encode() in body or one in sealed_in(body)]
