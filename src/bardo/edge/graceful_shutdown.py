@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import signal
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -23,9 +24,12 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_log = logging.getLogger("bardo.gateway")
+
 _STOPPING = "the server is stopping"
 # A request that was cancelled has this long to end its reply.
 CANCELLED_SECONDS = 2.0
+_SECONDS_WITHOUT_A_WORD = 1.0
 
 
 def shutdown_of(cancelled: asyncio.CancelledError) -> ShuttingDown | None:
@@ -151,6 +155,13 @@ class GracefulShutdown:
 
     def _signalled(self, number: int) -> None:
         self._interrupts += number == signal.SIGINT
+        if self._ending is None:
+            asyncio.get_running_loop().call_later(_SECONDS_WITHOUT_A_WORD, self._tell_who_is_waited_for)
         self.end()
         if self._interrupts > 1:
             self.end_now()
+
+    def _tell_who_is_waited_for(self) -> None:
+        if waiting := len(self.limits.tasks):
+            text = "the gateway stops: open requests, %d, have %g s to end; a second Ctrl-C ends them at once"
+            _log.warning(text, waiting, self._grace)

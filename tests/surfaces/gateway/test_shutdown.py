@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
+from collections.abc import Mapping
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from bardo.edge.settings import parse_settings
 from bardo.simulators import Fault
+from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator
 from support.gateway import Watched, house
 from support.patience import PATIENCE
 from support.raw import RawClient, head, post
 from support.talk import CLIENTS, Answer, body_for, path_for
+from surfaces.cli.support import line_with
+from surfaces.cli.support import running as serving
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import broken, refusal
 
@@ -120,3 +128,62 @@ def test_streams_of_events_end_when_the_gateway_begins_to_stop() -> None:
         assert response.readline().startswith(b":")
     with closing(connection):
         assert response.read() == b"\n"
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_reads_events_does_not_hold_up_the_end_of_bardo_serve(
+    workers: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    (tmp_path / "bardo.toml").write_text(f'[log]\npath = "{tmp_path / "log.db"}"\n')
+    with serving("serve", "--config", str(tmp_path / "bardo.toml"), "--port", "0", "--workers", workers) as gateway:
+        address = line_with(gateway.stderr, "bardo listens on").split()[3]
+        line_with(gateway.stderr, "watch it in a browser")
+        readers = []
+        for path in ("/v1/bardo/events", "/panel/events"):
+            reader = HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE)
+            reader.request("GET", path)
+            response = reader.getresponse()
+            assert response.status == 200, path
+            assert response.readline()
+            readers.append((reader, response))
+        gateway.send_signal(number)
+        for reader, response in readers:
+            with closing(reader):
+                # What is cut off after the grace has no last chunk, and raises.
+                response.read()
+        assert gateway.wait(PATIENCE) == 0
+        assert gateway.stderr is not None
+        assert b"open requests" not in gateway.stderr.read()
+
+
+def test_a_reader_of_events_that_does_not_read_is_cut_off() -> None:
+    async def read() -> None:
+        app, blocked = gateway_of(parse_settings("[log]\nenabled = false\n")), asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            return await asyncio.Future()
+
+        async def send(message: Mapping[str, Any]) -> None:
+            assert message.get("status", 200) == 200
+            if message["type"] == "http.response.body":
+                blocked.set()
+                await asyncio.Future()
+
+        scope: dict[str, Any] = {
+            "type": "http",
+            "method": "GET",
+            "path": "/v1/bardo/events",
+            "query_string": b"",
+            "headers": [(b"host", b"localhost")],
+            "client": None,
+        }
+        async with asyncio.timeout(PATIENCE):
+            reading = asyncio.create_task(app(scope, receive, send))
+            await blocked.wait()
+            app.end_streams()
+            await asyncio.wait({reading})
+            assert reading.cancelled()
+
+    asyncio.run(read())

@@ -186,9 +186,7 @@ class Gateway:
 
     def end_streams(self) -> None:
         """End the streams that have no end of their own, because the gateway stops: those of events."""
-        self._context.events.close()
-        if self._context.panel is not None:
-            self._context.panel.end_streams()
+        self._context.end_streams()
 
     def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
         """Return the answer to a request that the server refused before it came here."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.batches.service import BatchService
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from bardo.surfaces.gateway.panel import PanelLoader
 
 _log = logging.getLogger("bardo.gateway")
+_SECONDS_TO_END = 0.5
+"""How long who reads events may take for the last ones when the gateway stops."""
 
 
 class GatewayContext:
@@ -59,6 +63,7 @@ class GatewayContext:
         self.events = events or EventFeed(runner.events)
         self.open_requests = 0
         """How many requests are being answered: batches yield to them."""
+        self._onlookers: set[asyncio.Task[Any]] = set()
         self.feedback = feedback
         self.responses = responses
         self.prompt_estimates = runner.estimates
@@ -69,6 +74,31 @@ class GatewayContext:
     def is_busy(self) -> bool:
         """Whether clients wait for answers."""
         return self.open_requests > 0
+
+    @contextmanager
+    def onlooking(self) -> Iterator[None]:
+        """Answer a request whose reply has no end of its own, in this task: it keeps no batch waiting, and no gateway from stopping."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._onlookers.add(task)
+        self.open_requests -= 1
+        try:
+            yield
+        finally:
+            self.open_requests += 1
+            self._onlookers.discard(task)
+
+    def end_streams(self) -> None:
+        """End the replies that have no end of their own, because the gateway stops. Who does not read what was sent is cut off."""
+        self.events.close()
+        if self.panel is not None:
+            self.panel.end_streams()
+        for task in self._onlookers:
+            asyncio.get_running_loop().call_later(_SECONDS_TO_END, self._cut_off, task)
+
+    def _cut_off(self, task: asyncio.Task[Any]) -> None:
+        if task in self._onlookers:
+            task.cancel()
 
     async def body(self, scope: Scope, receive: Receive) -> bytes:
         """Return the body of a request. Raises UnsupportedMediaType or TooLarge, ClientDisconnected where the client left."""

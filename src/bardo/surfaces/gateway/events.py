@@ -34,8 +34,6 @@ async def send_events(context: GatewayContext, route: Route, scope: Scope, recei
     after = header(scope, b"last-event-id") or query_of(scope).get("last_event_id", "")
 
     async def work() -> None:
-        # Who only looks on keeps no batch waiting.
-        context.open_requests -= 1
         events = feed.read(wanted, after[:_LONGEST])
         coming: asyncio.Future[FeedEvent] | None = asyncio.ensure_future(anext(events))
         try:
@@ -57,14 +55,14 @@ async def send_events(context: GatewayContext, route: Route, scope: Scope, recei
                 coming = None
                 await answer.piece(_written(found))
         finally:
-            context.open_requests += 1
             if coming is not None:
                 coming.cancel()
                 await asyncio.gather(coming, return_exceptions=True)
             await events.aclose()
         await answer.end(b"")
 
-    await run_until_disconnect(receive, work())
+    with context.onlooking():
+        await run_until_disconnect(receive, work())
 
 
 def _written(found: FeedEvent) -> bytes:

@@ -63,6 +63,11 @@ class ReloadingGateway:
         """Return the answer to a request that the server refused before it came here."""
         return self._now.application.encode_error(path, headers, problem)
 
+    def end_streams(self) -> None:
+        """End the streams that have no end of their own, those of earlier configurations too, because the gateway stops."""
+        for gateway in (*self._earlier, self._now):
+            gateway.application.end_streams()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
         if scope["type"] == "http":

@@ -32,8 +32,6 @@ async def send_live_events(
         raise Overloaded(f"{MOST_READERS} pages of live requests are open", hint="close one of them")
 
     async def work() -> None:
-        # Who only looks on keeps no batch waiting.
-        panel.context.open_requests -= 1
         reader = board.open(viewer.key_id)
         try:
             await board.connected()
@@ -51,11 +49,11 @@ async def send_live_events(
                         break
                     await answer.piece(b": alive\n\n")
         finally:
-            panel.context.open_requests += 1
             board.leave(reader)
         await answer.end(b"")
 
-    await run_until_disconnect(receive, work())
+    with panel.context.onlooking():
+        await run_until_disconnect(receive, work())
 
 
 def _message(name: str, value: object) -> bytes:
