@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.log import LogReader, LogRow, LogWriter, PendingCall
+from bardo.edge.log import AmbiguousRequest, LogReader, LogRow, LogWriter, PendingCall
 from bardo.edge.log import journal as journal_module
 from bardo.edge.log.journal import CallJournal, journal_folder
 from bardo.edge.log.problems import RowsRefused, StoreUnavailable
@@ -400,3 +400,37 @@ def test_a_log_that_could_not_be_written_to_the_end_is_kept_in_the_journal(tmp_p
     store = Stored()
     assert recover(tmp_path, store) == 1
     assert [row.output_tokens for row in store.rows] == [7]
+
+
+def test_a_reader_counts_what_waits_in_journals_and_moves_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "log.db"
+    with LogWriter(log) as writer:
+        writer.write(ended("stored", provider="p", key_id="k", outcome="ok"))
+    journals = journal_folder(log)
+    dead(journals, begins=["killed", "done"], ends=["done", "stored"])
+    living = CallJournal(journals)
+    living.begin(begun("open"))
+    living.end(ended("answered", provider="q", outcome="ok"))
+    before = {path.name: path.read_bytes() for path in journals.iterdir()}
+    with LogReader(log, journals=True) as reader:
+        assert {row.request_id for row in reader.recent(10)} == {"stored", "killed", "done", "answered"}
+        assert len(reader.recent(2)) == 2
+        assert [row.request_id for row in reader.recent(10, provider="q")] == ["answered"]
+        assert [row.request_id for row in reader.recent(10, since=6.0)] == []
+        assert {row.request_id for row in reader.recent(10, outcome="broken")} == {"killed"}
+        assert reader.waiting() == 3
+        assert reader.last_row_number() == 1
+        killed = reader.get("kil")
+        assert killed is not None
+        assert killed.error_class == LOST
+        with pytest.raises(AmbiguousRequest):
+            reader.get("")
+        assert sum(group.sums.calls for group in reader.costs()) == 4
+        assert sum(group.sums.calls for group in reader.costs(since=1.0, until=5.0)) == 0
+        assert sum(group.sums.calls for group in reader.costs(since=1.0, until=6.0)) == 4
+        assert sum(group.sums.calls for group in reader.costs(key="k")) == 1
+        assert [group.of["provider"] for group in reader.costs(["provider"])] == ["", "p", "q"]
+    with LogReader(log) as reader:
+        assert len(reader.recent(10)) == 1
+    assert {path.name: path.read_bytes() for path in journals.iterdir()} == before
+    living.close()

@@ -19,6 +19,7 @@ from bardo.simulators import Running
 from support.any_model import Simulator
 from support.patience import PATIENCE, read_line
 from support.talk import Answer, Caller, ask, body_for, path_for
+from surfaces.cli.support import bardo
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
 OPEN_CALLS = 3
@@ -157,6 +158,11 @@ def test_answers_that_clients_have_are_in_the_log_whenever_the_gateway_is_killed
         answers = [ask(gateway.address, "openai_chat", "p/m1") for _ in range(40)]
         gateway.kill()
     ids = {answer.headers["x-bardo-request-id"] for answer in answers}
+    config = str(tmp_path / "bardo.toml")
+    listed = bardo("log", "--limit", "100", "--json", "--config", config).json
+    assert {row["request_id"] for row in listed} == ids
+    assert sum(one["calls"] for one in bardo("costs", "--json", "--config", config).json["totals"]) == len(ids)
+    assert bardo("log", "show", min(ids), "--config", config).code == 0
     rows = rows_after_the_next_start(tmp_path)
     assert {row.request_id for row in rows} == ids
     assert len(rows) == len(ids)

@@ -6,7 +6,8 @@ Loads SQLAlchemy: import it where a log is opened, and nowhere above.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, func, select
@@ -23,6 +24,7 @@ from bardo.edge.log.rollup import (
     part_column,
     roll_up,
 )
+from bardo.edge.log.row import LogRow
 from bardo.edge.log.schema import inference_log, inference_rollup
 from bardo.edge.log.stored import LONGEST_NAME, mended_text
 
@@ -48,13 +50,21 @@ def cost_groups(
     since: float | None,
     until: float | None,
     of_key: str | None = None,
+    further: Sequence[LogRow] = (),
 ) -> list[CostGroup]:
     """Return the sums of calls that began from `since` to before `until`, by what they have in common: in its order.
 
-    `of_key` is the id of the key whose calls alone are summed, None for those of all.
+    `of_key` is the id of the key whose calls alone are summed, None for those of all; `further` are calls that are not stored yet.
     """
     groups: dict[tuple[int | str, ...], CallSums] = {}
-    for key, sums in _load_sums(connection, by, since, until, of_key):
+    further = [
+        row
+        for row in further
+        if (since is None or row.started_at >= since)
+        and (until is None or row.started_at < until)
+        and of_key in (None, row.key_id)
+    ]
+    for key, sums in chain(_load_sums(connection, by, since, until, of_key), _summed(further, by)):
         known = groups.get(key)
         if known is None:
             groups[key] = sums
@@ -123,6 +133,10 @@ def _of_rows(
     column = inference_log.c
     query = select(*(column[name] for name in _READ)).where(column.started_at >= begin, column.started_at < end)
     query = query if of_key is None else query.where(column.key_id == mended_text(of_key, LONGEST_NAME))
+    yield from _summed(connection.execute(query), by)
+
+
+def _summed(rows: Iterable[Any], by: Sequence[Dimension]) -> Iterator[tuple[tuple[int | str, ...], CallSums]]:
     places = [RollupKey._fields.index(_COLUMNS[one]) for one in by]
-    for key, sums in roll_up(connection.execute(query)).items():
+    for key, sums in roll_up(rows).items():
         yield tuple(key[place] for place in places), sums

@@ -194,6 +194,20 @@ def take_lock(file: int) -> bool:
     return True
 
 
+def is_locked(file: int) -> bool:
+    """Return whether an open file belongs to a process that lives. It is locked for that only as long as the question takes."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: closing the file lets go of the lock.
+        return not _take_lock_of_windows(file)
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return False
+
+
 def _take_lock_of_windows(file: int) -> bool:
     import msvcrt  # type: ignore[unused-ignore, import-not-found]
 

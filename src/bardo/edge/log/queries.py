@@ -15,6 +15,7 @@ from bardo.edge.log.schema import inference_feedback, inference_log, inference_l
 from bardo.edge.log.stored import LONGEST_NAME, from_columns, mended_text
 
 _column = inference_log.c
+_IDS_AT_ONCE = 500
 # The last there is, in the byte order ids are compared by.
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -46,19 +47,20 @@ def recent(
     return _rows(connection.execute(query))
 
 
-def find(connection: Connection, request_id: str) -> LogRow | None:
-    """Return the row of a request, by its whole id or by a beginning that no other id has."""
+def find(connection: Connection, request_id: str, further: Sequence[LogRow] = ()) -> LogRow | None:
+    """Return the row of a request, by its whole id or by a beginning that no other id has. `further` are calls that are not stored yet."""
     exact = find_exact(connection, request_id)
-    if exact is not None:
-        return exact
+    named = {row.request_id: row for row in further if row.request_id.startswith(request_id)}
+    if exact is not None or request_id in named:
+        return exact or named[request_id]
     request_id = mended_text(request_id, LONGEST_NAME)
     begins = (_column.request_id >= request_id, _column.request_id < request_id + _LAST_CHARACTER)
-    ids = connection.scalars(select(_column.request_id).where(*begins).distinct().limit(3)).all()
+    ids = [*connection.scalars(select(_column.request_id).where(*begins).distinct().limit(3)), *named]
     if len(ids) > 1:
         raise AmbiguousRequest(
             f"several requests begin with {request_id!r}: {_ids_text(ids)}", hint="give more of the id"
         )
-    return find(connection, ids[0]) if ids else None
+    return find(connection, ids[0], further) if ids else None
 
 
 def find_exact(connection: Connection, request_id: str) -> LogRow | None:
@@ -66,6 +68,15 @@ def find_exact(connection: Connection, request_id: str) -> LogRow | None:
     named = _column.request_id == mended_text(request_id, LONGEST_NAME)
     found = connection.execute(select(inference_log).where(named).order_by(_column.row_number.desc())).first()
     return None if found is None else from_columns(found._asdict())
+
+
+def stored(connection: Connection, request_ids: Sequence[str]) -> set[str]:
+    """Return which of these calls have a row."""
+    found: set[str] = set()
+    for begin in range(0, len(request_ids), _IDS_AT_ONCE):
+        some = request_ids[begin : begin + _IDS_AT_ONCE]
+        found.update(connection.scalars(select(_column.request_id).where(_column.request_id.in_(some))))
+    return found
 
 
 def feedback_on(connection: Connection, request_id: str) -> list[Feedback]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from bardo.edge.log.journal import journal_folder
+from bardo.edge.log.recovery import waiting_calls
 from bardo.edge.log.rollup import CostGroup, Dimension
 from bardo.edge.log.row import (
     CacheTotal,
@@ -34,15 +36,17 @@ if TYPE_CHECKING:
 class LogReader:
     """A log, open for reading, while others write it. All methods raise LogUnusable where it cannot be read."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, journals: bool = False) -> None:
         """Open the log at `path` (a file, or a database address); one of an older bardo is migrated first.
 
-        Raises LogMissing, LogNewer or LogUnusable.
+        With `journals`, the calls that wait in the journals beside it count too where calls are listed, found and summed up by `costs`:
+        those of a gateway that was killed, until the next one stores them. Raises LogMissing, LogNewer or LogUnusable.
         """
         from bardo.edge.log.database import address_of, check_readable, open_for_reading  # Loads SQLAlchemy.
 
         self._address = address_of(path)
         self._engine = open_for_reading(self._address)
+        self._journals = journal_folder(path) if journals else None
         try:
             check_readable(self._engine, self._address)
         except BaseException:
@@ -63,8 +67,9 @@ class LogReader:
         """Return the last rows that match, newest first. `since` is Unix time, `verdict` the one on the call's thinking."""
         from bardo.edge.log import queries
 
+        waiting = self._journaled()
         with self._reading() as connection:
-            return queries.recent(
+            found = queries.recent(
                 connection,
                 limit,
                 provider=provider,
@@ -74,6 +79,23 @@ class LogReader:
                 verdict=verdict,
                 operation=operation,
             )
+            wanted = [
+                row
+                for row in _not_stored(connection, waiting)
+                if provider in (None, row.provider)
+                and model in (None, row.model)
+                and (since is None or row.started_at >= since)
+                and outcome in (None, row.outcome)
+                and verdict in (None, row.reasoning_verdict)
+                and operation in (None, row.operation)
+            ]
+        return [*reversed(wanted), *found][:limit]
+
+    def waiting(self) -> int:
+        """Return how many calls only the journals hold."""
+        waiting = self._journaled()
+        with self._reading() as connection:
+            return len(_not_stored(connection, waiting))
 
     def calls_before(self, wanted: CallFilter, before: int | None = None, *, limit: int = 50) -> CallPage:
         """Return a page of the calls that match, newest first, of those before a row; None begins with the newest."""
@@ -86,8 +108,9 @@ class LogReader:
         """Return one call, by its id or by a beginning only it has. Raises AmbiguousRequest where several do."""
         from bardo.edge.log import queries
 
+        waiting = self._journaled()
         with self._reading() as connection:
-            return queries.find(connection, request_id)
+            return queries.find(connection, request_id, _not_stored(connection, waiting))
 
     def get_exact(self, request_id: str) -> LogRow | None:
         """Return one call, by its whole id."""
@@ -134,8 +157,10 @@ class LogReader:
         """
         from bardo.edge.log.costs import cost_groups
 
+        waiting = self._journaled()
         with self._reading() as connection:
-            return cost_groups(connection, by, since=since, until=until, of_key=key)
+            further = _not_stored(connection, waiting)
+            return cost_groups(connection, by, since=since, until=until, of_key=key, further=further)
 
     def cache_totals(self, *, since: float | None = None, key: str | None = None) -> list[CacheTotal]:
         """Return what prompt caches did by provider, model and key, most input first."""
@@ -217,6 +242,10 @@ class LogReader:
     ) -> None:
         self.close()
 
+    def _journaled(self) -> list[LogRow]:
+        """Return the calls in the journals, which are read before the database: rows go from them to it, so that none is missed."""
+        return [] if self._journals is None else waiting_calls(self._journals)
+
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         from sqlalchemy.exc import SQLAlchemyError
@@ -228,3 +257,13 @@ class LogReader:
                 yield connection
         except SQLAlchemyError as error:
             raise unusable(self._address, error) from error
+
+
+def _not_stored(connection: Connection, waiting: Sequence[LogRow]) -> list[LogRow]:
+    """Return the calls of journals that the log does not have."""
+    if not waiting:
+        return []
+    from bardo.edge.log import queries
+
+    stored = queries.stored(connection, [row.request_id for row in waiting])
+    return [row for row in waiting if row.request_id not in stored]

@@ -1,6 +1,6 @@
 """Take over the calls of processes that died: read their journals, and store what the database does not have.
 
-A journal of a living process is locked, and left alone.
+A journal of a living process is locked, and left alone. Who only reads the log reads the journals too, and moves nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from bardo.edge.log.journal import SUFFIX, take_lock
+from bardo.edge.log.journal import SUFFIX, is_locked, take_lock
 from bardo.edge.log.problems import RowsRefused
 from bardo.edge.log.row import LogRow, PendingCall
 from bardo.values.cost import nanos_of
@@ -55,6 +55,26 @@ def recover(folder: Path, store: RecoveringStore, *, own: Path | None = None) ->
         if path != own:
             count += _recover_one(path, store)
     return count
+
+
+def waiting_calls(folder: Path) -> list[LogRow]:
+    """Return the calls that the journals in `folder` hold, in order of their beginning, without the open calls of living processes."""
+    rows: dict[str, LogRow] = {}
+    for path in _journals(folder):
+        try:
+            file = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+        except OSError:
+            continue  # Its calls were stored meanwhile, or it is another user's.
+        try:
+            # One that is empty is just being made: its process is about to lock it.
+            lives = os.fstat(file).st_size == 0 or is_locked(file)
+            for row in read_journal(_lines(file))[0]:
+                before = rows.get(row.request_id)
+                if (before is None or before.error_class == LOST) and not (lives and row.error_class == LOST):
+                    rows[row.request_id] = row
+        finally:
+            os.close(file)
+    return sorted(rows.values(), key=lambda row: row.started_at)
 
 
 def _journals(folder: Path) -> list[Path]:

@@ -60,7 +60,7 @@ def costs(
     if cache:
         show_cache(log_path(load_settings(config)), begin, as_json=as_json)
         return
-    with LogReader(log_path(load_settings(config))) as reader:
+    with LogReader(log_path(load_settings(config)), journals=True) as reader:
         groups = reader.costs(common, since=begin, until=end)
     records = cause_records(groups) if by_cause else cost_records(groups)
     if as_csv:

@@ -121,8 +121,8 @@ def _log(settings: Settings, environment: Mapping[str, str]) -> Finding:
         return Finding(area="log", status="ok", found="off, as configured")
     path = log_path(settings, environment)
     try:
-        with LogReader(path) as reader:
-            rows = reader.last_row_number()
+        with LogReader(path, journals=True) as reader:
+            rows = reader.last_row_number() + reader.waiting()
     except LogMissing:
         return _new_log(Path(path))
     except LogProblem as problem:

@@ -88,7 +88,7 @@ def recent(
     judged = verdict.value if verdict else None
     asked = operation.value if operation else None
     begin = since_time(since, time.time())
-    with LogReader(log_path(load_settings(config))) as reader:
+    with LogReader(log_path(load_settings(config)), journals=True) as reader:
         last = reader.last_row_number()
         found = reader.recent(
             limit, provider=provider, model=model, outcome=ended, verdict=judged, operation=asked, since=begin
@@ -102,7 +102,7 @@ def recent(
         elif rows:
             show(calls_table(rows, time.time()))
         else:
-            print_stderr("no calls" if last == 0 else "no calls that match")
+            print_stderr("no calls that match" if last or reader.waiting() else "no calls")
 
 
 def show_call(
@@ -111,7 +111,7 @@ def show_call(
     config: Config = None,
 ) -> None:
     """Show one call in full, by its id or the beginning of its id."""
-    with LogReader(log_path(load_settings(config))) as reader:
+    with LogReader(log_path(load_settings(config)), journals=True) as reader:
         # Every id begins with nothing.
         row = reader.get(request_id) if request_id else None
         feedback = [] if row is None else reader.feedback(row.request_id)
@@ -127,7 +127,7 @@ def _follow(
     reader: LogReader, rows: list[LogRow], last: int, wanted: Callable[[LogRow], bool], *, as_json: bool
 ) -> None:
     """Print `rows`, then what is stored after row number `last`, until Ctrl-C."""
-    head = True
+    head, shown = True, {row.request_id for row in rows}
     while True:
         if as_json:
             for row in rows:
@@ -138,7 +138,8 @@ def _follow(
         time.sleep(_LOOK_SECONDS)
         new = reader.after(last)
         last = new.row_number
-        rows = [row for row in new.rows if wanted(row)]
+        # What was read from a journal comes again once it is stored.
+        rows = [row for row in new.rows if wanted(row) and row.request_id not in shown]
 
 
 def _fits(

@@ -69,7 +69,7 @@ def _load_log(view: TopView, settings: Settings) -> float | None:
     """Seed the view from this machine's log, and return what was spent today; None without a log."""
     today = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
     try:
-        with LogReader(log_path(settings)) as reader:
+        with LogReader(log_path(settings), journals=True) as reader:
             view.calls.seed(reversed(reader.recent(_MOST_SEEDED)))
             groups = reader.costs((), since=today)
     except BardoError:
