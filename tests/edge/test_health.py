@@ -165,6 +165,17 @@ def test_a_client_that_leaves_a_reply_that_had_begun_was_answered() -> None:
     assert counts(context) == (1, 0)
 
 
+def test_a_prompt_that_is_refused_for_its_content_puts_no_key_to_rest() -> None:
+    context = Context()
+    flagged = UpstreamRefused("Your input was flagged", status=403, detail={"metadata": {"reasons": ["violence"]}})
+    for _ in range(5):
+        attempt(context, flagged)
+    assert context.health.rest_until("a", "m", context.watch()) is None
+    for _ in range(3):
+        attempt(context, UpstreamRefused("forbidden", status=403))
+    assert context.health.rest_until("a", "m", context.watch()) is not None
+
+
 def test_counts_of_tokens_tell_of_the_connection_alone() -> None:
     context = Context()
     for _ in range(10):

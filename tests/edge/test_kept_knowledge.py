@@ -16,11 +16,22 @@ from bardo.edge.listings import ListedModel, Listing, Listings
 from bardo.edge.listings.store import ListingStore
 from bardo.edge.model_facts import ModelFacts
 from bardo.engine.hosted_search.plan import SearchPolicy
-from bardo.engine.knowledge import CachingPolicy, Knowledge, MissingEndpoint, RefusedForm, control_target
+from bardo.engine.knowledge import (
+    CachingPolicy,
+    Knowledge,
+    Lesson,
+    MissingEndpoint,
+    RefusedForm,
+    RefusedThinking,
+    control_target,
+)
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import RouteFact
+from bardo.values.request import Request
+from support import exchanges
 
 DAY = 86_400.0
+ASKED = Request(model="m", messages=())
 
 
 def target(preset: str = "anthropic", model: str = "claude-opus-5") -> Target:
@@ -54,15 +65,20 @@ class Known:
         self.listings.take(self.at.provider, Listing(source="s", at=0, models={}))
 
     def learn_control(self) -> None:
-        self.facts.learn(
-            RouteFact(target=control_target(self.at), facts=Facts(control=("none",)), date=self.facts.today())
-        )
+        fact = RouteFact(target=control_target(self.at), facts=Facts(control=("none",)), date=self.facts.today())
+        self.learn(RefusedThinking(self.at, fact, "high"))
 
     def learn_form(self) -> None:
-        self.facts.learn(RefusedForm(self.at, "json_schema"))
+        self.learn(RefusedForm(self.at, "json_schema"))
 
     def learn_endpoint(self) -> None:
-        self.facts.learn(MissingEndpoint(self.at))
+        self.learn(MissingEndpoint(self.at))
+
+    def learn(self, lesson: Lesson) -> None:
+        exchanges.learn(self.facts, lesson, ASKED)
+
+    def knowledge(self) -> Knowledge:
+        return self.facts.knowledge([self.at], request=ASKED)
 
     def learn_start(self) -> None:
         self.facts.learn_start(self.at, False, "separated")
@@ -82,22 +98,21 @@ class Known:
 )
 def test_it_is_another_one_once_something_is_known(change: Callable[[Known], None]) -> None:
     known = Known()
-    before = known.facts.knowledge([known.at])
-    assert known.facts.knowledge((known.at,)) is before
+    before = known.knowledge()
+    assert known.knowledge() is before
     change(known)
-    after = known.facts.knowledge([known.at])
+    after = known.knowledge()
     assert after is not before
-    assert after.of(known.at) == known.facts.of(known.at)
-    assert known.facts.knowledge([known.at]) is after
+    assert known.knowledge() is after
 
 
 def test_what_is_learned_of_one_target_is_in_what_is_known_of_it() -> None:
     known = Known()
-    assert not known.facts.knowledge([known.at]).of(known.at).missing
+    assert not known.knowledge().of(known.at).missing
     known.learn_endpoint()
-    assert known.facts.knowledge([known.at]).of(known.at).missing
+    assert known.knowledge().of(known.at).missing
     known.now += 3 * DAY
-    assert not known.facts.knowledge([known.at]).of(known.at).missing
+    assert not known.knowledge().of(known.at).missing
 
 
 def test_other_targets_and_other_tenants_have_their_own() -> None:

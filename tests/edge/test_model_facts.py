@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 import json
 import logging
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.catalog.models import Facts, ModelRow
+from bardo.catalog.models import ModelRow
 from bardo.dialects import dialect
 from bardo.edge.assembly import assemble
 from bardo.edge.fake import FakeReply, FakeTransport
@@ -19,13 +18,10 @@ from bardo.edge.http import Call
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings, parse_settings
 from bardo.engine.attempt import Attempt
-from bardo.engine.knowledge import control_target
 from bardo.engine.route import Provider, Target
-from bardo.reasoning.control import RouteFact
 from bardo.values.errors import ConfigError, UpstreamRefused
 from bardo.values.wire import Arrival, WireRequest
 
-DAY = 86_400.0
 REFUSAL = {
     "error": {
         "message": "Unsupported value: 'max' is not supported with this model. Supported values are: 'low' and 'medium'.",
@@ -56,28 +52,16 @@ def test_an_operators_row_goes_before_the_catalog() -> None:
     assert ModelFacts([row]).of(target("openai-chat", "o3")).known.layer("efforts") == "L2"
 
 
-def test_what_a_refusal_taught_holds_for_a_day() -> None:
-    now = [1_000 * DAY]
-    facts_of = ModelFacts(clock=lambda: now[0])
-    place = target("openai-chat", "gpt-5.2")
-    before = facts_of.of(place).known.levels
-    facts = Facts(efforts=("low", "medium"))
-    facts_of.learn(RouteFact(target=control_target(place), facts=facts, date=facts_of.today()))
-    assert facts_of.of(place).known.levels == ("low", "medium")
-    now[0] += 3 * DAY
-    assert facts_of.of(place).known.levels == before
-    assert facts_of.today() == datetime.date(1972, 9, 30)
-
-
 def test_the_facts_of_a_target_are_one_value_until_something_new_is_known() -> None:
     memory, place = ModelFacts(), target("vllm", "m")
     first = memory.of(place)
     assert memory.of(place) is first
     memory.learn_start(place, off=True, seen="outside")
-    second = memory.of(place)
+    second = memory.knowledge([place]).of(place)
     assert (second.start_of_replies(off=True), second.start_of_replies(off=False)) == ("outside", None)
+    assert memory.knowledge([place], "another").of(place) is first
     memory.learn_start(place, off=True, seen=None)
-    assert memory.of(place) == first
+    assert memory.knowledge([place]).of(place) is first
 
 
 def test_a_row_of_the_configuration_is_read_and_a_wrong_one_is_a_line() -> None:

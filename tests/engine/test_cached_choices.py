@@ -24,6 +24,7 @@ from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
 from recordings import folders, rows
+from support import exchanges
 
 # Each with models that think and one that does not.
 ROUTES = {
@@ -165,11 +166,10 @@ def test_an_endpoint_that_turns_out_to_be_missing_is_not_taken_again() -> None:
     facts, at = ModelFacts(), target("openai", "gpt-5")
     exchange = attempts(chat(), [at], knowledge=facts.knowledge([at]))
     first = next(exchange)
-    assert isinstance(first, Attempt)
-    lesson = exchange.send(UpstreamRefused("", provider="openai", status=404))
+    _, (lesson,) = exchanges.answer(exchange, UpstreamRefused("", provider="openai", status=404))
     assert isinstance(lesson, MissingEndpoint)
-    facts.learn(lesson)
-    other = first_attempt(chat(), [at], knowledge=facts.knowledge([at]))
+    exchanges.learn(facts, lesson, chat())
+    other = first_attempt(chat(), [at], knowledge=facts.knowledge([at], request=chat()))
     assert other.target.provider.row.dialect != first.target.provider.row.dialect
 
 

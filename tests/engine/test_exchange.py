@@ -188,12 +188,12 @@ def test_usage_the_client_asked_for_is_not_withheld() -> None:
     assert body_of(attempt)["stream_options"] == asked
 
 
-def test_what_a_refusal_taught_is_yielded_before_the_attempt_that_heeds_it() -> None:
+def test_what_a_refusal_taught_is_told_with_the_attempt_that_proves_it() -> None:
     course = attempts(chat(reasoning_effort="high"), [target("openai-chat", "gpt-5.2")])
     exchanges.begin(course)
     refusal = UpstreamRefused("Unsupported value: 'high'. Supported values are: 'low' and 'medium'.", status=400)
     again, lessons = exchanges.answer(course, refusal)
-    assert [type(lesson).__name__ for lesson in lessons] == ["RouteFact"]
+    assert [type(lesson).__name__ for lesson in lessons] == ["RefusedThinking"]
     assert "high" not in again.wire.body.decode()
 
 
@@ -221,6 +221,7 @@ def test_a_field_that_a_refusal_names_is_left_out_once_and_reported(
     first = exchanges.begin(course)
     assert field in body_of(first)
     again, lessons = exchanges.answer(course, UpstreamRefused(message, status=400, param=param))
+    assert exchanges.begin(attempts(chat(**OPTIONAL), [target("openai-compatible")])).teaches == ()
     assert body_of(again) == {name: value for name, value in body_of(first).items() if name != field}
     assert [(one.what, one.why) for one in again.degraded if one not in first.degraded] == [
         (field, "the provider refuses this field")
@@ -255,12 +256,12 @@ def test_a_refusal_that_names_nothing_a_request_can_do_without_goes_to_the_calle
 
 
 def test_what_a_target_never_takes_is_left_out_of_the_next_call() -> None:
-    one = target("openai-compatible")
-    course = attempts(chat(top_k=5), [one])
+    one, asked = target("openai-compatible"), chat(top_k=5)
+    course = attempts(asked, [one])
     exchanges.begin(course)
     _, (lesson,) = exchanges.answer(course, UpstreamRefused("Unknown parameter: 'top_k'.", status=400))
     facts = ModelFacts()
-    facts.learn(lesson)
-    later = first_attempt(chat(top_k=5), [one], knowledge=facts.knowledge([one]))
+    exchanges.learn(facts, lesson, asked)
+    later = first_attempt(asked, [one], knowledge=facts.knowledge([one], request=asked))
     assert "top_k" not in body_of(later)
     assert [difference.what for difference in later.degraded] == ["top_k"]

@@ -11,7 +11,8 @@ from bardo.catalog.load import builtin
 from bardo.dialects import dialect
 from bardo.engine.attempt import Attempt
 from bardo.engine.planning import plan
-from bardo.engine.refused_fields import refused_field, without_fields
+from bardo.engine.provider_words import ProviderWords
+from bardo.engine.refused_fields import RefusedField, refused_field, without_fields
 from bardo.engine.route import Provider, Target, target_at
 from bardo.values.errors import UpstreamRefused
 from bardo.values.wire import Arrival, WireRequest
@@ -310,6 +311,12 @@ def as_it_came(messages: list[Body]) -> WireRequest:
     )
 
 
+def refused(sent: WireRequest, message: str) -> RefusedField | None:
+    """Return the field that a refusal of a request names."""
+    refusal = UpstreamRefused(message, status=422)
+    return refused_field(ProviderWords(refusal, sent.body), refusal)
+
+
 REFUSED_IN_MESSAGES = {
     "openai": "Unknown parameter: 'messages[1].reasoning_content'.",
     "databricks": "messages.1.reasoning_content: Extra inputs are not permitted",
@@ -322,7 +329,7 @@ REFUSED_IN_MESSAGES = {
 def test_a_field_of_history_that_a_refusal_names_is_left_out_of_every_message(message: str) -> None:
     said = {"role": "assistant", "content": "Hi.", "reasoning_content": "A greeting."}
     sent = as_it_came([ASK, said, ASK, said])
-    field = refused_field(sent.body, UpstreamRefused(message, status=422))
+    field = refused(sent, message)
     assert field is not None
     assert field.path == "messages[].reasoning_content"
     wire, _, degraded = without_fields(sent, [field])
@@ -336,9 +343,7 @@ def test_a_field_of_calls_that_a_refusal_names_is_left_out_of_every_call() -> No
     messages = looped("call_1")
     messages[1]["tool_calls"][0]["index"] = 0
     sent = as_it_came(messages)
-    field = refused_field(
-        sent.body, UpstreamRefused("Unknown parameter: 'messages[1].tool_calls[0].index'.", status=400)
-    )
+    field = refused(sent, "Unknown parameter: 'messages[1].tool_calls[0].index'.")
     assert field is not None
     wire, _, _ = without_fields(sent, [field])
     assert "index" not in msgspec.json.decode(wire.body)["messages"][1]["tool_calls"][0]
@@ -347,6 +352,4 @@ def test_a_field_of_calls_that_a_refusal_names_is_left_out_of_every_call() -> No
 def test_what_a_message_is_made_of_stays_whatever_a_refusal_names() -> None:
     sent = as_it_came(looped("call_1"))
     for name in ("content", "role", "tool_calls", "tool_call_id"):
-        assert (
-            refused_field(sent.body, UpstreamRefused(f"Unknown parameter: 'messages[1].{name}'.", status=400)) is None
-        )
+        assert refused(sent, f"Unknown parameter: 'messages[1].{name}'.") is None

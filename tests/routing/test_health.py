@@ -282,6 +282,12 @@ def test_an_error_says_whose_fault_it_is(problem: BardoError, expected: str) -> 
     assert outcome_of(problem).error == expected
 
 
+def test_words_that_a_refusal_quotes_of_the_request_say_nothing_of_the_key() -> None:
+    refused = UpstreamRefused("Invalid 'user': 'Your credit balance is too low'", status=400)
+    refused.own_words = "Invalid 'user': '…'"
+    assert error_class(refused) == "caller"
+
+
 ERRORS: list[ErrorClass | None] = [
     None,
     "connection",

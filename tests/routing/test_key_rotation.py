@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.routing.attempt_outcome import AttemptOutcome
-from bardo.routing.key_rests import KeyRests
+from bardo.routing.key_rests import KeyRests, Rest
 from bardo.routing.key_rotation import WARM_SECONDS, KeyRotation
 
 LABELS = ("A", "B", "C")
@@ -126,3 +126,21 @@ def test_a_conversation_stays_with_its_key_for_as_long_as_prompts_are_kept_as_me
     assert keys.choose("another", 3500.0) == other
     again = Counter(keys.choose("another", 3500.0 + 61.0 * place) for place in range(1, 7))
     assert len(again) > 1
+
+
+def test_no_rate_limit_puts_a_key_to_rest_for_longer_than_an_hour() -> None:
+    for asked in (3601.0, 86_400.0, 1e12):
+        rests = KeyRests()
+        rests.note("p", "m", AttemptOutcome(error="rate_limited", rest_seconds=asked, key="A"), 10.0)
+        told = rests.rest("p", "A", "m", 10.0)
+        assert told is not None
+        assert told.until == 10.0 + 3600
+        assert rests.rest("p", "A", "m", 10.0 + 3600) is None
+
+
+def test_a_rest_that_another_gateway_tells_of_is_no_longer_either() -> None:
+    rests = KeyRests()
+    rests.rest_as_others("p", "A", "m", Rest(90_000.0, 100.0, "rate limit"), 0)
+    told = rests.rest("p", "A", "m", 200.0)
+    assert told is not None
+    assert told.until == 3700.0

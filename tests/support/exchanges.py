@@ -1,24 +1,28 @@
-"""Exchanges in tests: answer an attempt, and get what that taught beside the next attempt."""
+"""Exchanges in tests: answer an attempt, and get what the next attempt will teach once it is answered; and take that as calls do."""
 
 from __future__ import annotations
 
+from bardo.edge.model_facts import ModelFacts
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import Exchange
 from bardo.engine.knowledge import Lesson
 from bardo.values.errors import BardoError
+from bardo.values.request import Request
+from bardo.values.wire import WireRequest
 
 
 def begin(exchange: Exchange) -> Attempt:
     """Return the first attempt."""
-    first = next(exchange)
-    assert isinstance(first, Attempt)
-    return first
+    return next(exchange)
 
 
 def answer(exchange: Exchange, failure: BardoError | None) -> tuple[Attempt, list[Lesson]]:
-    """Return the attempt after one that failed, and what the failure taught. Raises StopIteration where there is none."""
-    item, lessons = exchange.send(failure), []
-    while not isinstance(item, Attempt):
-        lessons.append(item)
-        item = next(exchange)
-    return item, lessons
+    """Return the attempt after one that failed, and what its answer will prove. Raises StopIteration where there is none."""
+    attempt = exchange.send(failure)
+    return attempt, list(attempt.teaches)
+
+
+def learn(facts: ModelFacts, lesson: Lesson, request: Request, tenant: str = "") -> None:
+    """Take that an attempt was answered that proves the lesson."""
+    wire = WireRequest(path="", body=b"{}")
+    facts.note_answered(Attempt(target=lesson.target, wire=wire, teaches=(lesson,)), tenant, request)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,53 +15,79 @@ import msgspec
 from bardo.values.errors import ConfigError
 
 _LONGEST = 4000
+_MOST_LOOKED_AT = 8
 
 
 class FieldRefusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Words of a refusal: the group `field` of `pattern` is the field that is not taken, `instead` its name at this provider.
 
     `of_param`: the field is the one that the provider's error object names, where `pattern` fits the text. `for_good`: the field is
-    refused whatever its value is, so the next call need not send it.
+    refused whatever its value is, so the next call need not send it. `camel`: the provider writes `topK` for the field `top_k`.
     """
 
     pattern: str
     of_param: bool = False
     for_good: bool = False
+    camel: bool = False
 
 
 class NamedField(NamedTuple):
-    """A field that a refusal names, the name to send it under (empty: none), and whether it is refused whatever its value is."""
+    """A field that a refusal names, the name to send it under (empty: none), and whether it is refused whatever its value is.
+
+    `camel`: the provider may write it in camel case.
+    """
 
     name: str
     instead: str = ""
     for_good: bool = False
+    camel: bool = False
 
 
 class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All rows. `keep` are the fields that no request goes without, `of_messages` those that messages of Chat do go without."""
+    """All rows. `keep` are the fields that no request goes without, `of_messages` those that messages of Chat do go without.
+
+    `never_learned` are fields that every call sends, whatever an earlier one was told. `relation` are the words of a refusal that is about
+    how fields go together, `everywhere` the names that any refusal may have in it.
+    """
 
     refusal: tuple[FieldRefusal, ...]
     keep: tuple[str, ...]
     of_messages: tuple[str, ...] = ()
+    never_learned: tuple[str, ...] = ()
+    relation: str = r"(?!)"
+    everywhere: tuple[str, ...] = ()
 
-    def named(self, said: str, param: str) -> list[NamedField]:
-        """Return the fields that a refusal may be about, the likeliest first. `param` is what its error object names."""
+    def is_about_relation(self, said: str) -> bool:
+        """Whether a refusal is about how fields go together."""
+        return _compiled(self.relation).search(said[:_LONGEST]) is not None
+
+    def named(self, said: str, param: str, is_quoted: Callable[[str], bool]) -> list[NamedField]:
+        """Return the fields that a refusal may be about, the likeliest first.
+
+        `param` is what its error object names, `is_quoted` tells of words whether they are the caller's.
+        """
         text = said[:_LONGEST]
         found: list[NamedField] = []
         for pattern, row in _patterns(self.refusal):
-            match = pattern.search(text)
+            matches = islice(pattern.finditer(text), _MOST_LOOKED_AT)
+            match = next((one for one in matches if not is_quoted(one[0])), None)
             if match is None:
                 continue
             groups = match.groupdict()
-            name = param if row.of_param else groups["field"]
+            name = param if row.of_param else groups["field"].rstrip(".")
             if name:
-                found.append(NamedField(name, groups.get("instead") or "", row.for_good))
+                found.append(NamedField(name, groups.get("instead") or "", row.for_good, row.camel))
         return found
 
 
 @cache
 def _patterns(rows: tuple[FieldRefusal, ...]) -> tuple[tuple[re.Pattern[str], FieldRefusal], ...]:
     return tuple((re.compile(row.pattern), row) for row in rows)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 @cache

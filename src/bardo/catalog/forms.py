@@ -83,7 +83,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Words of a refusal: what `pattern` finds means that `kind` is not taken as it was sent."""
 
-    kind: Literal["levels", "range", "least", "most", "no_off", "adaptive", "no_budget", "no_effort", "no_control"]
+    kind: Literal[
+        "below_limit", "levels", "range", "least", "most", "no_off", "adaptive", "no_budget", "no_effort", "no_control"
+    ]
     pattern: str
 
 

@@ -207,5 +207,5 @@ class AnswerStepRunner:
         finally:
             self._recorder.attempts.end(sent, error=failure, usage=tap.usage, whole=whole)
             if self._again is not None:
-                self._again.learn_start()
+                self._again.learn_start(self._recorder.tenant)
                 await self._again.close()

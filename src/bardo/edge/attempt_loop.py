@@ -19,7 +19,6 @@ from bardo.edge.live_reply import LiveReply
 from bardo.edge.opened_reply import OpenedReply
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import Exchange, is_about_form
-from bardo.engine.knowledge import Lesson
 from bardo.engine.repeated_attempts import CallPlan
 from bardo.engine.route import Target
 from bardo.values.attempts import AttemptCause
@@ -92,7 +91,9 @@ class AttemptLoop:
                     await self._begin_hedged(self._latest)
                 else:
                     await self._begin(self._latest)
-                return self._latest.attempt
+                attempt = self._latest.attempt
+                self._context.facts.note_answered(attempt, self._live.recorder.tenant, self._plan.request)
+                return attempt
             except BardoError as problem:
                 attempt, cause = await self._next_attempt(self._latest, problem)
                 self._open_next(attempt, cause, problem.message)
@@ -103,10 +104,8 @@ class AttemptLoop:
         if known is not None:
             return known
         exchange = self._exchange = self._plan.exchange()
-        item = next(exchange)
-        attempt = self._planned(item, exchange)
-        if attempt is item:
-            self._plan.keep(attempt)
+        attempt = next(exchange)
+        self._plan.keep(attempt)
         return attempt
 
     def _open_next(self, attempt: Attempt, cause: AttemptCause, why: str) -> None:
@@ -138,7 +137,7 @@ class AttemptLoop:
         why = f"{slow.provider.place} had not begun to answer after {seconds:g} s, as it does in 95 of 100 calls"
         exchange = self._hedge(why)
         try:
-            attempt = self._planned(next(exchange), exchange)
+            attempt = next(exchange)
         except (StopIteration, BardoError):
             return None
         # Whatever becomes of the two, the targets after the second are next.
@@ -223,20 +222,13 @@ class AttemptLoop:
             if exchange is None:
                 # The first attempt was that of an earlier call: the exchange begins with the same.
                 exchange = self._exchange = self._plan.exchange()
-                self._planned(next(exchange), exchange)
-            return self._planned(exchange.send(problem), exchange)
+                next(exchange)
+            return exchange.send(problem)
         except StopIteration:
             return None
         except BardoError:
             # The targets that are left cannot express the request: what the caller can act on is why the others failed.
             return None
-
-    def _planned(self, item: Attempt | Lesson, exchange: Exchange) -> Attempt:
-        """Keep what was learned, and return the attempt that follows it in the exchange."""
-        while not isinstance(item, Attempt):
-            self._context.facts.learn(item)
-            item = next(exchange)
-        return item
 
 
 def _target_key(target: Target) -> tuple[str, str]:

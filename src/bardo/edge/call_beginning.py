@@ -130,7 +130,7 @@ async def _attempt(
     """Try one target after the other, or give an old reply where the operator allows it. Raises BardoError where there is none."""
     request = without_repeated_results(request)
     recalled = NOTHING if runner.replay is None else await runner.replay.recall(live.request, tenant, request)
-    knowledge = runner.facts.knowledge(targets, tenant)
+    knowledge = runner.facts.knowledge(targets, tenant, request)
     call_plan = CallPlan(request, targets, knowledge, recalled, may_forward=may_forward, route=route)
     deadline, hedges = runner.failover.deadline(request.options.deadline_seconds), runner.failover.settings.hedge
     hedge = partial(hedge_attempts, call_plan.attempts, request, targets) if hedges and len(targets) > 1 else None

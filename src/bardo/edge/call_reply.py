@@ -173,7 +173,7 @@ class CallReply:
         if recorder.logged:
             return
         if upstream is not None and upstream.opened:
-            upstream.learn_start()
+            upstream.learn_start(recorder.tenant)
             response = upstream.reader.response()
         usage = None if response is None else response.usage
         recorder.attempts.end(error=error, usage=usage, whole=outcome == "ok")

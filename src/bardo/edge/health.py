@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 
 from bardo.edge.balances import Balances
 from bardo.edge.directory import Placement
 from bardo.edge.event_bus import EventBus
+from bardo.engine.refusal_causes import is_about_content
 from bardo.engine.route import Target, target_names
 from bardo.routing.attempt_outcome import ABANDONED, AttemptOutcome, outcome_of
 from bardo.routing.candidates import Health
@@ -23,7 +24,7 @@ from bardo.routing.key_rests import Rest
 from bardo.routing.latency import Latency
 from bardo.routing.shared_health import SharedHealth
 from bardo.values.degradation import Degradation
-from bardo.values.errors import BardoError
+from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.inference_events import HealthChanged
 
 _log = logging.getLogger("bardo.health")
@@ -231,9 +232,16 @@ class AttemptContext(Protocol):
     watch: Callable[[], float]
 
 
+def _outcome_of(problem: BardoError | None, **timed: Any) -> AttemptOutcome:
+    """Return the outcome of an attempt. A prompt that was refused for its content is its caller's, whatever the status: no key rests."""
+    if isinstance(problem, UpstreamRefused) and is_about_content(problem):
+        return AttemptOutcome(error="caller", status=problem.status, key=timed.get("key", ""))
+    return outcome_of(problem, **timed)
+
+
 def note_attempt(context: AttemptContext, target: Target, problem: BardoError) -> None:
     """Note an attempt that was given up for a fault of the provider's."""
-    context.health.note(target.provider.place, target.model, outcome_of(problem), context.watch())
+    context.health.note(target.provider.place, target.model, _outcome_of(problem), context.watch())
 
 
 class AttemptWatch:
@@ -276,7 +284,7 @@ class AttemptWatch:
             return
         now = self._context.watch()
         seconds, first = now - self._started, self._first
-        self._note(outcome_of(problem, seconds=seconds, first_token_seconds=first, key=self._key), now)
+        self._note(_outcome_of(problem, seconds=seconds, first_token_seconds=first, key=self._key), now)
 
     def left(self) -> None:
         """Note that nobody waits any longer: an answer that had begun was one."""

@@ -10,9 +10,10 @@ import msgspec
 
 from bardo.edge.health import HealthKeeper
 from bardo.edge.keys import Keyring
+from bardo.engine.refusal_causes import is_about_content
 from bardo.engine.route import Provider, Target
 from bardo.routing.attempt_outcome import error_class
-from bardo.values.errors import BardoError
+from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 
@@ -56,7 +57,11 @@ class KeyTurns:
     def may_change(self, target: Target, key: str, problem: BardoError) -> bool:
         """Whether a call that failed with the key of a label may go at once to another key of the same provider."""
         provider = target.provider
-        if not key or error_class(problem) not in ("rate_limited", "key_refused"):
+        if (
+            not key
+            or error_class(problem) not in ("rate_limited", "key_refused")
+            or (isinstance(problem, UpstreamRefused) and is_about_content(problem))
+        ):
             return False
         self._tried |= {(provider.place, key)}
         return self._has_other(provider, target.model)

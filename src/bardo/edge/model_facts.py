@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -19,37 +19,38 @@ from bardo.edge.daily_searches import DailySearches
 from bardo.edge.introspect import Introspector, LiveFacts, log_override
 from bardo.edge.introspect.layers import layers_of
 from bardo.edge.introspect.live import FactsAnswer
+from bardo.edge.lessons import Lessons, what_of
 from bardo.edge.listings import ListedModel, Listing, Listings
 from bardo.edge.listings.listings import context_of, features_of, layers_of_list
 from bardo.edge.model_warnings import ModelWarnings
+from bardo.engine.attempt import Attempt
 from bardo.engine.knowledge import (
     BUILTIN,
     Knowledge,
     Lesson,
     MissingEndpoint,
     PlaceName,
+    RefusedForm,
+    RefusedThinking,
     RejectedField,
     RenderedPrompt,
     TargetFacts,
     control_target,
     place_name,
+    request_shape,
 )
-from bardo.engine.refused_fields import RefusedField
 from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Provider, Target, endpoints_of
 from bardo.engine.text_formats import SeenStart
-from bardo.reasoning.control import ControlTarget, Layer, RouteFact, know
-from bardo.structured.modes import Form
+from bardo.reasoning.control import ControlTarget, Layer, know
+from bardo.values.request import Request
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 _MOST_KEPT = 4096
 _MOST_KNOWN = 256
-_MOST_FIELDS = 32
 """Clients choose the names of models, so the memory may not grow with them."""
-DAYS_TO_REMEMBER = 1
-"""A refusal may have been a mistake of the provider's, and models change."""
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -59,16 +60,30 @@ class _Resolved(NamedTuple):
     row: ProviderRow
     live: LiveFacts | None
     listed: ListedModel | None
-    learned: RouteFact | None
-    missing: bool
     facts: TargetFacts
+
+
+class _CallersView(NamedTuple):
+    """What earlier calls of one caller taught of the targets of a call: what refusals said, and how replies began."""
+
+    lessons: tuple[Lesson, ...] = ()
+    starts: tuple[tuple[PlaceName, bool, SeenStart], ...] = ()
+
+    @property
+    def name(self) -> Hashable:
+        """The same for callers who were taught the same: what is planned for one of them holds for the others."""
+        told = [(place_name(one.target), what_of(one), msgspec.json.encode(_said_by(one))) for one in self.lessons]
+        return (*told, self.starts)
+
+
+_NOTHING = _CallersView()
 
 
 class _PlanKnowledge(NamedTuple):
     """What the plans of calls to `targets` are made from: it holds as long as the version and what servers say now are the same."""
 
     targets: tuple[Target, ...]
-    version: tuple[int, int, int]
+    version: tuple[int, int]
     live: Sequence[tuple[Target, LiveFacts | None]]
     knowledge: Knowledge
 
@@ -76,7 +91,8 @@ class _PlanKnowledge(NamedTuple):
 class ModelFacts:
     """The facts of models that lie over the catalog. `rows` are the operator's, `settings` what planning draws on beside the facts.
 
-    `introspector` asks servers, None where nobody is asked; `listings` are the providers' lists that were kept. `clock` gives Unix time.
+    What calls taught holds for the caller whose calls they were: callers are apart. `introspector` asks servers, None where nobody is
+    asked; `listings` are the providers' lists that were kept. `clock` gives Unix time.
     """
 
     def __init__(
@@ -96,29 +112,38 @@ class ModelFacts:
         self.searches = DailySearches(clock)
         self.warnings = ModelWarnings()
         self._plans: PlanCache[Any] = PlanCache()
-        self._learned_count = 0
-        self._known: dict[tuple[tuple[int, ...], str], _PlanKnowledge] = {}
+        self._known: dict[tuple[tuple[int, ...], str, Hashable], _PlanKnowledge] = {}
         self._resolved: dict[PlaceName, _Resolved] = {}
-        self._learned: dict[ControlTarget, RouteFact] = {}
-        self._starts: dict[tuple[PlaceName, bool], SeenStart] = {}
-        self._refused_forms: dict[PlaceName, frozenset[Form]] = {}
-        self._missing: dict[tuple[str, str], datetime.date] = {}
-        self._refused_fields: dict[PlaceName, tuple[RefusedField, ...]] = {}
+        self._starts: dict[tuple[str, PlaceName, bool], SeenStart] = {}
+        self.lessons = Lessons(clock)
         self._overridden: set[ControlTarget] = set()
 
-    def knowledge(self, targets: Sequence[Target], tenant: str = "") -> Knowledge:
-        """Return what the plans of one call of a tenant to `targets` are made from: the same value as long as nothing new is known."""
+    def knowledge(self, targets: Sequence[Target], tenant: str = "", request: Request | None = None) -> Knowledge:
+        """Return what the plans of one call of a tenant to `targets` are made from: the same value as long as nothing new is known.
+
+        `request` is what is asked, where lessons of earlier calls of the tenant are to be heeded.
+        """
         lists = 0 if self._listings is None else self._listings.revision
-        version = self._learned_count, lists, int(self._clock() // 86_400)
+        version = lists, int(self._clock() // 86_400)
+        view = self._view(targets, tenant, request) if self._starts or self.lessons else _NOTHING
         # What is kept holds the targets, so that no other ones have their ids.
-        place = tuple(map(id, targets)), "" if self._settings.caching is None else tenant
+        place = tuple(map(id, targets)), "" if self._settings.caching is None else tenant, view.name
         kept = self._known.get(place)
         if kept is None or kept.version != version or not self._still_says(kept.live):
             asked = [at for target in targets for at in endpoints_of(target) if self._is_asked(at)]
             live = [(at, self._live(at, asks=True)) for at in asked]
-            kept = _PlanKnowledge(tuple(targets), version, live, self._made_knowledge(targets, tenant))
+            kept = _PlanKnowledge(tuple(targets), version, live, self._made_knowledge(targets, tenant, view))
             _store_newest(self._known, place, kept, _MOST_KNOWN)
         return kept.knowledge
+
+    def _view(self, targets: Sequence[Target], tenant: str, request: Request | None) -> _CallersView:
+        places = [place_name(at) for target in targets for at in endpoints_of(target)]
+        lessons: tuple[Lesson, ...] = ()
+        if self.lessons and request is not None:
+            lessons = self.lessons.in_force(places, tenant, lambda: request_shape(request))
+        asked = [(place, off) for place in places for off in (False, True)] if self._starts else ()
+        starts = [(place, off, seen) for place, off in asked if (seen := self._starts.get((tenant, place, off)))]
+        return _CallersView(lessons, tuple(starts)) if lessons or starts else _NOTHING
 
     def _still_says(self, live: Sequence[tuple[Target, LiveFacts | None]]) -> bool:
         """Whether the servers of targets say what they said; those whose facts are due are asked again."""
@@ -130,24 +155,56 @@ class ModelFacts:
     def _is_asked(self, target: Target) -> bool:
         return self._introspector is not None and self._introspector.asks(target.provider)
 
-    def _made_knowledge(self, targets: Sequence[Target], tenant: str) -> Knowledge:
+    def _made_knowledge(self, targets: Sequence[Target], tenant: str, view: _CallersView) -> Knowledge:
         own = self._settings
         caching = own.caching
+        facts: dict[PlaceName, TargetFacts] = {}
+        for at in [at for target in targets for at in endpoints_of(target)]:
+            facts[place_name(at)] = self._of_caller(at, view)
         return msgspec.structs.replace(
             own,
             caching=None if caching is None else msgspec.structs.replace(caching, tenant=tenant),
             today=self.today(),
-            facts=dict([self._placed(at) for target in targets for at in endpoints_of(target)]),
+            facts=facts,
             plans=self._plans,
             searches_today=self.searches.today,
         )
 
+    def _of_caller(self, target: Target, view: _CallersView) -> TargetFacts:
+        """Return what is known of a target, with what earlier calls of one caller taught of it."""
+        place = place_name(target)
+        lessons = [one for one in view.lessons if _is_at(one, place)]
+        starts = {off: seen for at, off, seen in view.starts if at == place}
+        common = self.of(target)
+        if not lessons and not starts:
+            return common
+        thinking = [one.fact.layer for one in reversed(lessons) if isinstance(one, RefusedThinking)]
+        own = sum(layer.name == "operator" for layer in common.layers)
+        layers = (*common.layers[:own], *thinking[:1], *common.layers[own:])
+        return msgspec.structs.replace(
+            common,
+            known=know(control_target(target), layers) if thinking else common.known,
+            layers=layers,
+            seen_start=starts.get(False) or common.seen_start,
+            seen_start_off=starts.get(True) or common.seen_start_off,
+            refused_forms=frozenset(one.form for one in lessons if isinstance(one, RefusedForm)),
+            missing=any(isinstance(one, MissingEndpoint) for one in lessons),
+            refused_fields=tuple([one.field for one in lessons if isinstance(one, RejectedField)]),
+        )
+
     def of(self, target: Target, *, asks: bool = True) -> TargetFacts:
-        """Return what is known of a target: the same value as long as nothing new is known.
+        """Return what everyone knows of a target: the same value as long as nothing new is known.
 
         Where nothing is known yet, `asks` begins to ask its server about this model.
         """
-        return self._placed(target, asks=asks)[1]
+        row, place, live = target.provider.row, place_name(target), self._live(target, asks=asks)
+        listed = None if self._listings is None else self._listings.model(target.provider, target.model)
+        found = self._resolved.get(place)
+        if found is not None and found.row is row and found.live is live and found.listed is listed:
+            return found.facts
+        facts = self._resolve(target, live, listed)
+        _store_newest(self._resolved, place, _Resolved(row, live, listed, facts))
+        return facts
 
     def learned(self, target: Target) -> FactsAnswer | None:
         """Return what the server of a target last said of the model; None where it was not asked."""
@@ -157,83 +214,35 @@ class ModelFacts:
         """Return the list of models of a provider that was kept; None where there is none."""
         return None if self._listings is None else self._listings.of(provider)
 
-    def _placed(self, target: Target, *, asks: bool = True) -> tuple[PlaceName, TargetFacts]:
-        row, place, live = target.provider.row, place_name(target), self._live(target, asks=asks)
-        listed = None if self._listings is None else self._listings.model(target.provider, target.model)
-        learned = self._learned_fact(target) if self._learned else None
-        found = self._resolved.get(place)
-        missing = bool(self._missing) and self._is_missing(place)
-        if (
-            found is not None
-            and found.row is row
-            and found.live is live
-            and found.listed is listed
-            and found.learned is learned
-            and found.missing is missing
-        ):
-            return place, found.facts
-        facts = self._resolve(target, live, listed, learned, missing=missing)
-        _store_newest(self._resolved, place, _Resolved(row, live, listed, learned, missing, facts))
-        return place, facts
+    def note_answered(self, attempt: Attempt, tenant: str, request: Request) -> None:
+        """Take that an attempt of a tenant's request was answered, for lessons that it proves or disproves."""
+        if attempt.teaches or self.lessons:
+            self.lessons.note_answered(attempt, tenant, lambda: request_shape(request))
 
-    def learn(self, lesson: Lesson) -> None:
-        """Keep what a refusal taught."""
-        self._learned_count += 1
-        if isinstance(lesson, RouteFact):
-            _store_newest(self._learned, lesson.target, lesson)
-            return
-        place = place_name(lesson.target)
-        if isinstance(lesson, MissingEndpoint):
-            _store_newest(self._missing, place[:2], self.today())
-            return
-        self._resolved.pop(place, None)
-        if isinstance(lesson, RejectedField):
-            _store_newest(
-                self._refused_fields, place, (*self._refused_fields.get(place, ()), lesson.field)[-_MOST_FIELDS:]
-            )
-            return
-        _store_newest(self._refused_forms, place, self._refused_forms.get(place, frozenset()) | {lesson.form})
-
-    def learn_start(self, target: Target, off: bool, seen: SeenStart | None) -> None:
-        """Keep how a reply began, to a request that asked for no thinking (`off`) or to another; None: what was seen holds no more."""
-        place = place_name(target)
-        if self._starts.get((place, off)) == seen:
-            return
-        self._learned_count += 1
-        self._resolved.pop(place, None)
+    def learn_start(self, target: Target, off: bool, seen: SeenStart | None, tenant: str = "") -> None:
+        """Keep how a tenant's reply began, to a request that asked for no thinking (`off`) or to another; None: that holds no more."""
+        place = tenant, place_name(target), off
         if seen is None:
-            del self._starts[place, off]
-        else:
-            _store_newest(self._starts, (place, off), seen)
+            self._starts.pop(place, None)
+        elif self._starts.get(place) != seen:
+            _store_newest(self._starts, place, seen)
 
     def today(self) -> datetime.date:
         """Return the date, in UTC."""
         return datetime.date.fromordinal(_EPOCH + int(self._clock() // 86_400))
 
-    def _resolve(
-        self,
-        target: Target,
-        live: LiveFacts | None,
-        listed: ListedModel | None,
-        learned: RouteFact | None,
-        *,
-        missing: bool,
-    ) -> TargetFacts:
+    def _resolve(self, target: Target, live: LiveFacts | None, listed: ListedModel | None) -> TargetFacts:
         own = tuple(layer for row, layer in self._rows if _is_about(row, target))
         of_server = layers_of(live)
         if own and of_server:
             self._note_override(target, of_server[0].facts, own[0].facts)
-        layers = (*own, *((learned.layer,) if learned is not None else ()), *of_server, *layers_of_list(listed))
-        place = place_name(target)
+        layers = (*own, *of_server, *layers_of_list(listed))
         return TargetFacts(
             known=know(control_target(target), layers),
             layers=layers,
             prompt=None if live is None else _prompt(live),
-            seen_start=self._starts.get((place, False)) or _declared_start(live),
-            seen_start_off=self._starts.get((place, True)) or _declared_start(live),
-            refused_forms=self._refused_forms.get(place, frozenset()),
-            missing=missing,
-            refused_fields=self._refused_fields.get(place, ()),
+            seen_start=_declared_start(live),
+            seen_start_off=_declared_start(live),
             features=features_of(live, listed),
             context=context_of([row for row, _ in self._rows if _is_about(row, target)], live, listed),
         )
@@ -249,18 +258,6 @@ class ModelFacts:
         found = self._introspector.facts if asks else self._introspector.known
         return found(target.provider, target.model)
 
-    def _learned_fact(self, target: Target) -> RouteFact | None:
-        place = control_target(target)
-        fact = self._learned.get(place)
-        if fact is not None and (self.today() - fact.date).days > DAYS_TO_REMEMBER:
-            del self._learned[place]
-            return None
-        return fact
-
-    def _is_missing(self, place: PlaceName) -> bool:
-        noticed = self._missing.get(place[:2])
-        return noticed is not None and (self.today() - noticed).days <= DAYS_TO_REMEMBER
-
     def _note_override(self, target: Target, live: Facts, override: Facts) -> None:
         """Note once where an operator goes against a server."""
         place = control_target(target)
@@ -275,6 +272,25 @@ def _store_newest(memory: dict[K, V], key: K, value: V, most: int = _MOST_KEPT) 
     memory[key] = value
     if len(memory) > most:
         del memory[next(iter(memory))]
+
+
+def _is_at(lesson: Lesson, place: PlaceName) -> bool:
+    """Whether a lesson is about a place; that an endpoint is missing is about all models there."""
+    at = place_name(lesson.target)
+    return at[:2] == place[:2] if isinstance(lesson, MissingEndpoint) else at == place
+
+
+def _said_by(lesson: Lesson) -> Any:
+    """Return what a plan depends on in a lesson, as plain values."""
+    match lesson:
+        case RejectedField():
+            return lesson.field
+        case RefusedThinking():
+            return lesson.fact.facts, lesson.fact.date
+        case RefusedForm():
+            return lesson.form
+        case MissingEndpoint():
+            return None
 
 
 def _is_about(row: ModelRow, target: Target) -> bool:

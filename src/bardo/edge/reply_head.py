@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from bardo.dialects import dialect
 from bardo.dialects.lenient import excerpt
 from bardo.edge.call_context import CallContext
 from bardo.edge.http_calls import Call, Reply
+from bardo.engine.provider_words import ProviderWords
 from bardo.engine.route import Provider
 from bardo.routing.rest_headers import parse_wait, rest_seconds
 from bardo.values.errors import MalformedReply, ProviderError
@@ -47,7 +48,7 @@ async def send_wire(
     if provider.row.auth == "google":
         await context.keyring.prepare(provider)
     if payments is not None and (methods := payments.order(context, provider)):
-        reply = await payments.send(context, provider, call, key, methods, _refusal)
+        reply = await payments.send(context, provider, call, key, methods, partial(_refusal, sent=wire.body))
     else:
         signed = context.keyring.sign(call, provider, clock=context.clock, key=key)
         reply = await context.transport.send(signed, context.limits.deadlines)
@@ -55,7 +56,7 @@ async def send_wire(
         context.health.balances.note(provider.id, provider.row, reply.headers, context.clock())
     try:
         if reply.status >= 300:
-            raise await _refusal(reply, provider, context.clock())
+            raise await _refusal(reply, provider, context.clock(), sent=wire.body)
         kind = _kind(reply)
         if kind in _PAGES:
             raise await _page(reply, provider, kind)
@@ -65,8 +66,11 @@ async def send_wire(
     return reply
 
 
-async def _refusal(reply: Reply, provider: Provider, now: float) -> ProviderError:
-    """Return what a reply of status 300 or more says, in the provider's own words: whoever shows them cleans them first."""
+async def _refusal(reply: Reply, provider: Provider, now: float, *, sent: bytes = b"") -> ProviderError:
+    """Return what a reply of status 300 or more says, in the provider's own words: whoever shows them cleans them first.
+
+    `sent` is the body of the request: what it says is not taken for the provider's words.
+    """
     if reply.status < 400:
         message = f"the provider answered with status {reply.status}, a redirect"
         return MalformedReply(message, hint="check base_url", provider=provider.id)
@@ -75,6 +79,8 @@ async def _refusal(reply: Reply, provider: Provider, now: float) -> ProviderErro
     except ProviderError:
         body = b""  # The status says enough.
     refused = dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
+    if reply.status < 500:
+        refused.own_words = ProviderWords(refused, sent).text
     if reply.status == _PAYMENT_REQUIRED and "x402" in provider.row.payment:
         refused.hint = refused.hint or _HOW_TO_PAY
     if reply.status in _WAITS:

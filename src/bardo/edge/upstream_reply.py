@@ -146,8 +146,8 @@ class UpstreamReply:
         if self._reading is not None and self._budget is None:
             self._reading.give_directly(may_give, give)
 
-    def learn_start(self) -> None:
-        """Keep where the reply's thinking stood, for the next reply of the same server."""
+    def learn_start(self, tenant: str) -> None:
+        """Keep where the reply's thinking stood, for the tenant's next reply of the same server."""
         attempt = self.attempt
         place = None if self._reader is None else self._reader.thinking_place
         if place is None or attempt.formats.reasoning is None:
@@ -157,7 +157,7 @@ class UpstreamReply:
             place = "text"
         seen = seen_start(place, off=attempt.off)
         if seen is not None or place == "unclosed":
-            self._context.facts.learn_start(attempt.target, attempt.off, seen)
+            self._context.facts.learn_start(attempt.target, attempt.off, seen, tenant)
 
     async def close(self) -> None:
         """Let go of the connection, whatever is left of the reply."""

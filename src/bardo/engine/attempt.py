@@ -7,6 +7,7 @@ import msgspec
 from bardo.catalog.replay import Binding
 from bardo.engine.hosted_search.plan import SearchPlan
 from bardo.engine.kept_budget.plan import BudgetPlan
+from bardo.engine.knowledge import Lesson
 from bardo.engine.prompt_caching import CacheHints
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.text_formats import PLAIN, TextFormats
@@ -36,7 +37,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     endpoint was taken, None where the provider has one only, and `route` how the target was found, None where the request named a model.
     `search` is how calls of the gateway's own web search run, None where the model is not offered it, `caching` what the prompt cache got.
     `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then. `tool_names` are the client's names of
-    the tools whose names were too long for the target, by the short ones that it got.
+    the tools whose names were too long for the target, by the short ones that it got. `teaches` is what a refusal before it said, which
+    holds for later calls once this attempt is answered.
     """
 
     target: Target
@@ -57,6 +59,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     caching: CacheHints | None = None
     kept_budget: BudgetPlan | None = None
     tool_names: dict[str, str] = {}
+    teaches: tuple[Lesson, ...] = ()
     degraded: tuple[Degradation, ...] = ()
 
     @property

@@ -10,6 +10,7 @@ import msgspec
 from bardo.catalog.fragments import leaves, merge_fields, overwritten, value_at
 from bardo.engine.knowledge import Knowledge, TargetFacts
 from bardo.engine.profile_fields import TargetFields, fields_at
+from bardo.engine.provider_words import ProviderWords
 from bardo.engine.route import Target
 from bardo.reasoning.control import (
     ControlPlan,
@@ -24,7 +25,6 @@ from bardo.reasoning.control import (
 )
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
-from bardo.values.errors import UpstreamRefused
 from bardo.values.request import Control, Message, ReasoningPolicy, Request
 
 
@@ -98,20 +98,22 @@ def control(
 
 def repaired(
     plan: ControlPlan,
-    refusal: UpstreamRefused,
+    words: ProviderWords,
+    status: int,
     request: Request,
     target: Target,
     facts: TargetFacts,
     knowledge: Knowledge,
-) -> tuple[ControlledRequest, RouteFact] | None:
-    """Return the request written again by what a refusal says of the model's thinking, and what that is.
+) -> tuple[ControlledRequest, RouteFact | None] | None:
+    """Return the request written again by what the words of a refusal say of the model's thinking, and what that is.
 
-    None: it says nothing new of it. Raises CannotTurnOff, as planning does.
+    None: they say nothing new of it. Raises CannotTurnOff, as planning does.
     """
     repair = repair_refusal(
         plan,
-        refusal.message,
-        status=refusal.status,
+        words.text,
+        is_quoted=words.quotes,
+        status=status,
         date=knowledge.today,
         facts=facts.layers,
         max_output_tokens=request.max_output_tokens,

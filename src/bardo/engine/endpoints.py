@@ -114,7 +114,7 @@ def is_missing_endpoint(problem: UpstreamRefused) -> bool:
     """Whether a refusal says that the server has no such endpoint, and not that it has no such model."""
     if problem.status in _NO_METHOD:
         return True
-    return problem.status == _NOT_FOUND and (not problem.message or names_missing_endpoint(problem.message))
+    return problem.status == _NOT_FOUND and (not problem.message or names_missing_endpoint(problem.said))
 
 
 def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[str, Unsupported]) -> PlannedAttempt:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 
+import msgspec
+
 from bardo.engine.attempt import Attempt
 from bardo.engine.cached_choices import CachedChoices
 from bardo.engine.endpoints import PlannedAttempt, endpoint_targets, is_missing_endpoint, plan_at_best
@@ -15,6 +17,7 @@ from bardo.engine.failover import moves_on
 from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, RejectedField
 from bardo.engine.planning import Draft
 from bardo.engine.profiles import apply_profile
+from bardo.engine.provider_words import ProviderWords
 from bardo.engine.refused_fields import refused_field
 from bardo.engine.route import RouteRecord, Target, target_names
 from bardo.engine.route_steps import with_effort_of_step
@@ -24,8 +27,24 @@ from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
 from bardo.values.request import Request
 
-Exchange = Generator[Attempt | Lesson, BardoError | None, None]
-"""Yields attempts, each to be answered with its error or None; and between them what a refusal taught, to be kept."""
+LONGEST_WORDS = 500
+"""Characters of a refusal that are kept with what it taught."""
+_OF_ANSWERS = frozenset(
+    {
+        "response_format",
+        "text",
+        "format",
+        "output_config",
+        "output_format",
+        "outputConfig",
+        "generationConfig",
+        "tools",
+        "tool_choice",
+    }
+)
+"""Fields by which an answer in a schema is asked for."""
+Exchange = Generator[Attempt, BardoError | None, None]
+"""Yields attempts, each to be answered with its error or None. What an attempt `teaches` is kept once it is answered."""
 
 
 def attempts(
@@ -80,44 +99,54 @@ def _endpoints(target: Target, request: Request, knowledge: Knowledge) -> list[T
 
 
 def _asked(
-    endpoints: list[Target], plan: Callable[[Target], PlannedAttempt], kept: CachedChoices | None = None
-) -> Generator[Attempt | Lesson, BardoError | None, BardoError | None]:
-    """Yield the attempts at one target, at the best of its endpoints, and at the next where the server does not have that one."""
+    endpoints: list[Target],
+    plan: Callable[[Target], PlannedAttempt],
+    kept: CachedChoices | None = None,
+    teaches: tuple[Lesson, ...] = (),
+) -> Generator[Attempt, BardoError | None, BardoError | None]:
+    """Yield the attempts at one target, at the best of its endpoints, and at the next where the server does not have that one.
+
+    `teaches` is what an answer at any of the endpoints proves.
+    """
     draft, attempt = plan_at_best(endpoints, plan, kept)
+    attempt = msgspec.structs.replace(attempt, teaches=teaches) if teaches else attempt
     failure = yield attempt
     if not isinstance(failure, UpstreamRefused):
         return failure
+    words = ProviderWords(failure, attempt.wire.body)
     others = [at for at in endpoints if at.provider.row is not attempt.target.provider.row]
     if others and is_missing_endpoint(failure):
-        # It is told before the next is asked: whoever runs this stops once there is an answer.
-        yield MissingEndpoint(attempt.target)
-        other = yield from _asked(others, plan)
+        lesson = MissingEndpoint(attempt.target, words.text[:LONGEST_WORDS])
+        other = yield from _asked(others, plan, teaches=(*teaches, lesson))
         return failure if isinstance(other, UpstreamRefused) and is_missing_endpoint(other) else other
     while draft.leave_out_state(attempt, failure):
-        attempt = draft.freeze()
+        attempt = draft.freeze(teaches)
         failure = yield attempt
         if not isinstance(failure, UpstreamRefused):
             return failure
-    again = yield from _attempt_that_heeds(draft, attempt, failure)
-    return failure if again is None else (yield again)
+        words = ProviderWords(failure, attempt.wire.body)
+    again = _attempt_that_heeds(draft, attempt, failure, words)
+    return failure if again is None else (yield msgspec.structs.replace(again, teaches=(*teaches, *again.teaches)))
 
 
 def _attempt_that_heeds(
-    draft: Draft, attempt: Attempt, refusal: UpstreamRefused
-) -> Generator[Lesson, BardoError | None, Attempt | None]:
-    """Yield what a refusal taught, and return the attempt once more in a form that heeds it; None where it taught nothing."""
-    draft.may_forward = attempt.forward
-    fact = draft.repair(refusal)
-    if fact is not None:
-        yield fact
-        return draft.freeze()
-    forms = frozenset() if draft.answer is None else refused_forms(draft.answer, refusal)
-    if not forms:
-        return (yield from _without_field(draft, attempt, refusal))
-    for form in forms if refused_for_good(refusal) else ():
-        yield RefusedForm(attempt.target, form)
-    draft.settle(forms)
-    return draft.freeze()
+    draft: Draft, attempt: Attempt, refusal: UpstreamRefused, words: ProviderWords
+) -> Attempt | None:
+    """Return the attempt once more in a form that heeds a refusal, with what that teaches; None where nothing follows from it."""
+    draft.may_forward, said = attempt.forward, words.text[:LONGEST_WORDS]
+    learned = draft.repair(words, refusal.status)
+    if learned is not None:
+        return draft.freeze(tuple([msgspec.structs.replace(one, words=said) for one in learned]))
+    forms = frozenset() if draft.answer is None else refused_forms(draft.answer, refusal, words.text)
+    if forms:
+        lasting = refused_for_good(words.text) and not words.is_about_relation(_OF_ANSWERS)
+        draft.settle(forms)
+        return draft.freeze(tuple([RefusedForm(attempt.target, form, said) for form in forms]) if lasting else ())
+    field = refused_field(words, refusal)
+    if field is None:
+        return None
+    draft.refused_fields = (*draft.refused_fields, field)
+    return draft.freeze((RejectedField(attempt.target, field, said),) if field.for_good else ())
 
 
 def is_about_form(attempt: Attempt, failure: BardoError) -> bool:
@@ -125,20 +154,9 @@ def is_about_form(attempt: Attempt, failure: BardoError) -> bool:
 
     llama-cpp-python says so with status 500, as of 2026-11.
     """
-    return attempt.answer is not None and bool(refused_forms(attempt.answer, failure))
-
-
-def _without_field(
-    draft: Draft, attempt: Attempt, refusal: UpstreamRefused
-) -> Generator[Lesson, BardoError | None, Attempt | None]:
-    """Yield which field is never taken, and return the attempt once more without the field that the refusal names."""
-    field = refused_field(attempt.wire.body, refusal)
-    if field is None:
-        return None
-    if field.for_good:
-        yield RejectedField(attempt.target, field)
-    draft.refused_fields = (*draft.refused_fields, field)
-    return draft.freeze()
+    if attempt.answer is None or not isinstance(failure, UpstreamRefused):
+        return False
+    return bool(refused_forms(attempt.answer, failure, ProviderWords(failure, attempt.wire.body).text))
 
 
 def first_attempt(
@@ -150,6 +168,4 @@ def first_attempt(
     route: RouteRecord | None = None,
 ) -> Attempt:
     """Return the attempt that an exchange begins with. Raises what planning raises."""
-    first = next(attempts(request, targets, knowledge=knowledge, may_forward=may_forward, route=route))
-    assert isinstance(first, Attempt)
-    return first
+    return next(attempts(request, targets, knowledge=knowledge, may_forward=may_forward, route=route))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from bardo.engine.hosted_search.plan import SearchPolicy
+from bardo.engine.profiles import apply_profile
 from bardo.engine.refused_fields import RefusedField
 from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Target
@@ -18,6 +19,7 @@ from bardo.reasoning.registry import FormatRegistry
 from bardo.reasoning.starting import SWITCHES, toggles_thinking
 from bardo.structured import StructuredSettings
 from bardo.structured.modes import Form
+from bardo.values.request import Request
 
 PlaceName = tuple[str, str, str]
 """The id of a provider in the configuration, the dialect of its endpoint, and a model there."""
@@ -120,27 +122,53 @@ BUILTIN = Knowledge()
 
 
 class RefusedForm(msgspec.Struct, frozen=True):
-    """A way to ask for an answer in a schema that a target refused, whatever the schema is."""
+    """A way to ask for an answer in a schema that a target refused, whatever the schema is, and the provider's words."""
 
     target: Target
     form: Form
+    words: str = ""
 
 
 class MissingEndpoint(msgspec.Struct, frozen=True):
-    """An endpoint that a provider's server does not have: that of the target's dialect."""
+    """An endpoint that a provider's server does not have: that of the target's dialect; and the provider's words."""
 
     target: Target
+    words: str = ""
 
 
 class RejectedField(msgspec.Struct, frozen=True):
-    """A field that a target refuses whatever its value is."""
+    """A field that a target refuses whatever its value is, and the provider's words."""
 
     target: Target
     field: RefusedField
+    words: str = ""
 
 
-Lesson = RouteFact | RefusedForm | MissingEndpoint | RejectedField
-"""What a provider's refusal taught: it holds for later calls too."""
+class RefusedThinking(msgspec.Struct, frozen=True):
+    """What a refusal said of how a model is told to think, which word of it was refused, and the provider's words."""
+
+    target: Target
+    fact: RouteFact
+    emitted: str
+    words: str = ""
+
+
+Lesson = RefusedThinking | RefusedForm | MissingEndpoint | RejectedField
+"""What a provider's refusal taught. It holds once the same request was answered without that, and for later calls of one caller."""
+
+
+def request_shape(request: Request) -> str:
+    """Return the shape of a request in words: what else it asks for may be why a field was refused."""
+    request = apply_profile(request)
+    asked = request.options.reasoning or request.reasoning
+    words = ["streamed" if request.stream else "whole"]
+    words += ["with tools"] if request.tools else []
+    words += [f"with tool choice {request.tool_choice.mode}"] if request.tool_choice is not None else []
+    words += (
+        [] if asked is None else ["thinking off"] if asked.mode == "off" or asked.budget == 0 else ["with thinking"]
+    )
+    words += [] if request.output_format is None else ["with an answer in a schema"]
+    return ", ".join(words)
 
 
 def control_target(target: Target) -> ControlTarget:

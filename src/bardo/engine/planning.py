@@ -6,6 +6,7 @@ An attempt is drafted in steps (its history, its thinking, the form of its answe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -17,11 +18,12 @@ from bardo.engine.controlling import dialects_of, repaired
 from bardo.engine.forwarded_body import as_it_came
 from bardo.engine.hosted_search.plan import SearchPlan, with_search
 from bardo.engine.kept_budget.plan import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
-from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, RefusedThinking
 from bardo.engine.losses import refuse_losses
 from bardo.engine.profile_fields import with_content_of_profile
 from bardo.engine.prompt_caching import with_cache_hints
-from bardo.engine.refused_fields import detail_text, without_fields
+from bardo.engine.provider_words import ProviderWords
+from bardo.engine.refused_fields import without_fields
 from bardo.engine.request_shape import bare
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.search_budget import within_budget
@@ -29,7 +31,7 @@ from bardo.engine.shape_plan import ShapePlan, plan_shape, settled
 from bardo.engine.text_formats import PLAIN
 from bardo.engine.tool_names import short_tool_names, with_short_names
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
-from bardo.reasoning.control import RouteFact, untold
+from bardo.reasoning.control import untold
 from bardo.reasoning.replay import (
     Recalled,
     RestoredRequest,
@@ -135,15 +137,20 @@ class Draft:
                 )
             )
 
-    def repair(self, refusal: UpstreamRefused) -> RouteFact | None:
-        """Decide anew by what a refusal says of the model's thinking, and return what it taught; None where it says nothing new of it."""
+    def repair(self, words: ProviderWords, status: int) -> tuple[RefusedThinking, ...] | None:
+        """Decide anew by what a refusal says of the model's thinking; None where it says nothing new of it.
+
+        Returns what it teaches: nothing where it is about a relation, or about this request alone.
+        """
         controlled = self._settled.controlled
-        found = repaired(controlled.plan, refusal, bare(self.shaped), self.target, self.facts, self.knowledge)
+        found = repaired(controlled.plan, words, status, bare(self.shaped), self.target, self.facts, self.knowledge)
         if found is None:
             return None
         again, fact = found
         self.planned = settled(again, self.target, self.facts, self.knowledge)
-        return fact
+        if fact is None or words.is_about_relation(controlled.plan.fields.keys()):
+            return ()
+        return (RefusedThinking(self.target, fact, controlled.plan.emitted),)
 
     def leave_out_state(self, attempt: Attempt, refusal: UpstreamRefused) -> bool:
         """Leave out the earlier state that a refusal is about; False where it is about none, or none is left to leave out.
@@ -151,7 +158,7 @@ class Draft:
         What it names goes first, and all of it where it names none, or where it comes again. Where it misses thinking that nobody has, the
         model is asked not to think. Each of these is done once.
         """
-        words = f"{refusal.message} {refusal.hint} {refusal.param or ''} {detail_text(refusal.detail)}"
+        words = f"{refusal.message} {refusal.hint} {refusal.param or ''} {_as_json(refusal.detail)}"
         found = (
             self._rules.refusal_of_state(words, refusal.upstream_code or "") if refusal.status in (400, 422) else None
         )
@@ -181,8 +188,11 @@ class Draft:
             before = attempt.answer.request
         self._control(msgspec.structs.replace(before, messages=(*before.messages, *turns), body=None))
 
-    def freeze(self) -> Attempt:
-        """Write the request, and return the attempt. Raises Unsupported where what matters would be lost."""
+    def freeze(self, teaches: tuple[Lesson, ...] = ()) -> Attempt:
+        """Write the request, and return the attempt. Raises Unsupported where what matters would be lost.
+
+        `teaches` is what an answer to it will have proved.
+        """
         asked, planned, row = self.shaped, self._settled, self.target.provider.row
         done = planned.controlled
         most = dialect(row.dialect).declaration.longest_tool_name
@@ -230,6 +240,7 @@ class Draft:
             caching=hints,
             kept_budget=kept,
             tool_names={} if names is None else names.originals,
+            teaches=teaches,
             degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),
         )
 
@@ -341,3 +352,11 @@ def with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRe
     else:
         own = {name: program[name] for name in TRACE_HEADERS if name in program}
     return msgspec.structs.replace(wire, headers={**wire.headers, **own}) if own else wire
+
+
+def _as_json(detail: Any) -> str:
+    """Return a provider's error object as JSON; empty where there is none."""
+    try:
+        return msgspec.json.encode(detail).decode() if detail else ""
+    except (msgspec.MsgspecError, TypeError, RecursionError):
+        return ""

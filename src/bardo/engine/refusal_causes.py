@@ -53,7 +53,7 @@ def is_about_content(refusal: UpstreamRefused) -> bool:
 
 
 def _says(refusal: UpstreamRefused, words: re.Pattern[str]) -> bool:
-    named = (str(refusal)[:_LOOKED_AT], refusal.upstream_code, refusal.upstream_type, _reason(refusal.detail))
+    named = (refusal.said[:_LOOKED_AT], refusal.upstream_code, refusal.upstream_type, _reason(refusal.detail))
     return any(word and words.search(word) for word in named)
 
 

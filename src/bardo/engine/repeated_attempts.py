@@ -53,7 +53,7 @@ class _EarlierAttempt(NamedTuple):
 class CallPlan:
     """The attempts of one call at `targets`. `find` takes the first over from an earlier call, and `keep` keeps it for the next."""
 
-    __slots__ = ("_may_forward", "_place", "_recalled", "_request", "_roles", "_route", "knowledge", "targets")
+    __slots__ = ("_may_forward", "_place", "_recalled", "_roles", "_route", "knowledge", "request", "targets")
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class CallPlan:
         route: RouteRecord | None,
     ) -> None:
         self.targets, self.knowledge = targets, knowledge
-        self._request, self._recalled, self._may_forward, self._route = request, recalled, may_forward, route
+        self.request, self._recalled, self._may_forward, self._route = request, recalled, may_forward, route
         self._place: Place | None = None
         self._roles: tuple[str, ...] | None = None
         """Those of a call of a few plain texts; None for a turn of a conversation, and a call with tools."""
 
     def exchange(self) -> Exchange:
         """Return all attempts of the call, planned now."""
-        return self.attempts(self._request, self.targets)
+        return self.attempts(self.request, self.targets)
 
     def attempts(self, request: Request, targets: Sequence[Target]) -> Exchange:
         """Return the attempts at some of the targets for the request with what was lost before."""
@@ -88,7 +88,7 @@ class CallPlan:
 
     def find(self) -> Attempt | None:
         """Return the first attempt, with all that is known now; None where there is none like it."""
-        recalled, request = self._recalled, self._request
+        recalled, request = self._recalled, self.request
         if self._route is not None or request.output_format is not None or request.degraded or recalled.degraded:
             return None
         target, roles = self.targets[0], None if recalled.found else _roles_of(request)
@@ -108,7 +108,7 @@ class CallPlan:
 
     def keep(self, attempt: Attempt) -> None:
         """Keep the first attempt, which `find` did not find, where nothing of it depends on what was said."""
-        place, request, knowledge = self._place, self._request, self.knowledge
+        place, request, knowledge = self._place, self.request, self.knowledge
         if place is None or attempt.target.provider.row.searches_per_day is not None:
             return
         if knowledge.search is not None or knowledge.caching is not None or request.options.profile is not None:
@@ -136,9 +136,9 @@ class CallPlan:
 
     def _next_turn(self, kept: _EarlierAttempt) -> Attempt | None:
         """Return the attempt for the turn at hand; None where it must be planned."""
-        if kept.tools is not self._request.tools:
+        if kept.tools is not self.request.tools:
             return None
-        return _next_turn(kept, self._request, self._recalled, self.knowledge)
+        return _next_turn(kept, self.request, self._recalled, self.knowledge)
 
 
 def _may_be_a_turn(request: Request, target: Target) -> bool:

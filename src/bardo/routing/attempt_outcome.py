@@ -122,4 +122,4 @@ def _without_credit(problem: UpstreamRefused) -> bool:
     named = {problem.upstream_code, problem.upstream_type}
     if not _NO_CREDIT.isdisjoint(name for name in named if name):
         return True
-    return problem.status in (400, 429) and _NO_CREDIT_WORDS.search(problem.message[:600]) is not None
+    return problem.status in (400, 429) and _NO_CREDIT_WORDS.search(problem.said[:600]) is not None

@@ -11,6 +11,8 @@ from bardo.routing.attempt_outcome import AttemptOutcome
 
 LIMITED_SECONDS = 5.0
 """How long a key rests after a rate limit that does not say for how long."""
+MOST_LIMITED_SECONDS = 3600.0
+"""No rate limit puts a key to rest for longer, whatever the provider asks: all callers share the key, and one call finds out."""
 REFUSED_SECONDS = 60.0
 MOST_REFUSED_SECONDS = 3600.0
 """A key that is refused rests for this long, twice as long each time in a row, up to an hour."""
@@ -61,13 +63,14 @@ class KeyState:
 
     def note_limit(self, model: str, seconds: float | None, now: float) -> None:
         """Note that the key has reached a limit at a model."""
-        waits = LIMITED_SECONDS if seconds is None else seconds
+        waits = LIMITED_SECONDS if seconds is None else min(seconds, MOST_LIMITED_SECONDS)
         if len(self.rests) >= _MOST_MODELS and model not in self.rests:
             self._forget(now)
         self.rests[model] = Rest(now + waits, now, "rate limit")
 
     def rest_as_others(self, model: str, rest: Rest, times_rested: int) -> None:
         """Take over a rest that others noted, unless the one that is known lasts longer."""
+        rest = rest._replace(until=min(rest.until, rest.since + max(MOST_LIMITED_SECONDS, MOST_REFUSED_SECONDS)))
         before = self.rests.get(model)
         if before is not None and before.until >= rest.until and before.lasts(rest.since):
             return

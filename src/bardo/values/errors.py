@@ -290,8 +290,11 @@ class UpstreamRefused(ProviderError):
 
     `status`, `upstream_code`, `upstream_type`, `upstream_id` (of the request) and `retry_after` (seconds) are the provider's; `detail` is
     its error object, in `dialect`, `hint` what the server behind a router said. `overflow` says how long a prompt that is too long was.
-    A status beside 400 to 599 becomes 502.
+    A status beside 400 to 599 becomes 502. `own_words` are what the provider says without what it quotes of the request, None where
+    nobody has looked.
     """
+
+    own_words: str | None = None
 
     def __init__(
         self,
@@ -323,6 +326,11 @@ class UpstreamRefused(ProviderError):
         self.overflow = find_overflow(str(self), upstream_code, upstream_type, detail) if about_it else None
         if self.overflow is not None:
             self.status, self.kind = 400, "invalid_request"
+
+    @property
+    def said(self) -> str:
+        """The words by which a refusal is understood."""
+        return str(self) if self.own_words is None else self.own_words
 
 
 class MalformedReply(ProviderError):

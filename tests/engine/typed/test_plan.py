@@ -202,10 +202,10 @@ def test_a_refusal_of_the_mode_is_tried_once_in_a_weaker_one_and_remembered() ->
     with pytest.raises(StopIteration):
         course.send(refused(UNKNOWN))
     for lesson in lessons:
-        facts.learn(lesson)
+        exchanges.learn(facts, lesson, REQUEST)
     other = target("vllm", "other")
-    later = plan(REQUEST, vllm, knowledge=facts.knowledge([vllm])).answer
-    elsewhere = plan(REQUEST, other, knowledge=facts.knowledge([other])).answer
+    later = plan(REQUEST, vllm, knowledge=facts.knowledge([vllm], request=REQUEST)).answer
+    elsewhere = plan(REQUEST, other, knowledge=facts.knowledge([other], request=REQUEST)).answer
     assert later is not None
     assert elsewhere is not None
     assert (later.plan.form, elsewhere.plan.form) == ("json_object", "json_schema")
@@ -234,9 +234,11 @@ def test_a_refusal_of_something_else_changes_nothing(failure: UpstreamRefused) -
 def test_the_memory_of_refusals_is_bounded() -> None:
     facts = ModelFacts()
     for number in range(5000):
-        facts.learn(RefusedForm(target_of(number), "json_schema"))
-    assert facts.of(target_of(0)).refused_forms == frozenset()
-    assert facts.of(target_of(4999)).refused_forms == {"json_schema"}
+        exchanges.learn(facts, RefusedForm(target_of(number), "json_schema"), REQUEST)
+    first, last = ([target_of(number)] for number in (0, 4999))
+    assert facts.knowledge(first, request=REQUEST).of(first[0]).refused_forms == frozenset()
+    assert facts.knowledge(last, request=REQUEST).of(last[0]).refused_forms == {"json_schema"}
+    assert len(facts.lessons.all()) == 4096
 
 
 def target_of(number: int) -> Target:

@@ -166,6 +166,7 @@ def test_what_was_learned_holds_for_the_next_call_and_has_its_date() -> None:
     target = chat("openai-chat", "gpt-5.7")
     repair = repaired(effort("high"), target, "Supported values are: 'low' and 'medium'.")
     assert repair is not None
+    assert repair.fact is not None
     assert (repair.fact.target, repair.fact.date, repair.fact.facts.efforts) == (target, TODAY, ("low", "medium"))
     following = plan_reasoning(effort("high"), target, facts=[repair.fact.layer])
     assert (following.emitted, following.layer, following.reason) == ("medium", "L1", "refused on 2026-11-22")
@@ -182,6 +183,7 @@ def test_nothing_is_widened() -> None:
     error = "Supported values are: 'minimal', 'low', 'xhigh' and 'max'."
     repair = repaired(effort("high"), chat("openai-chat", "o3"), error)
     assert repair is not None
+    assert repair.fact is not None
     assert repair.fact.facts.efforts == ("low",)
 
 
@@ -215,3 +217,50 @@ def test_an_operators_override_stands() -> None:
     target = chat("openai-chat", "gpt-5.7")
     plan = plan_reasoning(effort("high"), target, facts=[override])
     assert repair_refusal(plan, "Supported values are: 'low'.", status=400, date=TODAY, facts=[override]) is None
+
+
+BELOW = [
+    "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation",
+    "max_tokens must be larger than the thinking budget",
+    "The thinking_budget parameter must be less than max_tokens",
+    "thinking.budget_tokens: must be less than max_tokens (4000)",
+    "thinking_budget exceeds max_tokens",
+    "reasoning.max_tokens budget must not exceed max_completion_tokens",
+]
+TELLS_BUDGETS: dict[str, tuple[ControlTarget, dict[str, Any]]] = {
+    "claude": (
+        ControlTarget("fireworks", "openai_chat", "m"),
+        {"thinking": {"type": "enabled", "budget_tokens": 2976}},
+    ),
+    "qwen": (chat("qwen", "qwen-plus"), {"enable_thinking": True, "thinking_budget": 2976}),
+}
+
+
+@pytest.mark.parametrize("error", BELOW)
+@pytest.mark.parametrize(("target", "fields"), TELLS_BUDGETS.values(), ids=TELLS_BUDGETS)
+def test_a_budget_goes_below_the_output_limit_for_the_request_that_was_refused_and_teaches_nothing(
+    target: ControlTarget, fields: dict[str, Any], error: str
+) -> None:
+    plan = plan_reasoning(budget(4000), target, max_output_tokens=9000)
+    repair = repair_refusal(plan, error, status=400, date=TODAY, max_output_tokens=4000)
+    assert repair is not None
+    assert repair.fact is None
+    assert (repair.plan.fields, repair.plan.emitted, repair.plan.thinks) == (fields, "budget:2976", True)
+    assert [(one.what, one.asked, one.sent) for one in repair.plan.degraded] == [("reasoning_budget", 4000, 2976)]
+
+
+def test_a_budget_that_no_limit_leaves_room_for_is_left_out_of_that_request_alone() -> None:
+    target = ControlTarget("fireworks", "openai_chat", "m")
+    plan = plan_reasoning(budget(4000), target, max_output_tokens=9000)
+    repair = repair_refusal(plan, BELOW[0], status=400, date=TODAY, max_output_tokens=1)
+    assert repair is not None
+    assert repair.fact is None
+    assert "budget_tokens" not in str(repair.plan.fields)
+
+
+def test_words_that_are_the_callers_repair_nothing() -> None:
+    target, error = chat("openai-chat", "gpt-5.7"), "Supported values are: 'low' and 'medium'."
+    plan = plan_reasoning(effort("high"), target)
+    for quoted in (True, False):
+        repair = repair_refusal(plan, error, status=400, date=TODAY, is_quoted=lambda words, quoted=quoted: quoted)  # type: ignore[misc]
+        assert (repair is None) is quoted

@@ -22,7 +22,7 @@ from bardo.structured import (
 )
 from bardo.structured.modes import Form, RequestConditions, is_lasting, refusal, refused_by, rungs_of
 from bardo.values.degradation import Degradation
-from bardo.values.errors import BardoError, UpstreamRefused
+from bardo.values.errors import UpstreamRefused
 from bardo.values.request import OutputFormat, Request, StructuredOptions
 
 AnswerValidator = Callable[[Json], tuple[Failure, ...]]
@@ -194,13 +194,11 @@ def _may_force(control: ControlPlan) -> bool:
     return True
 
 
-def refused_forms(answer: AnswerPlan, failure: BardoError | None) -> frozenset[Form]:
-    """Return the ways to ask that a provider's refusal is about; none where it is about something else."""
-    if not isinstance(failure, UpstreamRefused):
-        return frozenset()
-    return refused_by(answer.plan.form, failure.status, f"{failure.message} {failure.param or ''}")
+def refused_forms(answer: AnswerPlan, failure: UpstreamRefused, words: str) -> frozenset[Form]:
+    """Return the ways to ask that a provider's refusal is about, by its own words; none where it is about something else."""
+    return refused_by(answer.plan.form, failure.status, f"{words} {failure.param or ''}")
 
 
-def refused_for_good(failure: BardoError) -> bool:
+def refused_for_good(words: str) -> bool:
     """Return whether a refusal is about the way to ask, and not about this schema: then the next call need not try it."""
-    return is_lasting(str(failure))
+    return is_lasting(words)

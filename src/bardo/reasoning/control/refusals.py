@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import msgspec
 
 from bardo.catalog.forms import Refusal, WireForms, builtin_forms
+from bardo.catalog.fragments import at_path, leaves, merge_fields
 from bardo.catalog.models import BudgetRange, Control, Facts, Models
-from bardo.reasoning.control.amounts import HEADROOM, PORTABLE, PortableBudgets
+from bardo.reasoning.control.amounts import HEADROOM, PORTABLE, PortableBudgets, nearest_tokens
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.reasoning.control.planning import plan_reasoning
 from bardo.reasoning.control.target import ControlTarget, Layer, ResolvedFacts
+from bardo.values.degradation import Degradation
 from bardo.values.request import EFFORTS, OnImpossible
 
 _STATUSES = frozenset({400, 404, 422})
@@ -39,10 +41,10 @@ class RouteFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan to try once more with, and what was learned."""
+    """A plan to try once more with, and what was learned; None where the refusal is about this request alone."""
 
     plan: ControlPlan
-    fact: RouteFact
+    fact: RouteFact | None
 
 
 def repair_refusal(
@@ -59,15 +61,20 @@ def repair_refusal(
     show: bool = False,
     models: Models | None = None,
     forms: WireForms | None = None,
+    is_quoted: Callable[[str], bool] = lambda words: False,
 ) -> Repair | None:
     """Return the plan written again by what `error` says, or None: not about thinking, nothing new in it, or repaired before.
 
-    The other arguments are those of the call that was refused. Raises CannotTurnOff where the refusal says so and the caller will not
-    have the least instead.
+    `is_quoted` tells of words in it whether they are the caller's own. The other arguments are those of the call that was refused.
+    Raises CannotTurnOff where the refusal says so and the caller will not have the least instead.
     """
     if plan.repaired or plan.known is None or plan.policy is None or status not in _STATUSES:
         return None
-    learned = learn(plan.known, error, forms or builtin_forms())
+    kind, learned = learn(plan.known, error, forms or builtin_forms(), is_quoted)
+    if kind == "below_limit":
+        lowered = _below_limit(plan, max_output_tokens, answer_headroom)
+        if lowered is not None:
+            return Repair(plan=lowered, fact=None)
     if learned is None:
         return None
     fact = RouteFact(target=plan.target, facts=learned, date=date)
@@ -85,18 +92,52 @@ def repair_refusal(
     )
     if again.fields == plan.fields and again.max_output_tokens == plan.max_output_tokens:
         return None
-    return Repair(plan=msgspec.structs.replace(again, repaired=True), fact=fact)
+    return Repair(plan=msgspec.structs.replace(again, repaired=True), fact=None if kind == "below_limit" else fact)
 
 
-def learn(known: ResolvedFacts, error: str, forms: WireForms) -> Facts | None:
-    """Return what a refusal says of the model's control, within what was known; None where it says nothing of it."""
+def learn(
+    known: ResolvedFacts, error: str, forms: WireForms, is_quoted: Callable[[str], bool]
+) -> tuple[str, Facts | None]:
+    """Return what a refusal says of the model's control, within what was known, and its kind; None where it says nothing of it."""
     text = error[:_LONGEST]
     for pattern, refusal in _patterns(forms.refusals):
         found = pattern.search(text)
+        if found and is_quoted(found[0]):
+            continue
         facts = found and _facts(refusal, found, known)
         if facts:
-            return facts
-    return None
+            return refusal.kind, facts
+        if found and refusal.kind == "below_limit":
+            return refusal.kind, None
+    return "", None
+
+
+def _below_limit(plan: ControlPlan, limit: int | None, headroom: int) -> ControlPlan | None:
+    """Return the plan with its budget below the output limit, in the words it was sent in; None where it has no budget, or no room."""
+    limit = limit if limit is not None else plan.max_output_tokens
+    asked = None if plan.policy is None else plan.policy.budget
+    budget = asked if plan.budget is None else plan.budget
+    if budget is None or limit is None or plan.known is None:
+        return None
+    span = plan.known.budget
+    sent = nearest_tokens(min(budget, limit - 1), least=span.min, most=span.max, room=limit, headroom=headroom)
+    places = [path for path, value in leaves(plan.fields) if value == budget and type(value) is int]
+    if sent is None or not 0 < sent < min(budget, limit) or not places:
+        return None
+    fields = plan.fields
+    for path in places:
+        fields = merge_fields(fields, at_path(path, sent))
+    why = "the output limit leaves no more beside the answer"
+    lost = Degradation("reasoning_budget", asked=budget, sent=sent, why=why)
+    return msgspec.structs.replace(
+        plan,
+        fields=fields,
+        budget=sent,
+        emitted=f"budget:{sent}",
+        clamped=True,
+        repaired=True,
+        degraded=(*plan.degraded, lost),
+    )
 
 
 @cache
@@ -118,7 +159,7 @@ def _facts(refusal: Refusal, found: re.Match[str], known: ResolvedFacts) -> Fact
             return Facts(off=False, omit="on")
         case "adaptive":
             return Facts(control=("adaptive", "effort"), efforts=known.facts.efforts or ("low", "medium", "high"))
-        case "no_budget":
+        case "no_budget" | "below_limit":
             return _without(known, "budget")
         case "no_effort":
             return _without(known, "effort", "level")
