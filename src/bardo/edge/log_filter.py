@@ -62,7 +62,7 @@ class SecretFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record where it holds a secret or a control character. Every record passes."""
-        known = [self._known, *(holder.secrets() for holder in list(self._holders))]
+        known = [self._known, secrets_of(known_values()), *(holder.secrets() for holder in list(self._holders))]
         message = record.getMessage()
         cleaned = _cleaned(message, known)
         if cleaned != message:
@@ -71,6 +71,16 @@ class SecretFilter(logging.Filter):
             # Formatters take what stands here for the formatted exception.
             record.exc_text = _cleaned(logging.Formatter().formatException(record.exc_info), known)
         return True
+
+
+def know(values: Iterable[str]) -> None:
+    """Keep these secrets of the configuration out of the log, and out of the errors of commands, from now on."""
+    _VALUES.update(values)
+
+
+def known_values() -> tuple[str, ...]:
+    """Return the secrets of the configurations that this process has read."""
+    return tuple(sorted(_VALUES))
 
 
 def cover(holder: SecretHolder) -> None:
@@ -112,3 +122,4 @@ def _cleaned(text: str, known: Iterable[Secrets]) -> str:
 
 
 _FILTER = SecretFilter()
+_VALUES: set[str] = set()

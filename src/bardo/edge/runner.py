@@ -21,7 +21,7 @@ from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.log.row import LogRow, PendingCall
-from bardo.edge.log_filter import SecretHolder, cover
+from bardo.edge.log_filter import SecretHolder, cover, known_values
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.price_book import PriceBook
 from bardo.edge.runner_parts import CallJournal, CallMemory, CallOptions, LogSink, ServerFacts
@@ -280,7 +280,7 @@ class Runner(SecretHolder):
     def secrets(self, extra_secrets: Sequence[str] = ()) -> Secrets:
         """Return every secret of this process, and `extra_secrets` ones."""
         own = () if self.payments is None else self.payments.wallet.signer.secrets
-        return self.keyring.secrets(self.directory.providers, (*own, *extra_secrets))
+        return self.keyring.secrets(self.directory.providers, (*own, *extra_secrets, *known_values()))
 
     def note_begun(self, call: PendingCall) -> None:
         """Note a call before it is sent, so that it is not lost with this process."""

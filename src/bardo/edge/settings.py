@@ -18,6 +18,7 @@ from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow
 from bardo.edge.client_keys import KeyEntry as KeyEntry
 from bardo.edge.client_keys import read_keys
+from bardo.edge.log_filter import know
 from bardo.edge.settings_aliases import read_aliases
 from bardo.edge.settings_batches import BatchSettings
 from bardo.edge.settings_budgets import BudgetSettings, check_budgets
@@ -53,6 +54,7 @@ from bardo.edge.settings_rows import choices_of, read_formats, read_models
 from bardo.edge.settings_search import SearchSettings as SearchSettings
 from bardo.edge.settings_search import check_search
 from bardo.edge.settings_secrets import HeaderVariable as HeaderVariable
+from bardo.edge.settings_secrets import address_secrets
 from bardo.edge.settings_state import StateSettings
 from bardo.edge.settings_stores import check_store
 from bardo.edge.settings_tables import HttpSettings as HttpSettings
@@ -118,9 +120,10 @@ def load_settings(path: str | Path | None = None, environment: Mapping[str, str]
     """
     environment = os.environ if environment is None else environment
     file = settings_file(path, environment)
-    if file is None:
-        return with_environment(Settings(), environment)
-    return with_environment(parse_settings(read_text(file), str(file)), environment)
+    read = Settings() if file is None else parse_settings(read_text(file), str(file))
+    settings = with_environment(read, environment)
+    know(address_secrets(settings, environment))
+    return settings
 
 
 def settings_file(path: str | Path | None, environment: Mapping[str, str]) -> Path | None:

@@ -6,14 +6,14 @@ Nothing here quotes a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
-from urllib.parse import urlsplit
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
 from bardo.values.errors import ConfigError
-from bardo.values.redaction import is_secret, looks_like_key
+from bardo.values.redaction import is_secret, looks_like_key, may_be_secret
 
 ADVICE = (
     'name a variable that holds it: api_key_env for the provider\'s key, { env = "VARIABLE" } as the value of a header'
@@ -127,3 +127,42 @@ def secrets_of(entry: Entry) -> list[str]:
         if address.query:
             places.append(f"the query of {key}")
     return list(dict.fromkeys(places))
+
+
+def address_secrets(settings: msgspec.Struct, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the passwords, and what may be secret of the queries, of all addresses in a configuration and in the variables it names."""
+    found: set[str] = set()
+    for name, text in _texts(settings, ""):
+        for address in (text, environment.get(text, "") if name.endswith("_env") else ""):
+            if "://" in address:
+                found.update(_secrets_in(address))
+    return tuple(sorted(found))
+
+
+def _texts(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Yield every text in a configuration, with the name of its field."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, msgspec.Struct):
+        for field in value.__struct_fields__:
+            yield from _texts(getattr(value, field), field)
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _texts(one, str(key))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for one in value:
+            yield from _texts(one, name)
+
+
+def _secrets_in(address: str) -> Iterator[str]:
+    """Yield what is secret of an address, also of one that is not written as it should be: a password may hold any character."""
+    rest = address.partition("://")[2]
+    user, at, _ = rest.rpartition("@")
+    password = user.partition(":")[2] if at else ""
+    for text in (password, *re.split(r"[@/?#:]", password)):
+        yield from {text, unquote(text)}
+    try:
+        pairs = parse_qsl(address.partition("?")[2], keep_blank_values=False)
+    except ValueError:
+        return
+    yield from (value for name, value in pairs if may_be_secret(name, value))

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from bardo._version import __version__
@@ -22,12 +23,14 @@ from bardo.edge.keys import Keyring
 from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.settings_environment import unused_variables
+from bardo.edge.settings_secrets import address_secrets
 from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.payment_check import check_payments
 from bardo.surfaces.cli.provider_checks import Finding, check_providers, plural
 from bardo.surfaces.render.console import show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import BardoError
+from bardo.values.secrets import secrets_of
 
 
 def register(app: typer.Typer) -> None:
@@ -100,7 +103,12 @@ def run_checks(config: Path | None, environment: Mapping[str, str] | None = None
     keyring = Keyring(environment)
     keyring.pays = bool(settings.payments.wallet_key_env)
     findings += asyncio.run(check_providers(settings, keyring))
-    return [*findings, *check_payments(settings, environment), _log(settings, environment), _port(settings)]
+    findings += [*check_payments(settings, environment), _log(settings, environment), _port(settings)]
+    # Drivers quote what they were given.
+    secrets = secrets_of(address_secrets(settings, environment))
+    return [
+        msgspec.structs.replace(one, found=secrets.in_text(one.found), fix=secrets.in_text(one.fix)) for one in findings
+    ]
 
 
 def _versions() -> Finding:
@@ -124,6 +132,8 @@ def _log(settings: Settings, environment: Mapping[str, str]) -> Finding:
         with LogReader(path, journals=True) as reader:
             rows = reader.last_row_number() + reader.waiting()
     except LogMissing:
+        if "://" in str(path):
+            return Finding(area="log", status="ok", found="a database, whose tables are made at the first start")
         return _new_log(Path(path))
     except LogProblem as problem:
         return Finding(area="log", status="problem", found=problem.message, fix=problem.hint)

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bardo.edge.log_filter import known_values
 from bardo.surfaces.render.wording import printable
 from bardo.values.errors import BardoError, UpstreamRefused
+from bardo.values.secrets import secrets_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -96,10 +98,16 @@ def _write_stderr(text: str) -> None:
 def print_problem(problem: BardoError) -> None:
     """Print what went wrong and what to do about it, on stderr."""
     mark = "\x1b[1;31mbardo:\x1b[0m" if has_colours() else "bardo:"
-    _write_stderr(f"{mark} {printable(_provider_note(problem) + problem.message)}")
+    _write_stderr(f"{mark} {printable(_without_passwords(_provider_note(problem) + problem.message))}")
     hint = problem.hint or _retry_note(problem)
     if hint:
-        print_stderr(f"       {hint}")
+        print_stderr(f"       {_without_passwords(hint)}")
+
+
+def _without_passwords(text: str) -> str:
+    """Return a message without what is secret of the addresses in the configuration: drivers quote what they were given."""
+    known = known_values()
+    return secrets_of(known).in_text(text) if known else text
 
 
 def _provider_note(problem: BardoError) -> str:
