@@ -295,6 +295,10 @@ CHECKS: Mapping[str, Check] = {
         "/models/gemini-3.6-flash:generateContent"
         and hosts("vertex") == VERTEX_HOSTS
         and provider("vertex").auth == "google"
+        and effort_of("vertex", "gemini", "gemini-3.1-pro-preview", "off")
+        == {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}
+        and effort_of("gemini", "gemini", "gemini-3.1-pro-preview", "off")
+        == {"generationConfig": {"thinkingConfig": {"thinkingLevel": "low"}}}
     ),
     "vertex-anthropic (new provider)": lambda: (
         asked_at("vertex-anthropic", "claude-opus-5", {"location": "us", "project": "p"})

@@ -60,6 +60,13 @@ class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     system_off: str = ""
 
 
+class DifferentModels(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is true of some models, by globs of their ids, at one endpoint and not at their maker's."""
+
+    match: tuple[str, ...]
+    source: str = ""
+
+
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a provider takes in a dialect. The first of `forms` that a model's control fits is used, else the last.
 
@@ -67,6 +74,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `assumed` holds for models nothing is known of: the provider's static form. `payloads` are the dialects, by the maker of the model,
     that an endpoint only wraps. `own_words`: what a caller who spoke the dialect said of thinking goes on as it came to a model nothing is
     known of. `unknown_server`: nothing is known of the server, so it goes on as it came whatever is known of the model.
+    `different` models are not there what their rows say.
     """
 
     providers: tuple[str, ...]
@@ -78,6 +86,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     payloads: dict[str, str] = {}
     own_words: bool = False
     unknown_server: bool = False
+    different: tuple[DifferentModels, ...] = ()
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from bardo.catalog.models import Facts
@@ -25,6 +26,7 @@ from bardo.values.usage import Usage
 QWEN = ControlTarget("qwen", "openai_chat", "qwen3.6-plus")
 CHAT = ControlTarget("openai-chat", "openai_chat", "gpt-5")
 CLAUDE = ControlTarget("anthropic", "anthropic_messages", "claude-opus-4-8")
+CLAUDE_4_5 = ControlTarget("anthropic", "anthropic_messages", "claude-sonnet-4-5")
 PLAIN = ControlTarget("openai-chat", "openai_chat", "gpt-4o")
 GROK = ControlTarget("xai", "openai_chat", "grok-4.5")
 
@@ -71,6 +73,25 @@ RULES = [
     ("within a budget and its slack", TOKENS, QWEN, ENOUGH, "honoured"),
     ("beyond a budget and its slack", TOKENS, QWEN, MUCH, "contradicted"),
     ("an estimate contradicts nothing", TOKENS, QWEN, GUESSED, "honoured"),
+    ("a budget sent as a level, and kept", TOKENS, CHAT, ENOUGH, "honoured"),
+    ("a budget sent as a level, and exceeded", TOKENS, CHAT, MUCH, "contradicted"),
+    ("a budget that cannot be said, and is exceeded", TOKENS, PLAIN, MUCH, "contradicted"),
+    ("a budget that cannot be said, and is kept", TOKENS, PLAIN, ENOUGH, "void"),
+    (
+        "a larger budget was sent, and used",
+        ReasoningPolicy(mode="budget", budget=500),
+        CLAUDE_4_5,
+        MUCH,
+        "contradicted",
+    ),
+    (
+        "a larger budget was sent, and not used",
+        ReasoningPolicy(mode="budget", budget=500),
+        CLAUDE_4_5,
+        COUNTED,
+        "clamped",
+    ),
+    ("a level is no number of tokens", HIGH, CHAT, MUCH, "honoured"),
 ]
 
 
@@ -163,3 +184,19 @@ def test_a_model_nobody_knows_that_thinks_is_no_evidence_of_a_level() -> None:
     off = plan_reasoning(ReasoningPolicy(mode="off"), unknown)
     assert observe(off, Observation(reasoning_tokens=0, reported=True)) == "honoured"
     assert observe(off, seen) == "hidden_only"
+
+
+def test_a_smaller_budget_that_was_sent_is_no_measure_of_the_one_that_was_asked_for() -> None:
+    asked = ReasoningPolicy(mode="budget", budget=8000)
+    plan = plan_reasoning(asked, CLAUDE_4_5, max_output_tokens=4000)
+    assert plan.budget is not None
+    assert plan.budget < 4000
+    assert observe(plan, Observation(reasoning_tokens=7000, reported=True)) == "clamped"
+    assert observe(plan, Observation(reasoning_tokens=11_000, reported=True)) == "contradicted"
+
+
+def test_whether_a_level_asks_for_thought_is_said_by_the_one_that_was_asked_for() -> None:
+    high = msgspec.structs.replace(plan_reasoning(HIGH, CHAT), level="low", clamped=True)
+    low = msgspec.structs.replace(plan_reasoning(LOW, CHAT), level="high", clamped=True)
+    assert observe(high, NONE) == "void"
+    assert observe(low, NONE) == "unknown"

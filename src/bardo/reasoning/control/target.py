@@ -10,6 +10,7 @@ import msgspec
 
 from bardo.catalog.forms import Endpoint, WireForm, WireForms, builtin_forms
 from bardo.catalog.fragments import SWITCH
+from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.models import BudgetRange, Control, Facts, FoundModel, ModelRow, Models, builtin_models
 from bardo.reasoning.control.amounts import ladder
 from bardo.values.request import Effort
@@ -141,7 +142,8 @@ def _built_in_facts(target: ControlTarget) -> ResolvedFacts:
 def _resolve(target: ControlTarget, layers: tuple[Layer, ...], models: Models, forms: WireForms) -> ResolvedFacts:
     endpoint = forms.endpoint(target.provider, target.dialect)
     found = models.find(endpoint.owner or target.provider, target.model)
-    facts, names, reasons = _lay([*layers, _catalog(found, endpoint)])
+    differs = [Layer("L2", one) for one in endpoint.different if matches_any(plain_id(found.id), one.match)]
+    facts, names, reasons = _lay([*layers, *differs, _catalog(found, endpoint)])
     control = facts.control or ()
     form = forms.choose(endpoint, maker=found.maker, control=control, named=facts.form)
     return ResolvedFacts(

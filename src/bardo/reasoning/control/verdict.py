@@ -8,11 +8,12 @@ nobody knows.
 2. Off was asked. Did not think: `honoured`. The least there is was sent instead: `floored`. Nobody knows: `unknown`. Thought, and its
    text was seen: `contradicted`. Thought, but only tokens or opaque state show it: `hidden_only`.
 3. Auto was asked. Nobody knows: `unknown`; else `honoured`, for whether to think was the model's to decide.
-4. Nothing could be sent for a level or a budget: `void`. Off was sent instead, for what thinking could not go with: `clamped`, or
+4. Reported more than 1.25 times the budget that was asked for (and 256 tokens more), whatever was sent for it: `contradicted`. For a level
+   that was sent as a budget, that budget counts. An estimate never contradicts.
+5. Nothing could be sent for a level or a budget: `void`. Off was sent instead, for what thinking could not go with: `clamped`, or
    `contradicted` where it thought after all.
-5. Did not think, though told to. A form that leaves it to the model, or a level up to `low`: `unknown`, for an easy question needs no
-   thought. Else `void`: the control moved nothing.
-6. Reported more than 1.25 times the budget that was sent (and 256 tokens more): `contradicted`. An estimate never contradicts.
+6. Did not think, though told to. A form that leaves it to the model, or a level up to `low` that was asked for: `unknown`, for an easy
+   question needs no thought. Else `void`: the control moved nothing.
 7. A level or budget other than the asked one was sent: `clamped`.
 8. Nobody knows whether it thought, or nobody knows the model, or the server of a model that thinks unasked: `unknown`, for that a model
    thinks is no evidence that it was told how much. Else `honoured`.
@@ -79,14 +80,15 @@ def observe(plan: ControlPlan, observed: Observation) -> Verdict:
         return _off(plan, observed, thought)
     if plan.mode == "auto":
         return "unknown" if thought is None else "honoured"
+    if _exceeded(plan, observed):
+        return "contradicted"
     if not plan.fields and not plan.system_text and plan.emitted != "on":
         return "void"
     if plan.emitted == "off":
         return "contradicted" if thought else "clamped"
     if thought is False:
-        return "unknown" if plan.soft or plan.level in _LIGHT else "void"
-    if _exceeded(plan, observed):
-        return "contradicted"
+        asked = None if plan.policy is None or plan.mode != "effort" else plan.policy.effort
+        return "unknown" if plan.soft or (asked or plan.level) in _LIGHT else "void"
     if plan.clamped:
         return "clamped"
     return "unknown" if thought is None or _unproven(plan) else "honoured"
@@ -109,9 +111,11 @@ def _off(plan: ControlPlan, observed: Observation, thought: bool | None) -> Verd
 
 
 def _exceeded(plan: ControlPlan, observed: Observation) -> bool:
-    if plan.budget is None or not observed.reported or observed.approx or observed.reasoning_tokens is None:
+    asked = plan.policy.budget if plan.mode == "budget" and plan.policy is not None else None
+    budget = plan.budget if asked is None else asked
+    if budget is None or not observed.reported or observed.approx or observed.reasoning_tokens is None:
         return False
-    return observed.reasoning_tokens > plan.budget * _SLACK + _GRACE
+    return observed.reasoning_tokens > budget * _SLACK + _GRACE
 
 
 def receipt(plan: ControlPlan, observed: Observation, verdict: Verdict) -> dict[str, Any]:

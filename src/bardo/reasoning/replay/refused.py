@@ -96,8 +96,8 @@ def _at(value: Any, path: str) -> Any:
             value = value[int(step)]
         else:
             break
-    # A path that leads nowhere names the whole history, and so nothing of it.
-    return value if isinstance(value, dict) else None
+    # A path that leads to a list names no one of it.
+    return None if isinstance(value, list) else value
 
 
 def _items(body: Any) -> list[dict[str, Any]]:
