@@ -25,7 +25,8 @@ SURPLUS_CONNECTIONS = 16
 class ServerBounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds on what clients may send. Sizes are bytes, `*_seconds` the time until the head or the body has arrived.
 
-    `max_total_body_bytes` counts the bodies of all requests of the process that have no complete reply yet.
+    `max_total_body_bytes` counts the bodies of all requests of the process that have no complete reply yet: the process takes up to five
+    times as much for them, as bytes, as text and as what is sent to providers.
     """
 
     max_connections: int = 10_000
@@ -34,7 +35,7 @@ class ServerBounds(msgspec.Struct, frozen=True, kw_only=True):
     max_header_bytes: int = 64 * 1024
     head_seconds: float = 10.0
     body_seconds: float = 60.0
-    max_total_body_bytes: int = 128 * 1024 * 1024
+    max_total_body_bytes: int = 64 * 1024 * 1024
 
 
 class ErrorReply(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 from uvicorn.config import Config
@@ -14,7 +15,8 @@ from bardo.edge.server_reply import RequestCycle
 from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError
 
-# After an error the client may go on sending this long and this much; then the connection is closed.
+# After an error the client may go on sending this much, or twice as much as a body may have, as long as something comes; then the
+# connection is closed. Many clients read nothing before they have sent all, and see a broken pipe where they are cut off.
 _LINGER_SECONDS = 2.0
 _LINGER_BYTES = 4 * 1024 * 1024
 
@@ -50,6 +52,8 @@ class RefusingProtocol(HttpToolsProtocol):
         self._refusal: bytes | None = None
         self._refused = False
         self._discarded = 0
+        self._discards_until = 0.0
+        self._discarded_at = 0.0
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.release_body()
@@ -131,12 +135,24 @@ class RefusingProtocol(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         self.transport.write_eof()
-        self._deadline = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+        self._discarded_at = self.loop.time()
+        self._discards_until = self._discarded_at + max(_LINGER_SECONDS, self._limits.bounds.body_seconds)
+        self._deadline = self.loop.call_later(_LINGER_SECONDS, self._end_lingering)
+
+    def _end_lingering(self) -> None:
+        """Close the connection, unless its client has sent something just now, and has some time left."""
+        rest = min(self._discarded_at + _LINGER_SECONDS, self._discards_until) - self.loop.time()
+        if rest <= 0:
+            self.transport.abort()
+        else:
+            self._deadline = self.loop.call_later(rest, self._end_lingering)
 
     def _discard(self, size: int) -> None:
         """Throw away what a client sends after it was refused."""
         self._discarded += size
-        if self._discarded <= _LINGER_BYTES:
+        self._discarded_at = self.loop.time()
+        longest = self._limits.max_body_bytes()
+        if self._discarded <= max(_LINGER_BYTES, 0 if longest == sys.maxsize else 2 * longest):
             return
         if self._is_busy():
             self.flow.pause_reading()

@@ -28,12 +28,13 @@ from bardo.surfaces.gateway.http import (
     send_whole,
     start_stream,
 )
-from bardo.values.errors import BardoError, MethodNotAllowed, OverBudget, RateLimited, UpstreamRefused
+from bardo.values.errors import BardoError, MethodNotAllowed, OverBudget, Overloaded, RateLimited, UpstreamRefused
 
 JSON = "application/json"
 CLIENT_GONE = "the client has gone"
 # Shorter than any model thinks.
 _UNWATCHED_SECONDS = 0.03
+_SECONDS_WHEN_OVERLOADED = 1
 
 
 class Answer:
@@ -249,6 +250,8 @@ def error_headers(problem: BardoError) -> list[tuple[str, str]]:
     if isinstance(problem, OverBudget):
         # Clients that try again what has status 429 would do so all day.
         headers.append(("x-should-retry", "false"))
+    if isinstance(problem, Overloaded):
+        headers.append(("retry-after", str(_SECONDS_WHEN_OVERLOADED)))
     if isinstance(problem, MethodNotAllowed):
         headers.append(("allow", ", ".join(problem.allowed)))
     if isinstance(problem, UnusableAnswer):
