@@ -29,7 +29,7 @@ _PROC = Path("/proc")
 _LOOK_SECONDS = 1.0
 _GIVE_UP_SECONDS = 30.0
 # They serve the whole pytest, whichever test came first, and end when it closes their pipe.
-_HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+_HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "structured/judging_worker.py")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ from bardo.values.usage import Usage
 if TYPE_CHECKING:
     from bardo.edge.pipeline.call_layers import CallLayers
 
+
+# Answers that take long to read wait for each other, and not the stores and files that use the loop's own threads.
+_READERS = ThreadPoolExecutor(2, thread_name_prefix="bardo-answers")
 
 ReplyAnswer = TypedAnswer | OwnCallsAnswer | BudgetedAnswer
 """What does the steps that end a reply."""
@@ -104,12 +108,12 @@ class AnswerStepRunner:
             result, failed = None, None
             match step:
                 case SlowWork(run=run):
-                    result = await asyncio.to_thread(run)
+                    result = await asyncio.get_running_loop().run_in_executor(_READERS, run)
                 case SearchWeb():
                     assert self._context.searcher is not None
                     result = await self._context.searcher.search(step)
                 case CheckArguments():
-                    result = argument_failures(step)
+                    result = await asyncio.get_running_loop().run_in_executor(_READERS, argument_failures, step)
                 case HiddenTurns():
                     await self._keep_turns(step)
                 case Effect():

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
 from bardo.structured.extraction import Json, JsonSchema
 from bardo.values.errors import InvalidRequest
 
-MAX_SCHEMA_BYTES = 1 << 20
+MAX_SCHEMA_BYTES = 1 << 17
 MAX_SCHEMA_DEPTH = 200
 # How many subschemas may be tried for one place of an answer. Doubled references reach millions within a few lines.
 MAX_BRANCHES = 20_000
+
+MAX_PATTERN_WORK = 50_000
+"""Signs of all patterns of a schema, each as often as its pattern repeats it: compiling them takes time and memory."""
+MAX_ANSWER = 1 << 22
+"""Characters of a text that is read as an answer."""
+MAX_WORK_HERE = 20_000
+"""Steps of judging a value in this process; what may take more is judged in one that can be ended."""
+# An alternative that fails is written down with its reason, which takes as long as twenty other steps.
+_ALTERNATIVE_STEPS = 20
+_CHARS_OF_A_STEP = 64
+_MOST_OPENED = 4
 
 MAX_READ = 1 << 18
 """Characters of broken text that are looked through for an answer."""
@@ -39,6 +51,104 @@ def check_schema(schema: JsonSchema) -> None:
         raise _too_much(f"the schema nests deeper than {MAX_SCHEMA_DEPTH} levels")
     if _Branches(schema).most() > MAX_BRANCHES:
         raise _too_much(f"one place of the schema branches into more than {MAX_BRANCHES:,} alternatives")
+    if sum(map(_pattern_work, _patterns(schema))) > MAX_PATTERN_WORK:
+        raise InvalidRequest(
+            f"the patterns of the schema repeat more than {MAX_PATTERN_WORK:,} signs",
+            hint="write smaller numbers in { }, and say lengths by minLength and maxLength",
+            param="schema",
+        )
+
+
+def _patterns(schema: Json) -> Iterator[str]:
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if isinstance(one.get("pattern"), str):
+                yield one["pattern"]
+            if isinstance(one.get("patternProperties"), dict):
+                yield from one["patternProperties"]
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+
+
+_PART = re.compile(r"\\.|\[(?:\\.|[^\]\\])*+\]?|\{(\d{0,9}),?(\d{0,9})\}|.", re.DOTALL)
+
+
+def _pattern_work(pattern: str) -> int:
+    """Return about how many signs a pattern has once everything that it repeats is written out."""
+    open_groups: list[int] = []
+    whole = last = 0
+    for part in _PART.finditer(pattern):
+        sign = part[0]
+        if part[1] is not None:
+            # What stands before it is repeated: it was counted once.
+            whole += last * (max(int(part[1] or 0), int(part[2] or 0), 1) - 1)
+            last *= max(int(part[1] or 0), int(part[2] or 0), 1)
+        elif sign == "(":
+            open_groups.append(whole)
+            whole, last = 0, 0
+        elif sign == ")" and open_groups:
+            last = whole
+            whole += open_groups.pop()
+        elif sign not in ("*", "+", "?"):
+            # Letters of all scripts are a table of hundreds of ranges.
+            last = 20 if sign[:2] in ("\\w", "\\W", "\\p", "\\P", "\\d", "\\D") else 1
+            whole += last
+        if whole > MAX_PATTERN_WORK:
+            return whole
+    return whole + sum(open_groups)
+
+
+class JudgingCost:
+    """What a schema costs for each part of a value."""
+
+    __slots__ = ("_alternatives", "_is_recursive", "_nodes")
+
+    def __init__(self, schema: JsonSchema) -> None:
+        self._nodes, self._alternatives, self._is_recursive = 0, 0, False
+        waiting: list[Json] = [schema]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, dict):
+                self._nodes += 1
+                self._alternatives += sum(len(one[name]) for name in _LISTS if isinstance(one.get(name), list))
+                self._alternatives += "contains" in one
+                self._is_recursive |= "$ref" in one or "$dynamicRef" in one or "$recursiveRef" in one
+                waiting.extend(one.values())
+            elif isinstance(one, list):
+                self._nodes += 1
+                waiting.extend(one)
+
+    def is_small_for(self, value: Json) -> bool:
+        """Return whether judging a value takes no more than MAX_WORK_HERE steps. It looks at no more than so many parts of the value."""
+        each = self._nodes + _ALTERNATIVE_STEPS * self._alternatives
+        parts, depth, level = 0, 0, [value]
+        while level:
+            depth += 1
+            # Each alternative that refers to its parent doubles the work with each level.
+            steps = each * (2**depth if self._is_recursive and self._alternatives > 1 else 1)
+            inner: list[Json] = []
+            for one in level:
+                parts += 1 + (len(one) // _CHARS_OF_A_STEP if isinstance(one, str) else 0)
+                if parts * steps > MAX_WORK_HERE:
+                    return False
+                if isinstance(one, dict):
+                    parts += sum(map(len, one)) // _CHARS_OF_A_STEP
+                    inner.extend(one.values())
+                elif isinstance(one, list):
+                    inner.extend(one)
+            level = inner
+        return True
+
+    def is_small_for_text(self, text: str) -> bool:
+        """Return whether judging the value of a JSON text takes no more than MAX_WORK_HERE steps, without reading it."""
+        opened = text.count("{") + text.count("[")
+        if self._is_recursive and self._alternatives > 1 and opened > _MOST_OPENED:
+            return False
+        parts = 1 + opened + text.count(",") + text.count(":") + len(text) // _CHARS_OF_A_STEP
+        return parts * (self._nodes + _ALTERNATIVE_STEPS * self._alternatives) <= MAX_WORK_HERE
 
 
 def _too_much(message: str) -> InvalidRequest:

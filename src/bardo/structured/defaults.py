@@ -23,7 +23,8 @@ def with_defaults(extraction: Extraction, schema: JsonSchema | Checker) -> Extra
     """Return the extraction with `value` made to conform by declared defaults, or as it was where they do not suffice.
 
     `defaulted` names the paths that took a default, `dropped` those that were left out. Only a complete value that breaks the schema is
-    mended: a refusal, an answer that was cut and a text without JSON stay what they are.
+    mended: a refusal, an answer that was cut and a text without JSON stay what they are. Raises TooMuchWork where the schema asks for too
+    much.
     """
     judge = checker(schema)
     if extraction.error != "invalid":

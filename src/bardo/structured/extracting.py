@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
-from bardo.structured.bounds import MAX_READ
+from bardo.structured.bounds import MAX_ANSWER, MAX_READ
 from bardo.structured.completeness import settled
 from bardo.structured.extraction import Extraction, Failure, Json, JsonSchema
+from bardo.structured.judging import TooMuchWork
 from bardo.structured.markup import without_reasoning
 from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import strict_values
@@ -52,10 +53,18 @@ def extract(
     cut = cut or was_cut(finish)
     refused = refused or finish == "refusal"
     known = finish != "unknown"
-    extraction = extract_strict(text, judge, cut=cut, refused=refused, reasoning_removed=reasoning_removed)
-    if extraction is None:
-        extraction = extract_repair(text, judge, cut=cut, end_known=known, reasoning_removed=reasoning_removed)
+    try:
+        extraction = extract_strict(text, judge, cut=cut, refused=refused, reasoning_removed=reasoning_removed)
+        if extraction is None:
+            extraction = extract_repair(text, judge, cut=cut, end_known=known, reasoning_removed=reasoning_removed)
+    except TooMuchWork as problem:
+        return too_much_work(text, problem)
     return extraction if decode is None or not extraction.ok else _typed(extraction, decode)
+
+
+def too_much_work(text: str, problem: TooMuchWork) -> Extraction:
+    """Return the error of an answer that could not be judged within the bounds."""
+    return Extraction(error="too_complex", message=f"the answer cannot be judged by its schema: {problem}", text=text)
 
 
 def _typed(extraction: Extraction, decode: Callable[[Json], Any]) -> Extraction:
@@ -73,7 +82,9 @@ def was_cut(finish: FinishReason | None) -> bool:
 
 
 def extract_sound(text: str, judge: Checker, *, cut: bool = False) -> Extraction | None:
-    """Return the answer where the text is one JSON value and nothing else, and conforms."""
+    """Return the answer where the text is one JSON value and nothing else, and conforms. Raises TooMuchWork."""
+    if len(text) > MAX_ANSWER:
+        raise TooMuchWork(f"{len(text):,} characters are more than {MAX_ANSWER:,}")
     try:
         value = msgspec.json.decode(text)
     except (ValueError, RecursionError):
@@ -91,7 +102,10 @@ def extract_strict(
     refused: bool = False,
     reasoning_removed: bool = False,
 ) -> Extraction | None:
-    """Return the answer where it is sound JSON, alone or with prose around it; None where `extract_repair` has to look."""
+    """Return the answer where it is sound JSON, alone or with prose around it; None where `extract_repair` has to look.
+
+    Raises TooMuchWork where the text is too long, or the schema asks for too much.
+    """
     judge = checker(schema)
     if refused:
         return Extraction(error="refusal", message="the model refused to answer", text=text)
@@ -114,7 +128,7 @@ def extract_repair(
 ) -> Extraction:
     """Return the answer of a text `extract_strict` found none in. Work is bounded whatever the text is.
 
-    `end_known` False: nobody said why the text ends, so a value is not closed there.
+    `end_known` False: nobody said why the text ends, so a value is not closed there. Raises TooMuchWork where the schema asks for too much.
     """
     plain = text if reasoning_removed else without_reasoning(text)
     search = Search(checker(schema), text)

@@ -35,8 +35,8 @@ _NEXT_CLOSER = re.compile(
 )
 # A number or literal with its end in sight.
 _WHOLE = re.compile(
-    r"(?:[-+]?[\d.][\w.+-]{0,4000}|true|false|null|none|nil|undefined|-?infinity|nan)"
-    r"(?=\s{0,200}(?:[,，}\])｝］]|//|/\*|\#|$)|\s{1,200}[\"'\n])",
+    r"(?:[-+]?[\d.][\w.+-]{0,4000}+|true|false|null|none|nil|undefined|-?infinity|nan)"
+    r"(?=\s{0,200}+(?:[,，}\])｝］]|//|/\*|\#|$)|\s{1,200}[\"'\n])",
     re.I,
 )
 _OPENING = {"{": "}", "[": "]", "(": ")", "｛": "}", "［": "]"}

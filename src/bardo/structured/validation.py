@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bardo.structured.bounds import MAX_SCHEMA_BYTES, check_schema
+from bardo.structured.bounds import MAX_SCHEMA_BYTES, JudgingCost, check_schema
 from bardo.structured.extraction import ErrorCode, Extraction, Failure, Json, JsonSchema, pointer
+from bardo.structured.judging import Judgement, judged_apart
 from bardo.values.errors import InvalidRequest
 
 MAX_FAILURES = 5
@@ -25,6 +26,8 @@ _MOST_DERIVED = 32
 _MAX_MESSAGE = 300
 # A pattern that needs more steps than this on one string is treated as not matching.
 _BACKTRACK_LIMIT = 100_000
+_SIZE_LIMIT = 1 << 20
+_LONG_TEXT = 50_000
 
 Value = TypeVar("Value")
 
@@ -32,16 +35,21 @@ Value = TypeVar("Value")
 class Checker:
     """One compiled schema, shared between threads: neither `schema` nor what was derived from it may be changed.
 
+    A value that may take long is judged in a process of its own, which is slower by a millisecond: `is_quick` says whether one is not.
+    Both ways of judging raise TooMuchWork of `judging` where that process takes too long.
+
     `derived` holds what follows from the schema and its key alone, as plans do. It is emptied when it is full.
     """
 
-    __slots__ = ("_validator", "derived", "schema")
+    __slots__ = ("_cost", "_looks_around", "_validator", "_written", "derived", "schema")
 
     def __init__(self, schema: JsonSchema) -> None:
         """Compile a schema. Raises InvalidRequest (`param` is "schema") where it is none, is too large, or refers to another document."""
         check_schema(schema)
         self.schema = schema
-        self._validator = _compiled(schema)
+        self._validator, self._looks_around = _compiled(schema)
+        self._cost = JudgingCost(schema)
+        self._written = ""
         self.derived: dict[Hashable, Any] = {}
 
     def keep(self, key: Hashable, value: Value) -> Value:
@@ -51,8 +59,18 @@ class Checker:
         self.derived[key] = value
         return value
 
+    def is_quick(self, value: Json) -> bool:
+        """Return whether a value is judged at once, in this thread."""
+        return not self._looks_around and self._cost.is_small_for(value)
+
+    def is_quick_for_text(self, text: str) -> bool:
+        """Return whether the value of a JSON text is read and judged at once; what is long, or may take long, belongs in a thread."""
+        return not self._looks_around and len(text) <= _LONG_TEXT and self._cost.is_small_for_text(text)
+
     def accepts(self, value: Json) -> bool:
         """Return whether a value conforms."""
+        if not self.is_quick(value):
+            return self._judged_apart(value, 0)[0]
         try:
             return bool(self._validator.is_valid(value))
         except (ValueError, RecursionError):
@@ -60,11 +78,23 @@ class Checker:
 
     def failures(self, value: Json, *, limit: int = MAX_FAILURES) -> tuple[Failure, ...]:
         """Return the first places where a value breaks the schema; none where it conforms."""
+        if not self.is_quick(value):
+            told = self._judged_apart(value, limit)[1]
+            return tuple(Failure(path=pointer(path), message=_short(said), keyword=name) for path, said, name in told)
         try:
             found = tuple(_failure(error) for error in islice(self._validator.iter_errors(value), limit))
         except (ValueError, RecursionError) as problem:
             return (Failure(path="", message=f"cannot be judged: {str(problem)[:_MAX_MESSAGE]}"),)
         return found
+
+    def _judged_apart(self, value: Json, limit: int) -> Judgement:
+        self._written = self._written or msgspec.json.encode(self.schema).decode()
+        try:
+            return judged_apart(
+                self._written, value, limit=limit, backtrack_limit=_BACKTRACK_LIMIT, size_limit=_SIZE_LIMIT
+            )
+        except (ValueError, TypeError, RecursionError) as problem:
+            return False, [[[], f"cannot be judged: {str(problem)[:_MAX_MESSAGE]}", ""]]
 
 
 def checker(schema: JsonSchema | Checker) -> Checker:
@@ -115,22 +145,31 @@ def _encode_schema(schema: object) -> bytes:
     return written
 
 
-def _compiled(schema: JsonSchema) -> Any:
+def _compiled(schema: JsonSchema) -> tuple[Any, bool]:
+    """Return what judges by a schema, and whether its patterns look around or back: then no bound holds for their time."""
     import jsonschema_rs
 
+    linear = jsonschema_rs.RegexOptions(size_limit=_SIZE_LIMIT)
+    looking = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT, size_limit=_SIZE_LIMIT)
     try:
-        return jsonschema_rs.validator_for(
-            schema,
-            validate_formats=True,
-            # Its own retrievers would read URLs and files that a caller's schema names.
-            retriever=_refuse,
-            pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT, size_limit=1 << 20),
-        )
+        return _validator(schema, linear), False
+    except (ValueError, jsonschema_rs.ReferencingError, RecursionError):
+        # The patterns may look around, or the schema is none: the other way says so.
+        pass
+    try:
+        return _validator(schema, looking), True
     except (ValueError, jsonschema_rs.ReferencingError, RecursionError) as problem:
         # A refused reference is named twice before the reason comes.
         said = str(getattr(problem, "message", "") or problem)[: 3 * _MAX_MESSAGE]
         where = pointer(list(getattr(problem, "instance_path", ())))
         raise _not_a_schema(f"the schema is not a JSON Schema{f' at {where}' if where else ''}: {said}") from problem
+
+
+def _validator(schema: JsonSchema, patterns: Any) -> Any:
+    import jsonschema_rs
+
+    # Its own retrievers would read URLs and files that a caller's schema names.
+    return jsonschema_rs.validator_for(schema, validate_formats=True, retriever=_refuse, pattern_options=patterns)
 
 
 def _refuse(uri: str) -> Json:
@@ -143,10 +182,13 @@ def _not_a_schema(message: str) -> InvalidRequest:
 
 
 def _failure(error: Any) -> Failure:
-    message = str(error.message)
-    if len(message) > _MAX_MESSAGE:
-        message = message[: _MAX_MESSAGE // 2] + " … " + message[-_MAX_MESSAGE // 2 :]
-    return Failure(path=pointer(error.instance_path), message=message, keyword=error.kind.name)
+    return Failure(path=pointer(error.instance_path), message=_short(str(error.message)), keyword=error.kind.name)
+
+
+def _short(message: str) -> str:
+    if len(message) <= _MAX_MESSAGE:
+        return message
+    return message[: _MAX_MESSAGE // 2] + " … " + message[-_MAX_MESSAGE // 2 :]
 
 
 _RETRYABLE: frozenset[ErrorCode] = frozenset({"no_json", "invalid", "truncated", "too_complex"})

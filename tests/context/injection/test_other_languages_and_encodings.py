@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from bardo.context.injection.encodings import plain_form
+from bardo.context.injection.encodings import decoded_texts, plain_form
 from bardo.context.injection.languages import foreign_signs
 from context.injection.test_finding_instructions import PAGE, look
 from support.growth import check_growth
@@ -183,3 +183,13 @@ def test_time_is_linear_in_disguised_text(piece: str) -> None:
         look(piece * (size // len(piece)), embeds=False)
 
     check_growth(work, 10_000, 40_000, below=8)
+
+
+@pytest.mark.parametrize("unit", ["_", "_ ", "a_", "__ a", "a._", "_*", "- _"])
+def test_signs_between_letters_are_read_in_one_way(unit: str) -> None:
+    check_growth(lambda text: list(decoded_texts(text)), unit * 500, unit * 4_000, below=30)
+
+
+def test_a_form_to_fill_in_is_no_text_with_letters_apart() -> None:
+    assert list(decoded_texts("Fill in: ____ Name of tenant " + "_" * 48)) == []
+    assert ("letters_apart", "go now please") in list(decoded_texts("g_o__n_o_w__p_l_e_a_s_e"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bardo.context.own_functions import CheckArguments
+from bardo.structured.judging import TooMuchWork
 from bardo.structured.validation import checker
 from bardo.values.errors import InvalidRequest
 
@@ -17,3 +18,5 @@ def argument_failures(asked: CheckArguments) -> Sequence[str]:
         ]
     except InvalidRequest:
         return ()
+    except TooMuchWork as problem:
+        return (f"the arguments cannot be judged by their schema: {problem}",)

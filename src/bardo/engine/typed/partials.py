@@ -25,6 +25,7 @@ class Partials:
 
     def __init__(self, answer: AnswerPlan, *, last: Json = None) -> None:
         self._plan = answer.plan
+        self._read_by = answer.read_by
         self._schema = answer.judge.schema
         self._reader = PartialJson(answer.read_by.schema, only_conforming=True)
         self._size = 0
@@ -50,6 +51,9 @@ class Partials:
         return self._restored()
 
     def _restored(self) -> Sequence[Partial]:
+        if not self._read_by.is_quick(self._reader.value):
+            # Copied, and judged by the forms of its schema, it would keep all others waiting: only the whole answer is given.
+            return ()
         try:
             value = self._plan.restore(complete(deepcopy(self._reader.value), self._reader.open_path))
         except (ValueError, TypeError, KeyError, IndexError, AttributeError):

@@ -36,6 +36,8 @@ from bardo.engine.typed.validate import (
 )
 from bardo.streams.stage import Stage
 from bardo.structured import Provenance, UnusableAnswer
+from bardo.structured.extracting import too_much_work
+from bardo.structured.judging import TooMuchWork
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError
 from bardo.values.events import (
@@ -160,9 +162,9 @@ class TypedAnswer:
 
     def _read(self, buffer: AnswerBuffer) -> Generator[Any, Any, AnswerReading]:
         """Return what a reply's answer is, after the caller's own look at it."""
-        reading = self._shown_value(buffer) or self._read_at_once(buffer)
+        reading = self._read_at_once(buffer) if self._is_quick(buffer) else None
         if reading is None:
-            reading = yield SlowWork(partial(self._read_closely, buffer))
+            reading = yield SlowWork(partial(self._read_within_bounds, buffer))
         reading = looked_at(reading, self._validator)
         if buffer.shown and reading.extraction.ok and not reading.verbatim:
             reading = unlike_shown(reading, "its text was sent as it came, and is not JSON in the schema as it stands")
@@ -175,7 +177,19 @@ class TypedAnswer:
         reading = read_strictly(self._plan, AnswerText(text=buffer.shown, plain=True))
         return reading if reading is not None and reading.verbatim else None
 
+    def _is_quick(self, buffer: AnswerBuffer) -> bool:
+        text = buffer.answer_text()
+        return self._plan.judge.is_quick_for_text(text) and self._plan.read_by.is_quick_for_text(text)
+
+    def _read_within_bounds(self, buffer: AnswerBuffer) -> AnswerReading:
+        try:
+            return self._read_at_once(buffer) or self._read_closely(buffer)
+        except TooMuchWork as problem:
+            return AnswerReading(too_much_work(buffer.answer_text(), problem))
+
     def _read_at_once(self, buffer: AnswerBuffer) -> AnswerReading | None:
+        if (shown := self._shown_value(buffer)) is not None:
+            return shown
         if buffer.unknown_tools or (buffer.called() and not buffer.arguments.strip()):
             return None
         return read_strictly(self._plan, self._text(buffer, buffer.answer_text()))
@@ -203,7 +217,11 @@ class TypedAnswer:
     def _best(self, tries: list[Try]) -> Try:
         """Return the latest try that declared defaults make an answer, else the latest that could be read at all."""
         for buffer, reading in reversed(tries):
-            mended = looked_at(with_declared_defaults(self._plan, reading), self._validator)
+            try:
+                mended = looked_at(with_declared_defaults(self._plan, reading), self._validator)
+            except TooMuchWork:
+                # It is what it was: with or without defaults nobody can judge it.
+                continue
             if mended.extraction.ok:
                 return buffer, mended
         readable = [one for one in tries if one[1].extraction.error in ("invalid", "refusal")]
