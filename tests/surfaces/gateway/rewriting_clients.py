@@ -382,6 +382,15 @@ MUTATORS: dict[str, Mutator] = {
 }
 
 
+def _all_at_once(turn: Kept, number: int, client: RewritingClient) -> Kept:
+    for how in ("ids renamed", "thinking rewritten", "results duplicated", "results reordered", "texts split"):
+        turn = MUTATORS[how](turn, number, client)
+    return turn
+
+
+MUTATORS["all at once"] = _all_at_once
+
+
 def mutated(talk: Conversation, how: str, client: RewritingClient, *, late: bool) -> Conversation:
     """Return a conversation as a client writes it anew; `late`: what it has just got it still gives as it was."""
     mutate = MUTATORS[how]
@@ -390,7 +399,7 @@ def mutated(talk: Conversation, how: str, client: RewritingClient, *, late: bool
         turn if late and place == last else mutate(turn, place, client) for place, turn in enumerate(talk.turns)
     )
     question = talk.question
-    if how == "texts split" and turns:
+    if how in ("texts split", "all at once") and turns:
         question = tuple(half for one in question for half in _halves(one))
     if how == "white space trimmed" and turns:
         question = tuple(one.strip() for one in question)

@@ -112,7 +112,7 @@ def moved(client: Client, dialect: str, model: str) -> Client:
     return other
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(6)
 @each_provider
 @each_client
 @each_way
@@ -135,7 +135,7 @@ def test_another_account_gets_nothing_that_this_one_signed(provider: str, dialec
         assert bool(received_in(one.requests[-1].raw)) == signed
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(6)
 @each_provider
 @each_client
 @each_way

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +16,7 @@ from bardo.simulators import Script, ToolCall, Turn
 from support.gateway import House, Remembering, house
 from support.patience import PATIENCE
 from surfaces.gateway.rewriting_clients import CLIENTS, MUTATORS, Conversation, mutated, take
+from surfaces.gateway.scripted import chat_reply, scripted
 from surfaces.gateway.test_sdk_tool_loops import sealed_in
 
 SIGNED = {
@@ -31,6 +33,7 @@ QUESTION = ("Compare the weather in four cities.\n",)
 THOUGHTS = ("First comes Paris.", "Rome and Oslo can be asked together.", "Bonn is left.")
 NATIVE = {("chat", "ds4"), ("ollama", "ollama_native"), ("cohere", "cohere")}
 WRITTEN = {"thinking rewritten": "Other words than the model's.", "plan invented": "I will call the weather tool."}
+WRITTEN["all at once"] = WRITTEN["thinking rewritten"]
 
 
 def script(more: str = "") -> Script:
@@ -77,7 +80,7 @@ def loop(running: House, dialect: str, provider: str, how: str, *, late: bool) -
     assert talk.turns[-1].texts == ("Oslo is the coldest.",)
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("how", list(MUTATORS))
 @pytest.mark.parametrize("provider", list(MODELS))
 @pytest.mark.parametrize("dialect", list(CLIENTS))
@@ -101,7 +104,7 @@ def test_all_thinking_comes_back_to_the_provider_that_thought_it(dialect: str, p
                     assert set(sent) <= set(sealed_in(last)), f"thought {place}, late={late}"
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "how", ["as it was", "ids dropped", "ids renamed", "thinking rewritten", "white space trimmed"]
 )
@@ -135,7 +138,7 @@ def test_conversations_with_the_same_beginning_never_get_each_others_thinking(
                 assert came == thoughts[place] or own_words, "its own"
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai_responses", "ds4"])
 @pytest.mark.parametrize("dialect", list(CLIENTS))
@@ -155,3 +158,37 @@ def test_a_turn_without_thinking_never_gets_that_of_a_turn_which_looks_the_same(
         ask(running, dialect, model, mutated(talks[False], "ids renamed", client, late=False))
         body = running.arrived(provider)[-1].raw
         assert not [one for one in made if one.encode() in body or one in sealed_in(body)]
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("dialect", list(CLIENTS))
+def test_a_server_of_which_only_the_dialect_is_known_gets_its_own_field_back(dialect: str, name: str) -> None:
+    client, model = CLIENTS[dialect], "openai-compatible/m"
+    call = {"id": "call_0", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
+    with scripted(["openai-compatible"], ReplayKeeper(MemoryStore())) as played:
+        played.replies = [
+            chat_reply({name: "First Paris.", "tool_calls": [call]}, stream=False),
+            chat_reply({"content": "Done."}, stream=False),
+        ]
+        first = Conversation(QUESTION)
+        _, body = played.post(client.path(model), client.write(first, model))
+        turn = MUTATORS["thinking dropped"](take(client, json.loads(body)), 0, client)
+        headers, _ = played.post(client.path(model), client.write(Conversation(QUESTION, (turn,)), model))
+        sent = [one for one in played.bodies[-1]["messages"] if one["role"] == "assistant"]
+        assert [one.get(name) for one in sent] == ["First Paris."]
+        assert {"reasoning_content", "reasoning"} & sent[0].keys() == {name}
+        assert "reasoning" not in headers.get("x-bardo-degraded", "").split(", ")
+
+
+def test_no_other_server_gets_the_field_of_this_one() -> None:
+    client = CLIENTS["messages"]
+    call = {"id": "call_0", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
+    with scripted(["openai-compatible", "openai-chat"], ReplayKeeper(MemoryStore())) as played:
+        played.replies = [
+            chat_reply({"reasoning": "First Paris.", "tool_calls": [call]}, stream=False),
+            chat_reply({"content": "Done."}, stream=False),
+        ]
+        _, body = played.post("/v1/messages", client.write(Conversation(QUESTION), "openai-compatible/m"))
+        turn = take(client, json.loads(body))
+        played.post("/v1/messages", client.write(Conversation(QUESTION, (turn,)), "openai-chat/gpt-5"))
+        assert "First Paris." not in json.dumps(played.bodies[-1])
