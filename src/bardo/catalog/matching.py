@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _LONGEST_CACHED = 256
-_TOKENS = re.compile(r"\*+|\?|\[!?\]?[^\]]+\]|.", re.DOTALL)
+_TOKENS = re.compile(r"\*+|\?|\[!?\]?[^\]]{1,100}\]|.", re.DOTALL)
 
 
 def matches_glob(text: str, glob: str) -> bool:

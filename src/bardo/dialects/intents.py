@@ -24,7 +24,7 @@ _KINDS = {
     "array": "a list of strings",
     "object": "an object",
 }
-_AT = re.compile(r" - at `\$\.?(.*)`$")
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
 _EXPECTED = re.compile(r"Expected `([a-z]+)[^`]*`(?: (?:of length )?(<=|>=) (\S+))?")
 _BOUNDS = {"<=": "at most", ">=": "at least"}
 _LISTS = ("require", "prefer")

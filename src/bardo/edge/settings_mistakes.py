@@ -20,7 +20,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 _MOST = 50
 _LINE = re.compile(r", line (\d+)")
-_AT = re.compile(r" - at `\$\.?(.*)`$")
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `(.+?)`")
 # What other programs' files call the tables of this one.
 _OTHER_NAMES = {

@@ -17,9 +17,9 @@ import msgspec
 from bardo.edge.settings_secrets import how_to_give_a_key, means_a_key
 from bardo.values.errors import ConfigError
 
-_HEADER = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]")
+_HEADER = re.compile(r"\s{0,200}\[\[?\s{0,200}([^\[\]]{1,500}?)\s{0,200}\]")
 _KEY = re.compile(r"\s*([\w.\"-]+)\s*=")
-_AT = re.compile(r" - at `\$\.?(.*)`$")
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
 _EXPECTED = re.compile(r"Expected `(\w+)[^`]*`(?: (<=|>=|<|>) (\S+))?")
 _KINDS: dict[str, str] = {
     "int": "a whole number",
@@ -95,7 +95,7 @@ def explain(
     """
     said = str(problem)
     at = _AT.search(said)
-    path = re.sub(r"\[[^]]*\]", "", at[1]) if at else ""
+    path = re.sub(r"\[[^\[\]]*\]", "", at[1]) if at else ""
     said = _AT.sub("", said)
     named = re.search(r"field `(.+?)`", said)
     if named:

@@ -22,7 +22,7 @@ _LINE = re.compile(
 )
 _FENCE_LINE = re.compile(r"^[ \t>]{0,20}(?:`{3,}|~{3,}).*$", re.M)
 _TAG = re.compile(r"<([\w.-]{1,80})>([^<]{0,10000})</\1>")
-_RULE = re.compile(r"[\s|:-]*--[\s|:-]*")
+_RULE = re.compile(r"[\s|:-]*")
 
 
 def from_lines(text: str, keys: frozenset[str], *, alone: bool = False) -> Json:
@@ -148,7 +148,11 @@ def _said_loosely(text: str) -> Json:
 
 
 def _table(text: str, keys: frozenset[str]) -> Json:
-    rows = [_cells(line) for line in text.splitlines() if line.count("|") >= 2 and not _RULE.fullmatch(line.strip())]
+    rows = [
+        _cells(line)
+        for line in text.splitlines()
+        if line.count("|") >= 2 and not ("--" in line and _RULE.fullmatch(line))
+    ]
     if len(rows) < 2 or not set(rows[0]) <= keys:
         return None
     head = rows[0]

@@ -146,7 +146,7 @@ def _fields(answer_type: Any) -> tuple[Any, ...]:
         return ()
 
 
-_AT = re.compile(r"^(?P<message>.*) - at `(?P<path>.*)`$", re.DOTALL)
+_AT = re.compile(r"^(?P<message>.*) - at `(?P<path>[^`]*)`$", re.DOTALL)
 _STEP = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
 
 

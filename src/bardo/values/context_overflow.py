@@ -43,15 +43,18 @@ _ABOUT_A_RATE = re.compile(
 """Bedrock says "Too many tokens, please wait before trying again" of a rate."""
 _NUMBER = re.compile(r"(?<![\w.-])\d{3,9}(?![\w.-]*[a-zA-Z])")
 _LIMIT = re.compile(
-    r"\d > (\d+)|(\d+) maximum|length(?: is|:| of| is only)? \(?(\d+)|tokens allowed \(?(\d+)|context size(?: is)? \(?(\d+)"
-    r"|limit(?: is| of|:)? (\d+)|cannot exceed (\d+)|window of (\d+)|supports up to (\d+)|max_seq_len \((\d+)"
-    r"|must be <= (\d+)|less than (\d+) tokens|length should be \[\d+, (\d+)|max input tokens: (\d+)",
+    r"\d > (\d{1,12})|(\d{1,12}) maximum|length(?: is|:| of| is only)? \(?(\d{1,12})"
+    r"|tokens allowed \(?(\d{1,12})|context size(?: is)? \(?(\d{1,12})"
+    r"|limit(?: is| of|:)? (\d{1,12})|cannot exceed (\d{1,12})|window of (\d{1,12})|supports up to (\d{1,12})|max_seq_len \((\d{1,12})"
+    r"|must be <= (\d{1,12})|less than (\d{1,12}) tokens|length should be \[\d{1,12}, (\d{1,12})|max input tokens: (\d{1,12})",
     re.IGNORECASE,
 )
-_PROMPT = re.compile(r"(\d+) (?:in the messages|of text input|input tokens|tokens from the input|`inputs` tokens)")
-_OUTPUT = re.compile(r"(\d+) (?:in the (?:completion|output)|output tokens|tokens for the completion|`max_new_tokens`)")
-_SUM = re.compile(r"(\d+) \+ (\d+) > \d")
-_DIFFERENCE = re.compile(r"(\d+) > (\d+) - (\d+)")
+_PROMPT = re.compile(r"(\d{1,12}) (?:in the messages|of text input|input tokens|tokens from the input|`inputs` tokens)")
+_OUTPUT = re.compile(
+    r"(\d{1,12}) (?:in the (?:completion|output)|output tokens|tokens for the completion|`max_new_tokens`)"
+)
+_SUM = re.compile(r"(\d{1,12}) \+ (\d{1,12}) > \d")
+_DIFFERENCE = re.compile(r"(\d{1,12}) > (\d{1,12}) - (\d{1,12})")
 """vLLM of an output limit that leaves no room: output, context, prompt."""
 _LOOKED_AT = 2000
 """Characters of a message that are looked at."""

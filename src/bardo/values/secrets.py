@@ -40,8 +40,8 @@ _SHAPES = re.compile(
 _DIGIT = re.compile(r"[0-9]")
 _LETTERS = re.compile(r"_(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{30,}")
 # An encoder may escape any character, and most escape some that need it not: `+` and `=` are so in .NET, `/` in many templates.
-_JSON_ESCAPE = re.compile(r"\\+u00([2-7][0-9a-fA-F])")
-_JSON_ESCAPE_IN_BYTES = re.compile(rb"\\+u00([2-7][0-9a-fA-F])")
+_JSON_ESCAPE = re.compile(r"(?<!\\)\\+u00([2-7][0-9a-fA-F])")
+_JSON_ESCAPE_IN_BYTES = re.compile(rb"(?<!\\)\\+u00([2-7][0-9a-fA-F])")
 _BYTES_OF_AN_ESCAPE = 6
 _MOST_LAYERS = 3
 

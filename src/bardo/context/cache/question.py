@@ -17,7 +17,7 @@ UNIT = "unit "
 LONGEST_QUESTION = 600
 """The most characters of a question that is compared: a longer one is not answered by a similar one."""
 
-_QUOTED = re.compile(r"\"([^\"]*)\"|“([^”]*)”|«([^»]*)»|`([^`]*)`|(?<!\w)'([^']*)'(?!\w)")
+_QUOTED = re.compile(r"\"([^\"]*)\"|“([^“”]*)”|«([^«»]*)»|`([^`]*)`|(?<!\w)'([^']*)'(?!\w)")
 _ENDS = "\"'()[]{}.,;:!?¿¡…“”«»‘’"
 _NUMBER = re.compile(r"([$€£¥]?)([+-]?\d[\d.,:/-]*)(.*)", re.DOTALL)
 _AFTER_NUMBER = re.compile(r"-?[^\W\d_]{2,}(?:-[^\W\d_]{2,})?|[^\W\d_]|[%$€£¥°]|°[CF]|")

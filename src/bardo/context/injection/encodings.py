@@ -20,8 +20,8 @@ _HEX_PAIR = re.compile(r"(?:\\x|0x|%)?([0-9A-Fa-f]{2})")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
 _ENTITY = re.compile(r"&#(?:\d{1,7}|x[0-9a-fA-F]{1,6});?")
 _PERCENT = re.compile(r"(?:[^\s%]{0,80}%[0-9A-Fa-f]{2}){3,400}[^\s%]{0,80}")
-# A sign between letters is never a letter itself, so there is one way to read a text.
-_APART = re.compile(r"(?<!\w)(?:[^\W_][ ._*-]{1,3}){3,400}[^\W_](?!\w)")
+# A sign between letters is never a letter itself, so there is one way to read a text. A name such as `read_a_b_c_file` is none.
+_APART = re.compile(r"(?<![^\W_])(?<![^\W_]_)(?:[^\W_][ ._*-]{1,3}){3,400}[^\W_](?![^\W_]|_[^\W_])")
 _LEAST_APART = 5
 _GAPS = re.compile(r"[ ._*-]{2,}")
 _LEET = re.compile(r"[A-Za-z]{0,20}[0134578@$][A-Za-z0134578@$]{0,20}")

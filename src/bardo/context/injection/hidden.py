@@ -18,7 +18,7 @@ _MANY = 8
 _RUN = re.compile(f"{_INVISIBLE.pattern}{{{_MANY},}}")
 _BETWEEN_LETTERS = re.compile("[A-Za-z][\u200b\u200c\u200d\u2060\u00ad][A-Za-z]")
 _DIRECTION = re.compile("[\u202d\u202e]")
-_COMMENT = re.compile(r"<!--(.{1,4000}?)-->", re.DOTALL)
+_LONGEST_COMMENT = 4000
 _UNSEEN = re.compile(
     r"<(\w{1,20})\s[^<>]{0,300}?(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0\b|\bhidden\b)"
     r"[^<>]{0,300}>([^<]{1,4000})<",
@@ -68,9 +68,23 @@ def _pieces(text: str) -> Iterator[HiddenText]:
         if letters.strip():
             yield HiddenText("tag_letters", letters)
     if "<" in text:
-        for comment in _COMMENT.finditer(text):
-            yield HiddenText("comment", comment[1])
+        yield from (HiddenText("comment", comment) for comment in _comments(text))
         for element in _UNSEEN.finditer(text):
             yield HiddenText("unseen_element", element[2])
     for encoding, decoded in decoded_texts(text):
         yield HiddenText(encoding, decoded)
+
+
+def _comments(text: str) -> Iterator[str]:
+    """Yield the comments of HTML that are not too long. Each end is looked for once, however many beginnings have none."""
+    begin, end = text.find("<!--"), 0
+    while begin >= 0:
+        if end < begin + 5:
+            end = text.find("-->", begin + 5)
+        if end < 0:
+            return
+        if end - begin - 4 <= _LONGEST_COMMENT:
+            yield text[begin + 4 : end]
+            begin = text.find("<!--", end + 3)
+        else:
+            begin = text.find("<!--", begin + 4)

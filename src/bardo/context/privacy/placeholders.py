@@ -109,7 +109,7 @@ class PlaceholderForms:
 
 
 _SPACE, _NUMBER = " ?", "[0-9]{1,6}"
-_FOUND = re.compile(r"([A-Za-z]+)[^A-Za-z0-9]+([0-9]+)")
+_FOUND = re.compile(r"([A-Za-z]{1,99})[^A-Za-z0-9]{1,9}([0-9]{1,9})")
 
 
 def inner_of(placeholder: str) -> str:

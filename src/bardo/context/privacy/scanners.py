@@ -128,7 +128,7 @@ def _iban_forms() -> dict[str, re.Pattern[str]]:
     kinds = {"n": "[0-9]", "a": "[A-Za-z]", "c": "[A-Za-z0-9]"}
 
     def expression(country: str, form: str) -> re.Pattern[str]:
-        each = "".join(f"(?:[ -]?{kinds[kind]}){{{count}}}" for count, kind in re.findall(r"([0-9]+)([nac])", form))
+        each = "".join(f"(?:[ -]?{kinds[kind]}){{{count}}}" for count, kind in re.findall(r"([0-9]{1,3})([nac])", form))
         return re.compile(f"(?i:{country})[0-9]{{2}}{each}(?![0-9A-Za-z_])")
 
     return {country: expression(country, form) for country, form in iban_rows().items()}

@@ -114,7 +114,7 @@ def _openers() -> tuple[str, ...]:
 
 def _levels_of(template: str) -> tuple[Effort, ...]:
     """Return the levels a template compares with, in rising order: quoted words in the statements that name the effort."""
-    statements = re.findall(r"\{[%{].*?[%}]\}", template, re.DOTALL)
+    statements = re.findall(r"\{[%{](?:(?!\{[%{]).)*?[%}]\}", template, re.DOTALL)
     quoted = {word for one in statements if "reasoning_effort" in one for word in re.findall(r"['\"](\w+)['\"]", one)}
     return tuple(effort for effort in EFFORTS if effort in quoted)
 
