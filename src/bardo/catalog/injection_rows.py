@@ -5,9 +5,12 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+
+Role = Literal["sign", "addressed", "follows"]
+"""What a match says: by itself that there is an instruction, that a program is spoken to, or what it is told to do."""
 
 
 class ProbeVocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +37,8 @@ class QuoteMarks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class OverrideRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A pattern of text that would replace the rules of a conversation. Weights add up to at most 1.
 
-    `trusted`: it is looked for in what the user says, too. `unless_after`: a match behind this does not count.
+    `trusted`: it is looked for in what the user says, too. `unless_after`: a match behind this does not count. `line_start`: it counts at
+    the beginning of a line or a sentence alone. `<machine>` in a pattern stands for what a reader that is a program is called.
     """
 
     name: str
@@ -42,6 +46,25 @@ class OverrideRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     trusted: bool
     pattern: str
     unless_after: str = ""
+    role: Role = "sign"
+    line_start: bool = False
+
+
+class AddressedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The words of a language with which a program is spoken to, and what it is told: `injection.toml` says where they stand.
+
+    `verb_last`: the verb stands behind its object.
+    """
+
+    name: str
+    machine: str
+    before: str
+    after: str
+    order: str
+    silence: str
+    user: str
+    spaced: bool = True
+    verb_last: bool = False
 
 
 class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,7 +88,8 @@ class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class InjectionRows(msgspec.Struct, frozen=True, kw_only=True):
     """All rows. `template_tokens` are pieces of chat templates, which no document holds by chance.
 
-    `telling` are words that most instructions to an assistant have, by which a text that was changed as a whole is known.
+    `telling` are words that most instructions to an assistant have, by which a text that was changed as a whole is known. `about_attacks`
+    is the pattern of words behind which a quotation shows an attack instead of making one.
     """
 
     probe: ProbeVocabulary
@@ -74,6 +98,8 @@ class InjectionRows(msgspec.Struct, frozen=True, kw_only=True):
     telling: tuple[str, ...]
     overrides: tuple[OverrideRow, ...]
     languages: tuple[LanguageRow, ...]
+    addressed: tuple[AddressedRow, ...]
+    about_attacks: str
 
 
 @cache
@@ -88,8 +114,13 @@ def injection_rows() -> InjectionRows:
             "quoted": quoted,
             "template_tokens": tables["template"]["tokens"],
             "telling": tables["disguise"]["telling"].split(),
-            "overrides": tables["override"],
+            "overrides": [
+                {**row, "pattern": row["pattern"].replace("<machine>", tables["address"]["machine"])}
+                for row in tables["override"]
+            ],
             "languages": tables["language"],
+            "addressed": tables["addressed"],
+            "about_attacks": tables["quotation"]["about_attacks"],
         },
         InjectionRows,
     )

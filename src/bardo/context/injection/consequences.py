@@ -1,14 +1,15 @@
 """What a model does after it read an instruction that nobody vouches for: calls of tools that reach whom only that text names.
 
-An instruction does harm when it is followed. A call is one of its consequences where an address, or the tool itself, stands in a sentence
-that was found and in nothing that the operator or the user said.
+An instruction does harm when it is followed. A call is one of its consequences where an address, a path, or the tool itself, stands in a
+passage that was found and in nothing that the operator or the user said.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -19,60 +20,131 @@ from bardo.values.errors import Forbidden
 from bardo.values.events import Degraded, Event, Failed, ToolCallChunk, ToolCallEnd, ToolCallStart
 from bardo.values.request import Tool
 
-What = Literal["address", "tool"]
+What = Literal["address", "path", "tool"]
+# An address begins where no letter of one stands before it, so that no letter is looked at twice. Letters are ASCII: in some languages
+# words stand beside an address without a space.
 _ADDRESS = re.compile(
-    r"(?<![\w-])(?:https?://)?(?:[\w-]{1,63}\.){1,20}[a-z]{2,24}(?:/[^\s\"'<>)\]}]*)?|[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,20}[a-z]{2,24}"
-    r"|0x[0-9a-f]{40}\b|\b[A-Z]{2}\d{2}[A-Z0-9]{11,30}\b"
-    r"|\+?\d[\d ().-]{7,40}\d",
+    r"https?://[^\s\"'<>)\]}，。、」）]{3,400}"
+    r"|(?<![a-z0-9_.+-])(?:[a-z0-9_.+-]{1,64}@)?(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}(?:/[^\s\"'<>)\]}，。、」）]{0,400})?"
+    r"|(?<![a-z0-9_.+-])(?:(?![぀-ヿ㐀-鿿가-힯฀-๿])[\w.+-]){1,64}@(?:[\w-]{1,63}\.){1,8}[a-z]{2,24}"
+    r"|(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])(?::\d{2,5})?",
     re.IGNORECASE,
 )
-_LEAST_ADDRESS = 6
+_NUMBER = re.compile(
+    r"(?<![a-z0-9])0x[0-9a-f]{40}(?![0-9a-f])|(?<![a-z0-9])[a-z]{2}\d{2}(?:[ -]?[a-z0-9]{2,4}){3,8}(?![a-z0-9])",
+    re.IGNORECASE,
+)
+_PHONE = re.compile(r"(?<![\w+])\+?\d(?:[ ().-]{0,2}\d){7,19}(?!\w)")
+_PATH = re.compile(
+    r"(?<![\w/~.:])(?:~/|/)[\w.@-]{1,64}(?:/[\w.@-]{1,64}){0,16}|(?<![\w/.])\.(?:env|ssh|aws|netrc|npmrc|pgpass|git-credentials)\b[\w./-]{0,64}"
+)
+_WRITTEN_OUT = (
+    (re.compile(r"\s?[\[({]\s?(?:\.|dot|punkt|point|punto)\s?[\])}]\s?| dot ", re.IGNORECASE), "."),
+    (re.compile(r"\s?[\[({]\s?(?:@|at|ät|arroba)\s?[\])}]\s?| at (?=[\w-]{1,63}\.[a-z]{2})", re.IGNORECASE), "@"),
+    (re.compile(r"\bhxxp(s?)://", re.IGNORECASE), r"http\1://"),
+)
+"""How addresses are written so that nothing finds them, and what they stand for."""
+_SEPARATORS = re.compile(r"[\s().+\-/]")
+_LEAST_ADDRESS, _LEAST_PATH = 6, 5
 _MOST_ARGUMENTS = 1_000_000
 _MOST_ADDRESSES = 1_000
+_TOOL_WORDS = re.compile(
+    r"\b(?:call|invoke|use|using|run|execute|trigger|tool|function|werkzeug|outil|herramienta|strumento|ferramenta|tool|narzędzie|инструмент|"
+    r"інструмент|verktyg\w*|værktøj\w*|nástroj|εργαλείο|unealta|eszköz\w*|araç|"
+    r"công cụ|alat)\W{1,3}(?:the |named |called |das |die |l'|la |el |lo |o |a |het )?$"
+    r"|(?:工具|調用|调用|ツール|도구|أداة|כלי|เครื่องมือ)\W{0,2}$|[`\"'「“]$",
+    re.IGNORECASE,
+)
 
 
 class InjectedTargets(msgspec.Struct, frozen=True, kw_only=True):
-    """What only the instructions name: addresses in lower case, and tools. `sources` says where the instructions stand."""
+    """What only the instructions name: addresses and paths in lower case, and tools. `sources` says where the instructions stand.
+
+    `numbers` are those of accounts and telephones, without what separates their parts.
+    """
 
     addresses: frozenset[str]
     tools: frozenset[str]
     sources: tuple[str, ...]
+    numbers: frozenset[str] = frozenset()
+    paths: frozenset[str] = frozenset()
 
     @property
     def any(self) -> bool:
         """Whether there is anything to look for."""
-        return bool(self.addresses or self.tools)
+        return bool(self.addresses or self.tools or self.numbers or self.paths)
 
     def consequence(self, tool: str, arguments: str) -> What | None:
         """Return what of a call comes from the instructions; None where nothing does."""
         readable = _unescaped(arguments[:_MOST_ARGUMENTS])
         if any(address in readable for address in self.addresses):
             return "address"
+        if self.numbers:
+            compact = _SEPARATORS.sub("", readable)
+            if any(number in compact for number in self.numbers):
+                return "address"
+        if any(path in readable for path in self.paths):
+            return "path"
         return "tool" if tool in self.tools else None
 
 
 def suspects_of(
     sentences: Sequence[str], trusted: Iterable[Span], tools: Iterable[Tool], sources: Sequence[str]
 ) -> InjectedTargets:
-    """Return what sentences name that nobody who is trusted does."""
+    """Return what passages name that nobody who is trusted does."""
     known = "\n".join(span.text for span in trusted if span.trusted).lower()
-    named = " ".join(sentences)
-    addresses = {one for one in _addresses(named) if one not in known}
-    lower = f" {named.lower()} "
-    called = {tool.name for tool in tools if _is_named(tool.name, lower) and not _is_named(tool.name, f" {known} ")}
-    return InjectedTargets(addresses=frozenset(addresses), tools=frozenset(called), sources=tuple(sources))
+    compact = _SEPARATORS.sub("", known)
+    named = "\n".join(each for sentence in sentences for each in dict.fromkeys((sentence, _as_written(sentence))))
+    return InjectedTargets(
+        addresses=frozenset({one for one in _addresses(named) if one not in known}),
+        numbers=frozenset({one for one in _numbers(named) if one not in compact}),
+        paths=frozenset({one for one in _paths(named) if one not in known}),
+        tools=frozenset({tool.name for tool in tools if is_named(tool.name, named) and not is_named(tool.name, known)}),
+        sources=tuple(sources),
+    )
 
 
-def _is_named(tool: str, text: str) -> bool:
-    """Whether a text names a tool as programs write it; a tool whose name is one ordinary word is not told from that word."""
-    return ("_" in tool or "-" in tool or any(letter.isupper() for letter in tool[1:])) and tool.lower() in text
+def is_named(tool: str, text: str) -> bool:
+    """Whether a text names a tool: as programs write names, or where a name that is an ordinary word stands as that of a tool."""
+    return any(True for _ in places_of(tool, text))
+
+
+def places_of(tool: str, text: str) -> Iterator[int]:
+    """Yield where a text names a tool."""
+    if not tool:
+        return
+    plain = not ("_" in tool or "-" in tool or any(letter.isupper() for letter in tool[1:]))
+    found = re.compile(rf"(?<![a-z0-9_]){re.escape(tool)}(?![a-z0-9_])", re.IGNORECASE)
+    for one in islice(found.finditer(text), _MOST_ADDRESSES):
+        before, behind = text[max(0, one.start() - 40) : one.start()], text[one.end() : one.end() + 8].lower()
+        if not plain or _TOOL_WORDS.search(before) or behind.startswith(("(", " tool", "-tool", " function")):
+            yield one.start()
+
+
+def _as_written(text: str) -> str:
+    """Return a text with the addresses in it as they are used."""
+    for pattern, meant in _WRITTEN_OUT:
+        text = pattern.sub(meant, text)
+    return text
 
 
 def _addresses(text: str) -> list[str]:
-    found = [
-        one[0].strip(".,;:").lower() for one, _ in zip(_ADDRESS.finditer(text), range(_MOST_ADDRESSES), strict=False)
-    ]
-    return [one.removeprefix("https://").removeprefix("http://") for one in found if len(one) >= _LEAST_ADDRESS]
+    found = [one[0].rstrip(".,;:!?").lower() for one in islice(_ADDRESS.finditer(text), _MOST_ADDRESSES)]
+    bare = [re.split(r"[?#]", one.removeprefix("https://").removeprefix("http://"), maxsplit=1)[0] for one in found]
+    # A call may reach another page of the same folder.
+    short = ["/".join(one.split("/")[:2]).rstrip("/") for one in bare]
+    return [one for one in short if len(one) >= _LEAST_ADDRESS]
+
+
+def _numbers(text: str) -> list[str]:
+    """Return the numbers of accounts and telephones in a text, without what separates their parts."""
+    found = [*islice(_NUMBER.finditer(text), _MOST_ADDRESSES), *islice(_PHONE.finditer(text), _MOST_ADDRESSES)]
+    return [_SEPARATORS.sub("", one[0]).lower() for one in found]
+
+
+def _paths(text: str) -> list[str]:
+    found = [one[0].rstrip(".,;:").lower() for one in islice(_PATH.finditer(text), _MOST_ADDRESSES)]
+    return [one for one in found if len(one) >= _LEAST_PATH or one == ".env"]
 
 
 def _unescaped(arguments: str) -> str:
@@ -146,7 +218,11 @@ class InspectedCalls:
         return out
 
 
-_CAUSES: dict[What, str] = {"address": "an address in its arguments stands", "tool": "it is named"}
+_CAUSES: dict[What, str] = {
+    "address": "an address in its arguments stands",
+    "path": "a path in its arguments stands",
+    "tool": "it is named",
+}
 
 
 def _degradation(name: str, cause: What, suspects: InjectedTargets) -> Degradation:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from bardo.catalog.injection_rows import injection_rows
@@ -25,6 +26,8 @@ _UNSEEN = re.compile(
     re.IGNORECASE,
 )
 _MOST_PIECES = 64
+_PART, _OVERLAP = 8_192, 4_096
+"""Characters that are looked at in one go, and those before them that are looked at again: no hidden text is longer."""
 
 
 class HiddenText(NamedTuple):
@@ -42,12 +45,28 @@ class HiddenParts(NamedTuple):
     visible: str
 
 
-def find_hidden(text: str) -> HiddenParts:
-    """Return what of a text a person would not see."""
+def find_hidden(text: str) -> Generator[None, None, HiddenParts]:
+    """Return what of a text a person would not see, looked for in one part of it after the other; other calls have their turn between."""
     rules = list(_signs(text))
-    pieces = [one for one, _ in zip(_pieces(text), range(_MOST_PIECES), strict=False)]
-    visible = text if text.isascii() else _INVISIBLE.sub("", text)
-    return HiddenParts(tuple(rules), tuple(pieces), plain_form(visible))
+    pieces: dict[HiddenText, None] = {}
+    visible: list[str] = []
+    begin = 0
+    while begin < len(text):
+        yield
+        end = _end_of_part(text, begin)
+        pieces |= dict.fromkeys(islice(_pieces(text[max(0, begin - _OVERLAP) : end]), _MOST_PIECES))
+        part = text[begin:end]
+        visible.append(plain_form(part if part.isascii() else _INVISIBLE.sub("", part)))
+        begin = end
+    return HiddenParts(tuple(rules), tuple(islice(pieces, _MOST_PIECES)), "".join(visible))
+
+
+def _end_of_part(text: str, begin: int) -> int:
+    """Return where a part ends: at white space, so that no word is in two parts, unless there is none."""
+    if len(text) <= begin + _PART:
+        return len(text)
+    found = max(text.rfind(space, begin + _PART // 2, begin + _PART) for space in (" ", "\n"))
+    return begin + _PART if found < 0 else found + 1
 
 
 def _signs(text: str) -> Iterator[str]:

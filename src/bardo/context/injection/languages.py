@@ -10,15 +10,23 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from bardo.catalog.injection_rows import LanguageRow, injection_rows
+from bardo.context.injection.match import Match
 
-REPLACED, REVEALED, ADDRESSED = 1.0, 1.0, 0.6
+REPLACED, REVEALED, ADDRESSED, AGAINST = 1.0, 1.0, 0.6, 1.0
+_ORDERED, _SILENCED, _MENTIONED = 0.6, 0.9, 0.3
 _NEAR = 100
 """Characters on either side of a verb in which the other words of its sentence are looked for."""
 _BESIDE = 16
 """Characters on either side of a verb in which a word that turns it round is looked for."""
+_TOWARDS, _AWAY, _FOLLOWS = 40, 60, 300
+"""Characters before and after the name of a program in which a word shows that it is spoken to, and in which stands what it is told."""
+_MOST_MATCHES, _AT_ONCE = 64, 3
+"""How many matches of a line are looked at, and how many languages in one go."""
+_COLON = re.compile(r"[^.!?。！？\n]{0,16}?[:：]|,")
 _END = re.compile(r"[.!?]\s|[。！？।؟]")
 _NEVER = re.compile(r"(?!)")
 
@@ -53,48 +61,110 @@ class _LanguagePatterns(NamedTuple):
     reveal: _Line
     secret: _Line
     address: _Line
+    addressed: float
+
+
+class _AddressedPatterns(NamedTuple):
+    name: str
+    verb_last: bool
+    machine: _Line
+    before: _Line
+    after: _Line
+    order: _Line
+    silence: _Line
+    user: _Line
+    replace: _Line
+    unless: _Line
 
 
 def foreign_signs(flat: str, *, trusted: bool) -> dict[str, float]:
-    """Return the names and weights of the attempts in a text whose white space is single spaces.
+    """Return the names and weights of the attempts in a text whose white space is single spaces."""
+    return {one.name: one.weight for one in foreign_matches(flat, trusted=trusted) if one is not None}
 
+
+def foreign_matches(flat: str, starts: frozenset[int] = frozenset(), *, trusted: bool) -> Iterator[Match | None]:
+    """Yield the attempts in a text whose white space is single spaces; None where other calls may have their turn.
+
+    `starts` are the places where its lines began.
     Of a trusted text only those to replace the rules count.
     """
     text = _Text(flat, flat.lower(), flat.isascii())
-    found: dict[str, float] = {}
-    for words in _languages():
-        if _any_replaces(words, text):
-            found[f"replace_rules:{words.name}"] = REPLACED
-        if trusted:
-            continue
-        if _any_reveals(words, text):
-            found[f"prompt_theft:{words.name}"] = REVEALED
-        if words.address.may_be_in(text) and words.address.is_in(flat):
-            found[f"to_the_assistant:{words.name}"] = ADDRESSED
-    return found
+    for place, words in enumerate(_languages()):
+        if place % _AT_ONCE == 0:
+            yield None
+        if words.replace.may_be_in(text) and (words.rules.may_be_in(text) or words.told.may_be_in(text)):
+            for verb, near, begin in _sentences(words.replace, flat):
+                if _replaces(near, verb, words):
+                    yield Match(f"replace_rules:{words.name}", REPLACED, "sign", begin, begin + len(near))
+        if not trusted and words.secret.may_be_in(text) and words.reveal.may_be_in(text):
+            for _, near, begin in _sentences(words.reveal, flat):
+                if words.secret.is_in(near):
+                    yield Match(f"prompt_theft:{words.name}", REVEALED, "sign", begin, begin + len(near))
+        if not trusted and words.address.may_be_in(text):
+            for found in _few(words.address, flat):
+                yield Match(f"to_the_assistant:{words.name}", words.addressed, "addressed", *found.span())
+    if not trusted:
+        for place, one in enumerate(_addressed()):
+            if place % _AT_ONCE == 0:
+                yield None
+            yield from _told(one, text, starts)
 
 
-def _any_replaces(words: _LanguagePatterns, text: _Text) -> bool:
-    if not words.replace.may_be_in(text) or not (words.rules.may_be_in(text) or words.told.may_be_in(text)):
-        return False
-    return any(_replaces(near, verb, words) for verb, near in _sentences(words.replace, text.flat))
+def _told(words: _AddressedPatterns, text: _Text, starts: frozenset[int]) -> Iterator[Match]:
+    """Yield where a program is spoken to, what it is told, and what is said against the user, in one language."""
+    flat = text.flat
+    if words.machine.may_be_in(text):
+        for found in _few(words.machine, flat):
+            start, end = found.span()
+            if _is_spoken_to(words, flat, start, end, starts):
+                yield Match(f"to_the_assistant:{words.name}", ADDRESSED, "addressed", start, end)
+                order = words.order.pattern.search(flat, end, end + _FOLLOWS)
+                if order is not None:
+                    yield Match(f"order:{words.name}", _ORDERED, "follows", start, order.end())
+    if not words.user.may_be_in(text):
+        return
+    for found in _few(words.silence, flat):
+        yield Match(f"silence:{words.name}", _SILENCED, "sign", *found.span())
+    for verb, near, begin in _sentences(words.replace, flat):
+        around = near[max(0, verb[0] - _BESIDE) : verb[0]] + " \x00 " + near[verb[1] : verb[1] + _BESIDE]
+        beside = near[: verb[0]] if words.verb_last else near[verb[1] : verb[1] + _AWAY]
+        if words.user.is_in(beside) and not words.unless.is_in(around):
+            yield Match(f"against_the_user:{words.name}", AGAINST, "sign", begin, begin + len(near))
+    orders = [found.span() for found in _few(words.order, flat)] if words.user.may_be_in(text) else []
+    for start, end in orders:
+        if words.user.pattern.search(flat, max(0, start - _FOLLOWS), end + _FOLLOWS) is not None:
+            yield Match(f"order:{words.name}", _ORDERED, "follows", start, end)
 
 
-def _any_reveals(words: _LanguagePatterns, text: _Text) -> bool:
-    if not words.secret.may_be_in(text) or not words.reveal.may_be_in(text):
-        return False
-    return any(words.secret.is_in(near) for _, near in _sentences(words.reveal, text.flat))
+def _is_spoken_to(words: _AddressedPatterns, flat: str, start: int, end: int, starts: frozenset[int]) -> bool:
+    """Whether the name of a program stands where somebody speaks to it, not of it."""
+    near = flat[max(0, start - _TOWARDS) : start]
+    for stop in _END.finditer(near):
+        near = " " * stop.end() + near[stop.end() :]
+    if words.before.is_in(near):
+        return True
+    begins = start in starts or not near.strip() or near.rstrip()[-1:] in "([\"'-*#>:"
+    if begins and _COLON.match(flat, end) is not None:
+        return True
+    behind = flat[end : end + _AWAY]
+    ending = _END.search(behind)
+    return words.after.is_in(behind if ending is None else behind[: ending.start()])
 
 
-def _sentences(verbs: _Line, flat: str) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield for each verb where it stands in its sentence, and the sentence, cut where it is long."""
+def _few(line: _Line, flat: str) -> Iterator[re.Match[str]]:
+    """Yield the first matches of a line in a text."""
+    return islice(line.pattern.finditer(flat), _MOST_MATCHES)
+
+
+def _sentences(verbs: _Line, flat: str) -> Iterator[tuple[tuple[int, int], str, int]]:
+    """Yield for each verb where it stands in its sentence, the sentence, cut where it is long, and where that begins."""
     for verb in verbs.pattern.finditer(flat):
         begin = max(0, verb.start() - _NEAR)
         for end in _END.finditer(flat, begin, verb.start()):
             begin = end.end()
         stop = _END.search(flat, verb.end(), verb.end() + _NEAR)
         until = verb.end() + _NEAR if stop is None else stop.start()
-        yield (verb.start() - begin, verb.end() - begin), flat[begin:until]
+        yield (verb.start() - begin, verb.end() - begin), flat[begin:until], begin
 
 
 def _replaces(sentence: str, verb: tuple[int, int], words: _LanguagePatterns) -> bool:
@@ -108,13 +178,45 @@ def _replaces(sentence: str, verb: tuple[int, int], words: _LanguagePatterns) ->
 
 
 @cache
+def _addressed() -> tuple[_AddressedPatterns, ...]:
+    rules = {row.name: row for row in _languages()}
+    return tuple(
+        _AddressedPatterns(
+            name=row.name,
+            verb_last=row.verb_last,
+            machine=_line(row.machine, spaced=row.spaced),
+            before=_line(row.before, spaced=row.spaced),
+            after=_line(row.after, spaced=row.spaced),
+            order=_line(row.order, spaced=row.spaced),
+            silence=_line(row.silence, spaced=row.spaced),
+            user=_line(row.user, spaced=row.spaced),
+            replace=rules[row.name].replace,
+            unless=rules[row.name].unless,
+        )
+        for row in injection_rows().addressed
+    )
+
+
+@cache
 def _languages() -> tuple[_LanguagePatterns, ...]:
     return tuple(_read(row) for row in injection_rows().languages)
 
 
 def _read(row: LanguageRow) -> _LanguagePatterns:
-    fields = (row.replace, row.unless, row.earlier, row.rules, row.told, row.reveal, row.secret, row.address)
-    return _LanguagePatterns(row.name, row.spaced, *(_line(line, spaced=row.spaced) for line in fields))
+    return _LanguagePatterns(
+        name=row.name,
+        spaced=row.spaced,
+        replace=_line(row.replace, spaced=row.spaced),
+        unless=_line(row.unless, spaced=row.spaced),
+        earlier=_line(row.earlier, spaced=row.spaced),
+        rules=_line(row.rules, spaced=row.spaced),
+        told=_line(row.told, spaced=row.spaced),
+        reveal=_line(row.reveal, spaced=row.spaced),
+        secret=_line(row.secret, spaced=row.spaced),
+        address=_line(row.address, spaced=row.spaced),
+        # Where a row of its own says how a program is spoken to, its name alone says little.
+        addressed=_MENTIONED if any(one.name == row.name for one in injection_rows().addressed) else ADDRESSED,
+    )
 
 
 def _line(line: str, *, spaced: bool) -> _Line:

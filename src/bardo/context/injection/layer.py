@@ -13,7 +13,7 @@ from bardo.context.injection import Action
 from bardo.context.injection.consequences import InjectedTargets, InspectedCalls, suspects_of
 from bardo.context.injection.marking import marked
 from bardo.context.injection.provenance import Span, all_spans
-from bardo.context.injection.scan import Finding, Steps, scan
+from bardo.context.injection.scan import Finding, Steps, scan, with_ordered_tools
 from bardo.context.layer import Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt
 from bardo.streams.stage import Stage
 from bardo.values.degradation import Degradation
@@ -27,6 +27,7 @@ MOST_CHARACTERS = 200_000
 """Characters of one request that are looked at, from its end: what stands before them was looked at in earlier turns."""
 _MOST_KEPT = 4_096
 _MOST_NAMED = 8
+_MOST_TOOLS = 256
 
 
 class InjectionLayer:
@@ -48,9 +49,10 @@ class InjectionLayer:
         """Look at the text of a request. Raises Forbidden where instructions were found, and the operator wants that."""
         every = list(all_spans(request))
         spans, unread = _within_bounds([span for span in every if span.provenance != "system"])
+        tools = [tool.name for tool in request.tools][:_MOST_TOOLS]
         looked_at: list[Finding] = []
         for span in spans:
-            looked_at.append((yield from self._look(span)))
+            looked_at.append(with_ordered_tools((yield from self._look(span)), tools))
         findings = [one for one in looked_at if one.certainty >= self._threshold]
         saw = _saw(looked_at, findings, unread)
         if not findings:

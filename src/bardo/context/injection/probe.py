@@ -19,6 +19,8 @@ from bardo.context.injection.sentences import features
 Tier = Literal["words", "static", "onnx"]
 _USUAL_SENTENCES = 12
 """How many sentences the texts have for which `boundary` was set."""
+_MAY_BE, _MORE = 1.0, 2.0
+"""How far below the boundary a sentence may still be a request, and how fast the boundary rises with their number."""
 
 
 class ProbeWeights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,11 +46,13 @@ def certainty(values: Sequence[float]) -> float:
     """Return how certain it is, from 0 to 1, that one of a text's sentences asks for something; 0.5 is the boundary.
 
     Of many sentences one is high by chance: the boundary rises with the logarithm of their number, so that one of a hundred ordinary texts
-    is above it whatever their length.
+    is above it whatever their length. It rises further where more than two sentences may be requests: recipes, rules and manuals are made
+    of such, and what is planted stands among others.
     """
     if not values:
         return 0.0
-    height = max(values) - math.log(max(1.0, len(values) / _USUAL_SENTENCES))
+    more = sum([value > -_MAY_BE for value in values]) - 1
+    height = max(values) - math.log(max(1.0, len(values) / _USUAL_SENTENCES)) - _MORE * math.log(max(1, more))
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, height))))
 
 

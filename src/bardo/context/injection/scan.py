@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from bardo.catalog.injection_rows import OverrideRow, injection_rows
 from bardo.context.embed import Embed, TextVectors
-from bardo.context.injection.hidden import find_hidden
-from bardo.context.injection.languages import foreign_signs
+from bardo.context.injection.consequences import places_of
+from bardo.context.injection.hidden import HiddenParts, find_hidden
+from bardo.context.injection.languages import foreign_matches
+from bardo.context.injection.match import Group, Match, groups, heaviest, weighed
 from bardo.context.injection.probe import ProbeWeights, Tier, certainty, weights_for
 from bardo.context.injection.provenance import Span
 from bardo.context.injection.sentences import LONGEST, sentences_of
@@ -37,14 +41,47 @@ _UNTYPED = frozenset({"tag_letters"})
 """Signs that count in a user's own words too: nobody types letters that have no glyph."""
 _BEFORE = 24
 """Characters before a match in which what takes it back is looked for."""
-_PART, _OVERLAP, _SENTENCES = 16_384, 400, 200
-"""Characters and sentences that are looked at before other calls have their turn; an override is shorter than the overlap."""
+_PART, _OVERLAP, _SENTENCES = 4_096, 1_000, 100
+"""Characters and sentences that are looked at before other calls have their turn; what belongs together is shorter than the overlap."""
+_APART = 100
+"""Characters after a match before which another of the same rule says nothing new."""
+_BEFORE_MATCH, _BEHIND_MATCH = 240, 600
+"""Characters before and behind what was found in which stands what it asks for."""
+_MOST_PASSAGES, _PASSAGE = 64, 0.5
+"""How many passages are looked at for what they ask for, and from which weight on."""
+_RULES, _SHORT = 2, 1_000
+"""Rules that are tried on a part of more than so many characters before other calls have their turn."""
+_LIKELY = 0.6
+"""How certain the words of a request make it where nobody is addressed: a request reads the same whoever it is meant for."""
+_DOUBTFUL = 0.3
+"""The part that counts of a certainty below the boundary."""
+_TOOL_ORDERED, _ORDER_BEFORE, _ORDER_BEHIND = 0.55, 100, 40
+"""How certain an order to call a tool of the conversation makes it, and in how many characters before and behind its name that stands."""
+_MUST_CALL = re.compile(
+    r"\b(?:must|need to|needs to|have to|has to|required to|shall|instructed to)\b.{0,40}\b(?:call|invoke|use|run|execute|trigger)\b"
+    r"(?: the)?(?: tool| function)?(?: named| called)?[ `\"']{0,3}$"
+    r"|(?:musst|müssen|muss|rufe|ruf|verwende|nutze|doit|devez|dois|appelle|appelez|utilise|debes|debe|llama|utiliza|devi|deve|chiama|usa|chame|moet|roep|musisz|wywołaj|"
+    r"должен|должна|вызови|вызовите|повинен|виклич|måste|anropa|skal|kald|musíš|zavolej|πρέπει|κάλεσε|trebuie|apelează|kell|hívd|täytyy|kutsu|phải|gọi|harus|panggil)\b.{0,60}$"
+    r"|(?:必须|請|请|必ず|まず|조치|먼저|반드시|يجب|استدع|חייב|קרא|ต้อง|เรียก).{0,40}$",
+    re.IGNORECASE,
+)
+# Where the verb stands behind its object.
+_CALL_IT = re.compile(
+    r"呼び出|実行し|호출|실행하|çağır|çalıştır|कॉल कर|चला|فراخوانی کن|aufrufen|aufzurufen", re.IGNORECASE
+)
+_TURN = re.compile(r"[.!?\"'\])>(*#:;/-] ?$")
+_QUOTATION = re.compile(
+    r"\"[^\"\n]{8,400}\"|“[^”\n]{8,400}”|„[^“”\n]{8,400}[“”]|«[^»\n]{8,400}»|「[^」\n]{8,400}」|(?<!\w)'[^'\n]{8,400}'(?!\w)|`[^`\n]{8,400}`"
+)
+_AROUND = 300
+"""Characters around a quotation in which words say that it shows an attack."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What was found in one piece of text: how certain it is from 0 to 1, by which rules, and by which tier of the probe.
 
-    `sentences` are those above the boundary: they are for the layer alone, and go into no receipt.
+    `sentences` are the passages that any of the rules or the probe found, with what stands near them: they are for the layer alone, and
+    go into no receipt.
     """
 
     span: Span
@@ -56,68 +93,163 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan(span: Span, weights: WeightsFor = weights_for) -> Steps[Finding]:
     """Return what a piece of text holds. Vectors are asked for of sentences in doubt; other calls have their turn."""
-    hidden = find_hidden(_bounded(span.text))
-    overrides = yield from _overrides(hidden.visible, trusted=span.trusted)
-    rules = [f"hidden:{sign}" for sign in hidden.rules] + list(overrides)
-    weight = sum(overrides.values()) + sum(
-        [_SIGNS[sign] for sign in hidden.rules if not span.trusted or sign in _UNTYPED]
-    )
+    hidden = yield from _paused(find_hidden(_bounded(span.text)))
+    visible = hidden.visible if span.trusted else _without_quoted_attacks(hidden.visible)
+    found = yield from _matched(visible, trusted=span.trusted)
+    rules = [f"hidden:{sign}" for sign in hidden.rules] + [one.name for one in found.matches]
+    weight = found.weight + sum([_SIGNS[sign] for sign in hidden.rules if not span.trusted or sign in _UNTYPED])
     tier: Tier = "words"
-    sentences: list[str] = []
+    passages = list(found.passages)
     probed = 0.0
     if not span.trusted:
-        probed, tier, sentences = yield from _probed(sentences_of(hidden.visible), weights)
+        probed, tier, requests = yield from _probed(sentences_of(visible), weights)
+        passages += requests
         for piece in hidden.pieces:
             inner, instructions = yield from _hidden_instruction(piece.text, weights)
             if inner:
                 rules.append(f"hidden:{piece.rule}")
                 weight += inner + _HIDDEN_INSTRUCTION
-                sentences += instructions
+                passages += instructions
     if probed >= _ENOUGH:
         rules.append("probe")
+    asked = min(_LIKELY, probed) if probed >= _ENOUGH else _DOUBTFUL * probed
     return Finding(
         span=span,
-        certainty=1 - (1 - _ENOUGH * min(_MOST_WEIGHT, weight)) * (1 - probed),
+        certainty=1 - (1 - _ENOUGH * min(_MOST_WEIGHT, weight)) * (1 - asked),
         rules=tuple(dict.fromkeys(rules)),
         tier=tier,
-        sentences=tuple(sentences),
+        sentences=tuple(dict.fromkeys(passages)),
     )
+
+
+def _paused(work: Generator[None, None, HiddenParts]) -> Steps[HiddenParts]:
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        yield Pause()
 
 
 def _hidden_instruction(text: str, weights: WeightsFor) -> Steps[tuple[float, list[str]]]:
-    """Return how much it weighs that a hidden text asks for something, and the sentences that do; 0 where none does."""
+    """Return how much it weighs that a hidden text asks for something, and the passages that do; 0 where none does."""
     probed, _, instructions = yield from _probed(sentences_of(text) or [text[:LONGEST]], weights)
-    weight = sum(find_overrides(text, trusted=False).values())
-    return (max(probed, weight), instructions or [text[:LONGEST]]) if probed >= _ENOUGH or weight else (0.0, [])
+    found = heaviest(find_matches(text, trusted=False))
+    if probed < _ENOUGH and not found.weight:
+        return 0.0, []
+    flat = " ".join(text.split())
+    passages = [*instructions, *_passages(flat, found.matches)]
+    return max(probed, found.weight), passages or [text[:LONGEST]]
 
 
-def _overrides(text: str, *, trusted: bool) -> Steps[dict[str, float]]:
-    """Return what a text attempts, looked for in one part of it after the other."""
-    found: dict[str, float] = {}
+class _Found(NamedTuple):
+    weight: float
+    matches: tuple[Match, ...]
+    passages: tuple[str, ...]
+
+
+def _matched(text: str, *, trusted: bool) -> Steps[_Found]:
+    """Return what a text attempts by its heaviest group of matches, looked for in one part of it after the other, and all passages.
+
+    Of what somebody trusted says all matches count together.
+    """
+    best = Group(0.0, ())
+    every: dict[str, Match] = {}
+    passages: list[str] = []
     for begin in range(0, len(text) or 1, _PART):
         if begin:
             yield Pause()
-        found |= find_overrides(text[max(0, begin - _OVERLAP) : begin + _PART], trusted=trusted)
-    return found
+        flat, starts = _flat(text[max(0, begin - _OVERLAP) : begin + _PART])
+        found: list[Match] = []
+        for step in _matches_in(flat, starts, trusted=trusted):
+            if step is not None:
+                found.append(step)
+            elif len(flat) > _SHORT:
+                yield Pause()
+        every |= {one.name: one for one in found}
+        for group in groups(found):
+            best = max(best, group, key=lambda one: one.weight)
+            if group.weight >= _PASSAGE and len(passages) < _MOST_PASSAGES:
+                passages += _passages(flat, group.matches)
+    if trusted:
+        best = weighed(list(every.values()))
+    return _Found(best.weight, best.matches, tuple(dict.fromkeys(passages)))
+
+
+def _passages(flat: str, matches: Iterable[Match]) -> list[str]:
+    """Return what stands around matches, joined where they overlap."""
+    places = sorted((max(0, one.start - _BEFORE_MATCH), one.end + _BEHIND_MATCH) for one in matches)
+    joined: list[tuple[int, int]] = []
+    for start, end in places:
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return [flat[start:end] for start, end in joined]
 
 
 def find_overrides(text: str, *, trusted: bool) -> dict[str, float]:
-    """Return the names and weights of what a text attempts, of what counts where it comes from."""
-    flat = " ".join(text.split())
-    found = {
-        row.name: row.weight
-        for row, pattern, unless in _patterns()
-        if (row.trusted or not trusted) and _matches(flat, pattern, unless)
-    }
-    return found | foreign_signs(flat, trusted=trusted)
+    """Return the names and weights of what a short text attempts, of what counts where it comes from."""
+    return {one.name: one.weight for one in find_matches(text, trusted=trusted)}
 
 
-def _matches(flat: str, pattern: re.Pattern[str], unless: re.Pattern[str] | None) -> bool:
-    if unless is None:
-        return pattern.search(flat) is not None
-    return any(
-        unless.search(flat[max(0, found.start() - _BEFORE) : found.start()]) is None for found in pattern.finditer(flat)
-    )
+def find_matches(text: str, *, trusted: bool) -> list[Match]:
+    """Return the matches of all rules in a short text, of those that count where it comes from."""
+    flat, starts = _flat(text)
+    return [one for one in _matches_in(flat, starts, trusted=trusted) if one is not None]
+
+
+def _flat(text: str) -> tuple[str, frozenset[int]]:
+    """Return a text with single spaces in the place of all white space, and where its lines begin in that."""
+    lines, starts, size = [], [], 0
+    for line in text.splitlines():
+        if words := " ".join(line.split()):
+            lines.append(words)
+            starts.append(size)
+            size += len(words) + 1
+    return " ".join(lines), frozenset(starts)
+
+
+def _matches_in(flat: str, starts: frozenset[int], *, trusted: bool) -> Iterator[Match | None]:
+    """Yield the matches of all rules; None where other calls may have their turn."""
+    for place, (row, pattern, unless) in enumerate(_patterns()):
+        if trusted and not row.trusted:
+            continue
+        if place % _RULES == 0:
+            yield None
+        last = -_APART
+        for found in pattern.finditer(flat):
+            start = found.start()
+            if start < last + _APART or (unless and unless.search(flat[max(0, start - _BEFORE) : start])):
+                continue
+            if row.line_start and start not in starts and not _TURN.search(flat[max(0, start - 2) : start]):
+                continue
+            last = start
+            yield Match(row.name, row.weight, row.role, start, found.end())
+    yield None
+    yield from foreign_matches(flat, starts, trusted=trusted)
+
+
+def _without_quoted_attacks(text: str) -> str:
+    """Return a text with spaces in the place of quotations near which words say that they show an attack."""
+    about = [found.start() for found in _about_attacks().finditer(text)]
+    if not about:
+        return text
+
+    def shown(found: re.Match[str]) -> str:
+        start, end = found.span()
+        before = bisect_left(about, start)
+        near = (before and about[before - 1] >= start - _AROUND) or any(
+            place < end + _AROUND for place in about[bisect_left(about, end) :][:1]
+        )
+        return " " * (end - start) if near else found[0]
+
+    return _QUOTATION.sub(shown, text)
+
+
+@cache
+def _about_attacks() -> re.Pattern[str]:
+    return re.compile(injection_rows().about_attacks, re.IGNORECASE)
 
 
 @cache
@@ -167,3 +299,30 @@ def _bounded(text: str) -> str:
         return text
     half = LONGEST_SPAN // 2
     return f"{text[:half]}\n{text[-half:]}"
+
+
+def with_ordered_tools(finding: Finding, tools: Sequence[str]) -> Finding:
+    """Return a finding with the orders to call one of the tools that the conversation has: whoever has it is addressed.
+
+    What a tool's own result says of that tool is no such order.
+    """
+    span = finding.span
+    if span.trusted or not tools:
+        return finding
+    text = _bounded(span.text)
+    passages: list[str] = []
+    for tool in tools:
+        if tool != span.source and tool in text:
+            for place in islice(places_of(tool, text), _MOST_PASSAGES):
+                before = " ".join(text[max(0, place - _ORDER_BEFORE) : place].split())
+                behind = text[place + len(tool) : place + len(tool) + _ORDER_BEHIND]
+                if _MUST_CALL.search(before) or _CALL_IT.search(behind):
+                    passages.append(text[max(0, place - _BEFORE_MATCH) : place + _BEHIND_MATCH])
+    if not passages:
+        return finding
+    return msgspec.structs.replace(
+        finding,
+        certainty=1 - (1 - finding.certainty) * (1 - _TOOL_ORDERED),
+        rules=tuple(dict.fromkeys((*finding.rules, "tool_ordered"))),
+        sentences=tuple(dict.fromkeys((*finding.sentences, *passages))),
+    )
