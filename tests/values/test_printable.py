@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import unicodedata
 
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.values.printable import PrintableText, printable
+from bardo.values.printable import PrintableText, escaped_json, printable, table_cell
+from support.hostile_text import HOSTILE
 
 pytestmark = pytest.mark.each_python
 
@@ -50,3 +52,27 @@ def test_marks_on_one_letter_are_bounded() -> None:
 def test_where_a_text_is_cut_changes_nothing(pieces: list[str], prose: bool) -> None:
     cleaner = PrintableText(prose=prose)
     assert "".join(map(cleaner.feed, pieces)) + cleaner.finish() == printable("".join(pieces), prose=prose)
+
+
+def test_a_cell_of_a_table_is_no_formula_and_controls_nothing() -> None:
+    texts = [
+        text for hostile in HOSTILE.values() for text in (hostile, *(f"{sign}1+1 {hostile}" for sign in "=+-@＝＋－＠"))
+    ]
+    for before in ("", " ", "\n", "\t", "\ufeff", '"', "'", "\x1b[2K\r", "\u00a0", "\u200b"):
+        for text in texts:
+            shown = table_cell(before + text)
+            first = unicodedata.normalize("NFKC", shown.lstrip(' \n"')[:1])
+            assert first not in set("=+-@"), repr(shown)
+            assert all(letter.isprintable() or letter in "\n\u200c\u200d" for letter in shown), repr(shown)
+
+
+def test_a_cell_that_does_no_harm_is_as_it_was() -> None:
+    for text in ("", "gpt-5", "1-2", "openai/gpt-5", "a = b", "Straße", "🙂"):
+        assert table_cell(text) == text
+
+
+def test_escaping_a_line_of_json_changes_no_value() -> None:
+    for text in (*HOSTILE.values(), "\x9b31m", "\x7f", "\u202e", "plain"):
+        encoded = json.dumps({"a": text}, ensure_ascii=False)
+        assert json.loads(escaped_json(encoded)) == {"a": text}
+        assert escaped_json(encoded).isprintable()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from unicodedata import category
+import json
+from unicodedata import category, normalize
 
 _REPLACED = "�"
 _ASCII = {number: _REPLACED for number in (*range(32), 127) if chr(number) not in "\n\t"}
@@ -14,6 +15,9 @@ _WIDE_SPACE = "\u3000"
 # Letters by their category, and blank: fillers of Hangul.
 _UNSEEN = "\u115f\u1160\u3164\uffa0"
 
+# What makes a program for tables take a text for a formula.
+_FORMULAS = frozenset("=+-@")
+
 
 def printable(text: str, *, prose: bool = False) -> str:
     """Return text that can do nothing to a terminal but be shown. What it might have done is shown as `�`, so that nothing goes unseen.
@@ -24,6 +28,25 @@ def printable(text: str, *, prose: bool = False) -> str:
         return text
     cleaner = PrintableText(prose=prose)
     return cleaner.feed(text) + cleaner.finish()
+
+
+def table_cell(text: str) -> str:
+    """Return text for a cell of a file that programs for tables open: it can do nothing to a terminal, and is no formula.
+
+    One that such a program would take for a formula, also behind spaces and in the wide letters that some take for the same, begins with
+    an apostrophe. A tab, which some take for the next cell, is a space.
+    """
+    shown = printable(text, prose=True).replace("\t", " ")
+    first = normalize("NFKC", shown.lstrip("\n '\"\ufeff")[:1])
+    return f"'{shown}" if first in _FORMULAS and shown else shown
+
+
+def escaped_json(encoded: str) -> str:
+    """Return a line of JSON that can do nothing to a terminal: what could is escaped as JSON does it, which changes no value."""
+    if encoded.isprintable():
+        return encoded
+    # Only texts hold such characters; JSON has no others outside of them.
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in encoded)
 
 
 class PrintableText:

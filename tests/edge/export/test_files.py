@@ -18,6 +18,7 @@ from bardo.edge.log import LogReader, LogRow, LogWriter, export_queries
 from bardo.edge.log.database import address_of
 from bardo.edge.log.problems import ExportFailed
 from bardo.edge.log.schema import ExactJson, inference_log
+from bardo.values.printable import table_cell
 from support.hostile_rows import hostile_row
 from support.hostile_text import HOSTILE
 
@@ -93,6 +94,23 @@ def test_json_lines_hold_the_rows_of_the_log(place: str, tmp_path: Path) -> None
             assert found[column.name] == wanted, column.name
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_no_file_of_text_controls_a_terminal(place: str, tmp_path: Path, kind: FileFormat) -> None:
+    hostile = "\x1b]0;x\x07\x9b31m\x7f\u202e\x00"
+    with LogWriter(place) as log:
+        fields: dict[str, Any] = {
+            "model": hostile,
+            "error_message": hostile,
+            "tags": (hostile,),
+            "receipt": {hostile: hostile},
+        }
+        log.write(LogRow(request_id="req_1", started_at=NOW, **fields))
+    exported(place, tmp_path / "a", kind)
+    text = (tmp_path / "a").read_text(encoding="utf-8")
+    assert "31m" in text
+    assert all(letter.isprintable() or letter in "\r\n" for letter in text)
+
+
 def test_csv_holds_the_rows_and_no_formula(place: str, tmp_path: Path) -> None:
     fill(place)
     with LogWriter(place) as log:
@@ -105,8 +123,10 @@ def test_csv_holds_the_rows_and_no_formula(place: str, tmp_path: Path) -> None:
     assert (rows[-1]["request_id"], rows[-1]["model"], rows[-1]["seconds"]) == ("'=1+1", "'@cmd", "-1.5")
     for found, row in zip(rows[:-1], stored(place), strict=False):
         for column, value in zip(COLUMNS, row, strict=True):
-            if column.kind in ("text", "name", "json"):
-                assert found[column.name] in (value or "", f"'{value}")
+            if column.kind == "json":
+                assert json.loads(found[column.name] or "null") == json.loads(value or "null")
+            elif column.kind in ("text", "name"):
+                assert found[column.name] == table_cell(value or "")
             elif column.kind == "integer":
                 assert found[column.name] == ("" if value is None else str(value))
     assert not any(str(value).startswith(("=", "+", "@")) for row in rows for value in row.values())

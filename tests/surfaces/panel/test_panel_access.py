@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from bardo.edge.accounts.key_store import KeyStore, open_keys
+from bardo.surfaces.panel import sign_in_limits
 from bardo.surfaces.panel.access import check_machine, cookie_name, next_page, session_cookie
 from bardo.surfaces.panel.sessions import Sessions
 from bardo.values.errors import Forbidden
@@ -212,3 +213,18 @@ def test_a_foreign_name_of_the_gateway_gets_a_page_that_says_so(keyless: KeyedGa
     assert found.status_code == 403
     assert "allowed_hosts" in found.text
     assert found.headers["content-type"] == "text/html; charset=utf-8"
+
+
+def test_whoever_tries_wrong_keys_is_told_to_wait_and_signs_in_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_in_limits, "OF_ONE", sign_in_limits.Allowance(3, 1_000_000.0))
+    with keyed_gateway(tmp_path, []) as running, closing(PanelReader(running.address)) as reader:
+        key = running.key()
+        found = [reader.send("/sign-in", {"key": "wrong"}) for _ in range(4)]
+        assert [one.status_code for one in found] == [401, 401, 401, 429]
+        assert int(found[-1].headers["retry-after"]) > 0
+        assert reader.send("/sign-in", {"key": key}).status_code == 429
+        # The same key signs in from elsewhere, as seen by the proxy before bardo.
+        reader.client.headers["x-forwarded-for"] = "10.0.0.1"
+        assert reader.send("/sign-in", {"key": key}).status_code == 303

@@ -19,11 +19,10 @@ import msgspec
 
 from bardo.edge.export.columns import ColumnKind, ExportColumn, microseconds, utc_text
 from bardo.edge.log.problems import ExportFailed
+from bardo.values.printable import escaped_json, table_cell
 
 FileFormat = Literal["parquet", "jsonl", "csv"]
 SUFFIXES: dict[str, FileFormat] = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
-# What makes a program for tables take a text for a formula.
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 Row = tuple[Any, ...]
 
 
@@ -38,7 +37,10 @@ class RowWriter(Protocol):
 
 
 class JsonLines:
-    """One object a line: JSON columns are JSON, times are texts like `2026-01-31T18:00:00.000000Z`."""
+    """One object a line: JSON columns are JSON, times are texts like `2026-01-31T18:00:00.000000Z`.
+
+    What could play with a terminal is escaped.
+    """
 
     def __init__(self, file: IO[bytes], columns: Sequence[ExportColumn]) -> None:
         self._file = file
@@ -50,7 +52,10 @@ class JsonLines:
 
     def write(self, rows: Sequence[Row]) -> None:
         """Write some rows."""
-        self._file.write(self._encode([dict(zip(self._names, self._as_json(row), strict=True)) for row in rows]))
+        lines = self._encode([dict(zip(self._names, self._as_json(row), strict=True)) for row in rows])
+        if not lines.isascii() or b"\x7f" in lines:
+            lines = "\n".join(map(escaped_json, lines.decode().split("\n"))).encode()
+        self._file.write(lines)
 
     def finish(self) -> None:
         """Do nothing: a file of lines has no end of its own."""
@@ -64,7 +69,7 @@ class JsonLines:
 
 
 class CsvFile:
-    """A table with a head, as RFC 4180 has it. Texts that a program for tables would take for a formula begin with an apostrophe."""
+    """A table with a head, as RFC 4180 has it. A text in it can play with no terminal, and is no formula of a program for tables."""
 
     def __init__(self, file: IO[bytes], columns: Sequence[ExportColumn]) -> None:
         self._text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
@@ -163,19 +168,15 @@ def _arrow_types(arrow: Any) -> dict[ColumnKind, Any]:
     }
 
 
-def _harmless(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULAS) else text
-
-
 def _time(seconds: float) -> str:
     return f"{utc_text(seconds)}Z"
 
 
 _IN_JSON: dict[ColumnKind, Callable[[Any], Any]] = {"json": lambda text: msgspec.Raw(text.encode()), "time": _time}
 _IN_CSV: dict[ColumnKind, Callable[[Any], Any]] = {
-    "text": _harmless,
-    "name": _harmless,
-    "json": _harmless,
+    "text": table_cell,
+    "name": table_cell,
+    "json": escaped_json,
     "integer": str,
     "number": repr,
     "boolean": lambda value: "true" if value else "false",

@@ -17,6 +17,7 @@ from bardo.surfaces.panel.live_board import LiveBoard
 from bardo.surfaces.panel.markdown import TEXT_FILTERS
 from bardo.surfaces.panel.pages import Page, PanelRequest
 from bardo.surfaces.panel.sessions import Sessions
+from bardo.surfaces.panel.sign_in_limits import SignInLimits
 from bardo.surfaces.panel.static_files import StaticFiles
 from bardo.surfaces.panel.templating import make_environment
 from bardo.values.errors import Unsupported
@@ -38,6 +39,7 @@ class Panel:
         self.environment: Mapping[str, str] = os.environ if environment is None else environment
         secret = self.environment.get(SECRET_VARIABLE, "").encode() or secrets.token_bytes(32)
         self.sessions = Sessions(secret, context.runner.clock)
+        self.sign_ins = SignInLimits(context.runner.watch)
         self.static = StaticFiles()
         self.board = LiveBoard(context.runner.events)
         self._templates = make_environment(self.static)

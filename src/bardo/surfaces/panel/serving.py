@@ -26,6 +26,7 @@ from bardo.values.errors import (
     Forbidden,
     InvalidRequest,
     MethodNotAllowed,
+    RateLimited,
     Unauthorized,
     UnknownRoute,
     UnsupportedMediaType,
@@ -190,10 +191,19 @@ async def _sign_in(
     after, wrong, status = next_page(request.query.get("next", "")), "", 200
     if request.method == "POST":
         after = next_page(request.form.get("next", ""))
+        attempt = panel.sign_ins.take(scope)
+        if attempt.wait:
+            wrong = f"too many wrong keys were tried: try again in {attempt.wait} s"
+            page = Page("sign_in.html", "Sign in", {"next": after, "wrong": wrong})
+            headers = [("retry-after", str(attempt.wait)), *cookie]
+            await _send(answer, RateLimited.status, await panel.render(page, request), headers=headers)
+            return
         try:
             account = await accounts.account_of(request.form.get("key", "").strip() or "-")
         except Unauthorized as problem:
             account, wrong, status = None, problem.message, problem.status
+        else:
+            attempt.was_right()
         if account is not None:
             if session is not None:
                 panel.sessions.end(session)

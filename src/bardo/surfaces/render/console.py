@@ -8,7 +8,6 @@ row can play with a terminal, and is flushed, so that a program which waits for 
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import msgspec
 from bardo.edge.log_filter import known_values
 from bardo.surfaces.render.wording import printable
 from bardo.values.errors import BardoError, UpstreamRefused
+from bardo.values.printable import escaped_json
 from bardo.values.secrets import secrets_of
 
 if TYPE_CHECKING:
@@ -69,14 +69,7 @@ def show_json(value: Any) -> None:
 
 def show_json_text(encoded: str) -> None:
     """Print JSON. What could play with a terminal is escaped as JSON does it, which changes no value."""
-    print("\n".join(map(_escaped, encoded.split("\n"))), flush=True)
-
-
-def _escaped(line: str) -> str:
-    if line.isprintable():
-        return line
-    # Only texts hold such characters; JSON has no others outside of them.
-    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in line)
+    print("\n".join(map(escaped_json, encoded.split("\n"))), flush=True)
 
 
 def as_plain(value: Any) -> Any:

@@ -10,9 +10,10 @@ from typing import Any
 
 from bardo.edge.log import CallSums, CostGroup, Dimension
 from bardo.edge.log.rollup import DIMENSIONS
-from bardo.surfaces.render.wording import dollars, printable
+from bardo.surfaces.render.wording import dollars
 from bardo.values.cost import usd
 from bardo.values.errors import InvalidRequest
+from bardo.values.printable import table_cell
 
 CAUSE = "cause"
 USUAL_DIMENSIONS: tuple[Dimension, ...] = ("provider", "model")
@@ -24,7 +25,6 @@ _TOKENS = (
     ("cached_input_tokens", "cached_known"),
     ("cache_write_tokens", "written_known"),
 )
-_FORMULA = ("=", "+", "-", "@", "\t")
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -99,13 +99,8 @@ def costs_csv(records: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
     writer.writerow(columns)
     for record in records:
         cells = [record[name] for name in columns]
-        writer.writerow([_cell_text(one) if isinstance(one, str) else one for one in cells])
+        writer.writerow([table_cell(one) if isinstance(one, str) else one for one in cells])
     return text.getvalue()
-
-
-def _cell_text(text: str) -> str:
-    shown = printable(text)
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
 CSV_COLUMNS = (
