@@ -364,3 +364,29 @@ def test_a_client_that_joins_its_texts_gets_every_reply_back_whole(before: list[
     text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
     client = (*((TextBlock(text),) if text else ()), *(block for block in blocks if isinstance(block, ToolCallBlock)))
     assert back(blocks, client, maker=reader()).request.messages[1].blocks == blocks
+
+
+def test_signed_thinking_goes_before_the_clients_own_words_and_that_is_said() -> None:
+    said = (thought("Mine.", "sig"), call(UNIQUE))
+    found = back(said, (thought("Other words."), call(UNIQUE)), maker=reader())
+    assert found.request.messages[1].blocks[0] == thought("Mine.", "sig")
+    assert [one.asked for one in found.degraded] == ["the client's own words"]
+    same = back(said, (thought("Mine."), call(UNIQUE)), maker=reader())
+    assert same.request.messages[1].blocks[0] == thought("Mine.", "sig")
+    assert not same.degraded
+
+
+def test_a_plan_that_a_client_of_cohere_writes_gives_way_to_plain_thinking() -> None:
+    said = (thought("Mine.", form="reasoning_content"), call(UNIQUE))
+    plan = ReasoningBlock(text="I will call the tool.", format="cohere-tool-plan")
+    found = back(said, (plan, call(UNIQUE)), maker=reader("deepseek", "m"))
+    assert found.request.messages[1].blocks[0] == thought("Mine.", form="reasoning_content")
+    assert found.degraded
+
+
+def test_what_is_kept_of_an_older_version_has_no_account_and_is_read() -> None:
+    origin = {"provider": "work", "platform": "openai", "model": "m", "dialect": "openai_responses"}
+    kept = decode_kept(msgspec.msgpack.encode([origin, [["c", "call_1"]], None, {}]))
+    assert kept is not None
+    assert kept.origin == Origin(**origin)
+    assert len(kept.parts) == 1
