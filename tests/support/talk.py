@@ -185,10 +185,11 @@ def request(address: str, method: str, path: str, body: Any = None, headers: Map
 class Caller:
     """A client on a bare socket, which can leave whenever it likes."""
 
-    def __init__(self, address: str, path: str, body: Any) -> None:
+    def __init__(self, address: str, path: str, body: Any, *, key: str = "") -> None:
         parts = urlsplit(address)
         raw = json.dumps(body).encode()
-        head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(raw)}\r\n\r\n"
+        own = f"authorization: Bearer {key}\r\n" if key else ""
+        head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n{own}content-length: {len(raw)}\r\n\r\n"
         self._socket = socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=PATIENCE)
         self._socket.sendall(head.encode() + raw)
         self.heard = bytearray()

@@ -24,6 +24,7 @@ from bardo.engine.own_calls import ContinueWithResults, HiddenTurns, OwnCallsAns
 from bardo.engine.own_calls.arguments import argument_failures
 from bardo.engine.planning import asked_again, continued
 from bardo.engine.reply_stages import FoldStage
+from bardo.engine.typed.continuation import added
 from bardo.engine.typed.retry import RetryRequest, SlowWork, TypedAnswer
 from bardo.engine.whole_text import Reader
 from bardo.streams.stage import Stage
@@ -69,6 +70,11 @@ class AnswerStepRunner:
     `attempt` is the attempt that was answered, planned with `knowledge`, and `reader` has read its reply. `clean` takes all secrets out of
     an error.
     """
+
+    unfinished: Usage | None = None
+    """What all replies used up to a further one that did not come to its end; None where none broke."""
+    _open: tuple[SentAttempt, Usage, UpstreamReply | None] | None = None
+    """The attempt at a further reply that has not ended, what the replies before it used, and the further one before it."""
 
     def __init__(
         self,
@@ -183,10 +189,20 @@ class AnswerStepRunner:
         if self._again is not None:
             await self._again.close()
 
+    def end_open(self, failure: BardoError | None = None) -> None:
+        """Note the end of the further reply that is being read, where one is: what passed of it is counted."""
+        if self._open is None:
+            return
+        (sent, spent, before), self._open = self._open, None
+        again = None if self._again is before else self._again
+        usage = None if again is None else again.usage(whole=False, turns=self._turns)
+        self._recorder.attempts.end(sent, error=failure, usage=usage, whole=False)
+        self.unfinished = spent if usage is None else added(spent, usage)
+
     async def _ask_again(self, step: FurtherReply, stamp: ReplyStart) -> AsyncIterator[list[Event]]:
         """Ask the model again within this call, and yield the events of its reply. Raises BardoError where there is none."""
         sent = self._note_sent(step)
-        tap, failure, whole = UsageTap(), None, False
+        self._open, tap, failure = (sent, self._reader.usage, self._again), UsageTap(), None
         quiet = msgspec.structs.replace(self._request.options, include=())
         request = msgspec.structs.replace(self._request, options=quiet)
         if isinstance(step, ContinueThought):
@@ -203,13 +219,14 @@ class AnswerStepRunner:
                 yield [event for event in update.events if type(event) is not Failed]
             if again.reader.failure is not None:
                 raise again.reader.failure
-            whole = True
+            self._open = None
+            self._recorder.attempts.end(sent, usage=tap.usage)
         except BardoError as problem:
             self._clean(problem)
             failure = problem
             raise
         finally:
-            self._recorder.attempts.end(sent, error=failure, usage=tap.usage, whole=whole)
+            self.end_open(failure)
             if self._again is not None:
                 self._again.learn_start(self._recorder.tenant)
                 await self._again.close()

@@ -27,7 +27,7 @@ _FILTERED = "content_filter"
 class SentAttempt(msgspec.Struct, eq=False):
     """One attempt, from before it is sent.
 
-    `whole`: its reply came to its end, so that its usage is final. `lost`: another attempt of the same call was quicker. `paid_nanos` is
+    `whole`: its reply came to its end. `lost`: another attempt of the same call was quicker. `paid_nanos` is
     what was paid for it from the wallet.
     """
 
@@ -89,8 +89,8 @@ class CallAttempts:
     ) -> None:
         """Note how an attempt ended: by default the latest that is open. One that has ended stays as it is.
 
-        `may_have_cost` is told by the error where it is not given. `whole`: the reply came to its end, so that its usage is final. `lost`:
-        another attempt was quicker.
+        `may_have_cost` is told by the error where it is not given. `whole`: the reply came to its end; of any other `usage` tells what
+        passed. `lost`: another attempt was quicker.
         """
         one = attempt or self._latest_open()
         if one is None or not one.open:
@@ -121,10 +121,7 @@ class CallAttempts:
             return UNKNOWN_COST if one.may_have_cost else NO_COST
         target = one.target
         cost = self._prices.cost(target.provider, target.model, usage, self._now)
-        if one.whole or cost.reported_nanos is not None:
-            return cost
-        # Providers bill what they made until they noticed, so that counts from before the end are only a part of it.
-        return msgspec.structs.replace(cost, nanos=None, computed_nanos=None, saved_nanos=None)
+        return msgspec.structs.replace(cost, approx=True) if usage.approx else cost
 
     def cost(self) -> CallCost:
         """Return what the call cost by the attempts that have ended; unknown while one is open."""
@@ -190,6 +187,7 @@ def _record(one: SentAttempt) -> AttemptRecord:
         cached_input_tokens=usage.cached_input_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         nanos=one.cost.nanos,
+        tokens_approx=usage.approx,
     )
 
 

@@ -16,6 +16,8 @@ from bardo.edge.model_facts import ModelFacts
 from bardo.edge.price_book import PriceBook
 from bardo.edge.web_search import WebSearcher
 from bardo.engine.attempt import Attempt
+from bardo.engine.prompt_estimates import PromptEstimates
+from bardo.engine.written_tokens import OutputEstimates
 from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError
 from bardo.values.request import Request
@@ -66,6 +68,10 @@ class CallContext(Protocol):
     health: HealthKeeper
     searcher: WebSearcher | None
     prices: PriceBook
+    estimates: PromptEstimates
+    """How many tokens prompts have that were not counted."""
+    outputs: OutputEstimates
+    """How many tokens a model writes that is not counted."""
     payments: Payments | None
     """What pays providers that ask for a payment of each call; None where nothing is configured."""
     episodes: EpisodeSink | None

@@ -29,8 +29,10 @@ from bardo.structured import Provenance
 from bardo.values.attempts import AttemptCause
 from bardo.values.cost import CallCost
 from bardo.values.errors import BardoError
+from bardo.values.events import UsageUpdate
 from bardo.values.request import Request
 from bardo.values.response import Response
+from bardo.values.usage import Usage
 
 if TYPE_CHECKING:
     from bardo.edge.pipeline.call_layers import CallLayers
@@ -146,7 +148,7 @@ class CallReply:
         self, sent: SentAttempt | None = None, error: BardoError | None = None, *, whole: bool = True
     ) -> None:
         """Note the end of an attempt, by default the one that is open, with what its reply used."""
-        usage = self.reader.usage if self._upstream is not None and self._upstream.opened else None
+        usage = None if self._upstream is None else self._upstream.usage(whole=whole and error is None)
         self._recorder.attempts.end(sent, error=error, usage=usage, whole=whole)
 
     def final(self, problem: BardoError) -> BardoError:
@@ -172,10 +174,10 @@ class CallReply:
         recorder, context, upstream, response = self._recorder, self._context, self._upstream, None
         if recorder.logged:
             return
+        usage = self._usage(upstream, whole=outcome == "ok")
         if upstream is not None and upstream.opened:
             upstream.learn_start(recorder.tenant)
             response = upstream.reader.response()
-        usage = None if response is None else response.usage
         recorder.attempts.end(error=error, usage=usage, whole=outcome == "ok")
         if context.events.active and outcome == "ok" and response is not None:
             context.events.publish_reply(self.request_id, self.attempt, response, self._provenance, recorder.key_id)
@@ -186,6 +188,20 @@ class CallReply:
             made = self._provenance
             schema_ok = None if made is None else made.error is None
             recorder.keep_episode(context.episodes, row, self.reader.response_with_reasoning(), schema_ok)
+
+    def _usage(self, upstream: UpstreamReply | None, *, whole: bool) -> Usage | None:
+        """Return what the first reply of the answer used. Where the answer is not `whole`, its response tells what passed of all of it."""
+        if upstream is None or not upstream.opened:
+            return None
+        if self._steps is not None:
+            self._steps.end_open()
+        usage = upstream.usage(whole=whole)
+        if whole:
+            return upstream.reader.usage
+        told = usage if self._steps is None else self._steps.unfinished
+        if told is not None:
+            upstream.reader.settle([UsageUpdate(told)])
+        return usage
 
     @property
     def _provenance(self) -> Provenance | None:

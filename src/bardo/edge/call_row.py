@@ -125,7 +125,7 @@ def _with_answer(row: LogRow, attempt: Attempt, response: Response) -> LogRow:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         reasoning_tokens=chain.reasoning_tokens if chain.reported or chain.tokens_approx else None,
-        tokens_approx=chain.tokens_approx,
+        tokens_approx=chain.tokens_approx or usage.approx,
         cached_input_tokens=usage.cached_input_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         usage_raw=usage.raw,

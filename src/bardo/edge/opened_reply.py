@@ -116,7 +116,7 @@ class OpenedReply:
     def note_ended(self, recorder: CallRecorder, error: BardoError | None = None, *, lost: bool = False) -> None:
         """Note that the attempt failed, or was `lost`: another one was quicker."""
         upstream = self.upstream
-        usage = upstream.reader.usage if upstream is not None and upstream.opened else None
+        usage = None if upstream is None else upstream.usage(whole=False)
         recorder.attempts.end(self.sent, error=error, usage=usage, whole=not lost, lost=lost)
 
     async def close(self) -> None:

@@ -102,6 +102,7 @@ class Runner(SecretHolder):
         self.payments = payments
         memory = memory or CallMemory(clock)
         self.events, self.estimates, self.prompts = memory.events, memory.estimates, memory.prompts
+        self.outputs = memory.outputs
         self.failover = failover or Failover()
         self.clock = clock
         self.watch = watch

@@ -14,6 +14,7 @@ from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.engine.route import Provider, Target
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import Judge
+from bardo.engine.written_tokens import OutputEstimates
 
 
 class LogSink(Protocol):
@@ -39,11 +40,12 @@ class ServerFacts(Protocol):
 
 
 class CallMemory:
-    """What calls leave for later ones in this process: who listens to events, what prompts were estimated at, and how they began."""
+    """What calls leave for later ones in this process: who listens to events, what texts were estimated at, and how prompts began."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.events = EventBus(clock)
         self.estimates = PromptEstimates()
+        self.outputs = OutputEstimates()
         self.prompts = PromptTracker()
 
 

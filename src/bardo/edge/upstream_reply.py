@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from bardo.edge.call_context import CallContext
 from bardo.edge.health import AttemptWatch
 from bardo.edge.http_calls import Reply
@@ -30,7 +32,8 @@ from bardo.values.chance import CHANCE
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, UpstreamTimeout
 from bardo.values.events import Degraded, Event, ReplyStart
-from bardo.values.request import Request
+from bardo.values.request import Message, Request
+from bardo.values.usage import Usage
 
 if TYPE_CHECKING:
     from bardo.edge.payments.call_payments import CallPayments
@@ -145,6 +148,28 @@ class UpstreamReply:
         """Have `give` called, where `may_give`, for what comes while `next_update` waits, as `StreamReading` does."""
         if self._reading is not None and self._budget is None:
             self._reading.give_directly(may_give, give)
+
+    def usage(self, *, whole: bool, turns: tuple[Message, ...] = ()) -> Usage | None:
+        """Return what the reply used; of one that is not `whole` an estimate of what passed. `turns` went behind the request's own.
+
+        What its provider did not say of the prompt is estimated too. None where nothing is known.
+        """
+        reader, target = self._reader, self.attempt.target
+        if reader is None:
+            return None
+        outputs, provider = self._context.outputs, target.provider.id
+        if whole:
+            outputs.learn(reader.written, provider, target.model)
+            return reader.usage
+        usage = reader.unfinished_usage(outputs.correction(provider, target.model))
+        if usage is None or usage.input_tokens is not None:
+            return usage
+        prompt = self._request
+        if turns:
+            prompt = msgspec.structs.replace(prompt, messages=(*prompt.messages, *turns))
+        return msgspec.structs.replace(
+            usage, input_tokens=self._context.estimates.estimate(prompt, target), approx=True
+        )
 
     def learn_start(self, tenant: str) -> None:
         """Keep where the reply's thinking stood, for the tenant's next reply of the same server."""

@@ -79,18 +79,15 @@ def late_headers(response: Response, attempt: Attempt, cost: CallCost) -> list[t
     headers.append(("X-Bardo-Reasoning-Tokens", str(chain.reasoning_tokens) if known else "unknown"))
     if chain.tokens_approx:
         headers.append(("X-Bardo-Reasoning-Tokens-Approx", "true"))
-    if cost.nanos is not None:
-        headers.append(_cost_header(cost.nanos))
-    return headers
+    return [*headers, *cost_headers(cost)]
 
 
 def cost_headers(cost: CallCost) -> list[tuple[str, str]]:
-    """Return the header that tells what a call cost, in exact dollars; none where that is not known."""
-    return [] if cost.nanos is None else [_cost_header(cost.nanos)]
-
-
-def _cost_header(nanos: int) -> tuple[str, str]:
-    return "X-Bardo-Cost-Usd", exact_dollars(nanos)
+    """Return the headers that tell what a call cost, in exact dollars, and whether that is estimated; none where it is not known."""
+    if cost.nanos is None:
+        return []
+    told = [("X-Bardo-Cost-Usd", exact_dollars(cost.nanos))]
+    return [*told, ("X-Bardo-Cost-Approx", "true")] if cost.approx else told
 
 
 def headers_of_calls(calls: Sequence[tuple[str, Attempt, Response, CallCost]]) -> list[tuple[str, str]]:
@@ -110,6 +107,7 @@ def headers_of_calls(calls: Sequence[tuple[str, Attempt, Response, CallCost]]) -
     if any(response.reasoning.tokens_approx for _, _, response, _ in calls):
         merged["X-Bardo-Reasoning-Tokens-Approx"] = "true"
     merged.pop("X-Bardo-Cost-Usd", None)
+    merged.pop("X-Bardo-Cost-Approx", None)
     merged |= dict(cost_headers(add_costs(cost for _, _, _, cost in calls)))
     return list(merged.items())
 
@@ -211,6 +209,7 @@ def cost_extension(cost: CallCost, attempts: tuple[AttemptRecord, ...]) -> dict[
             "difference_usd": _usd(cost.difference_nanos),
             "saved_usd": _usd(cost.saved_nanos),
             "source": cost.source or None,
+            "approx": cost.approx,
         },
         "attempts": [{**msgspec.to_builtins(one), "usd": _usd(one.nanos)} for one in attempts],
     }

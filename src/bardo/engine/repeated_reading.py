@@ -8,6 +8,7 @@ from bardo.dialects.repeated_text import is_text
 from bardo.engine.reply_beginning import ReplyBeginning
 from bardo.engine.reply_framing import RepeatedFrames
 from bardo.engine.reply_stages import TextObserver, observe
+from bardo.engine.written_tokens import WrittenTokens
 from bardo.streams.sse import SseDecoder
 from bardo.streams.stage import Stage
 from bardo.values.events import Event, ToolCallChunk
@@ -20,20 +21,22 @@ _MOST_POSTPONED = 64
 class RepeatedReading:
     """Reads the frames of one reply that are alike, for its `ReplyReader`.
 
-    `stages` are those of the reply, `fold` what its events are folded into, and `beginning` how it began.
+    `stages` are those of the reply, `fold` what its events are folded into, `written` what counts them, and `beginning` how it began.
     """
 
-    __slots__ = ("_alone", "_beginning", "_fold", "_frames", "_observers", "_passes_text", "_postponed")
+    __slots__ = ("_alone", "_beginning", "_fold", "_frames", "_observers", "_passes_text", "_postponed", "_written")
 
     def __init__(
         self,
         frames: RepeatedFrames,
         stages: Sequence[Stage[Event, Event]],
         fold: ResponseFold,
+        written: WrittenTokens,
         beginning: ReplyBeginning,
     ) -> None:
         self._frames = frames
         self._fold = fold
+        self._written = written
         self._beginning = beginning
         # Whether the stages pass each piece of a text on, and which of them look at it.
         self._passes_text = all(getattr(stage, "passes_text", False) for stage in stages)
@@ -64,6 +67,7 @@ class RepeatedReading:
         passes = self._passes_text and type(events[0]) is not ToolCallChunk and observe(events, self._observers)
         self._alone = passes and not self._observers and self._beginning.has_token
         if passes:
+            self._written.feed(events)
             self._fold.feed_run(events)
         return passes
 
@@ -84,4 +88,5 @@ class RepeatedReading:
             chunks, self._postponed = self._postponed, []
             events = self._frames.read_all(b"".join(chunks), joined=True)
             if events:
+                self._written.feed(events)
                 self._fold.feed_run(events)

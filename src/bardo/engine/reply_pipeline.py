@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from bardo.engine.reply_stages import CallIds, FillMissingFields, FoldStage, pass_through, pass_whole, passed_to_the_end
 from bardo.engine.sound_frames import without_secrets
+from bardo.engine.written_tokens import WrittenTokens
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Failed, ReplyStart
@@ -21,10 +22,11 @@ class ReplyPipeline:
     what a provider may leave out, and `last` stand behind all these. Calls without an id get one of `make_id`. `clean` takes all `secrets`
     that the provider may quote out of an error. `most_text` is how many characters are held.
 
-    `fold` is the reply as its client gets it, `unfiltered` as the model gave it where something may be left out, `failure` what broke it.
+    `fold` is the reply as its client gets it, `unfiltered` as the model gave it where something may be left out, `failure` what broke it,
+    and `written` counts what the model wrote, whoever gets it.
     """
 
-    __slots__ = ("_clean", "_secrets", "failure", "fold", "ids", "stages", "unfiltered", "watch")
+    __slots__ = ("_clean", "_secrets", "failure", "fold", "ids", "stages", "unfiltered", "watch", "written")
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class ReplyPipeline:
         if stamp is not None:
             stages.append(FillMissingFields(stamp))
         self.stages = [*stages, *last] if last else stages
+        self.written = WrittenTokens()
         self.failure: BardoError | None = None
         self.watch = SecretWatch(secrets)
         self._secrets = secrets
@@ -59,10 +62,14 @@ class ReplyPipeline:
 
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return what comes of decoded events for the client."""
-        return self.take(pass_through(self.ids.filled(events), self.stages)) if events else events
+        if not events:
+            return events
+        self.written.feed(events)
+        return self.take(pass_through(self.ids.filled(events), self.stages))
 
     def feed_whole(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return what comes of all the events of a reply without calls."""
+        self.written.feed(events)
         passed = pass_whole(events, self.stages)
         if self.unfiltered is not None and not self.unfiltered.begun:
             # Nobody thought, so that nothing is left out for the client.

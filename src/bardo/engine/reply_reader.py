@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
@@ -22,11 +24,12 @@ from bardo.engine.reply_stages import counting_ids
 from bardo.engine.sound_frames import EventsAndBytes, SoundFrames, without_quoted
 from bardo.engine.text_formats import TextFormats, text_formats_of
 from bardo.engine.tool_names import RestoreToolNames
+from bardo.engine.written_tokens import WrittenTokens
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
-from bardo.values.errors import BardoError, EmptyReply, MalformedReply, ProviderError
+from bardo.values.errors import BardoError, BrokenStream, EmptyReply, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed, ReplyStart
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
@@ -98,9 +101,13 @@ class ReplyReader:
         self._secrets, self._watch = secrets, pipeline.watch
         frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
         self._repeated = (
-            None if frames is None else RepeatedReading(frames, pipeline.stages, pipeline.fold, self.beginning)
+            None
+            if frames is None
+            else RepeatedReading(frames, pipeline.stages, pipeline.fold, pipeline.written, self.beginning)
         )
         self.repeats = False
+        self._abandoned = False
+        self._body: bytes | None = None
 
     @property
     def fold(self) -> ResponseFold:
@@ -129,7 +136,7 @@ class ReplyReader:
     @property
     def over(self) -> bool:
         """Whether the reply said its own last event: nothing that follows belongs to it."""
-        return self._decoder.over
+        return self._decoder.over and not self._abandoned
 
     @property
     def complete(self) -> bool:
@@ -150,6 +157,27 @@ class ReplyReader:
     def usage(self) -> Usage:
         """What the reply has used, as far as it was reported."""
         return self.fold.usage
+
+    @property
+    def written(self) -> WrittenTokens:
+        """What the model wrote, as far as it has come, whether or not the client gets it."""
+        if self._repeated is not None:
+            self._repeated.catch_up()
+        return self._pipeline.written
+
+    def unfinished_usage(self, correction: float = 1.0) -> Usage | None:
+        """Return what was used of a reply that broke, or that is read no further; None where nothing of the model came.
+
+        `correction` is how many tokens of the model an estimated one is.
+        """
+        if self.failure is None and not self._abandoned:
+            # Some decoders tell at the end what was counted on the way.
+            self._abandoned = True
+            self.written.feed(self._decoder.finish())
+        written = self.written
+        if isinstance(self.failure, EmptyReply) and not self._streamed:
+            return written.usage if written.usage.reported else None
+        return written.unfinished_usage(correction)
 
     def response(self) -> Response:
         """Return the reply as far as it has come."""
@@ -280,6 +308,8 @@ class ReplyReader:
         return pieces
 
     def _read_one(self, frame: Frame) -> EventsAndBytes:
+        if not self._streamed:
+            self._body = frame.data
         plain = self._read_plain(frame.raw) if self._read_plain is not None and frame.data is frame.raw else None
         readable, decoded = (frame, plain) if plain is not None else self._decode(frame)
         if decoded and not self.beginning.has_token:
@@ -314,10 +344,25 @@ class ReplyReader:
 
     def _flush(self) -> list[Event]:
         """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure."""
-        last = self._pipeline.ids.filled(self._decoder.finish())
+        ending = self._decoder.finish()
+        self._pipeline.written.feed(ending)
+        last = self._pipeline.ids.filled(ending)
+        said = [event for event in last if not (type(event) is Failed and type(event.error) is BrokenStream)]
+        if len(said) < len(last) and self._is_empty_object() and not any(map(is_content, said)):
+            # A body that came to its end and holds nothing is no reply that broke off.
+            last = said
         if not self.beginning.has_content and not any(map(is_content, last)):
             last = [*last, Failed(EmptyReply(f"the reply of {self._provider} is empty", provider=self._provider))]
         return self._pipeline.passed_to_the_end(last)
+
+    def _is_empty_object(self) -> bool:
+        """Whether the reply is a whole body that is a JSON object, and nothing of the model stood in it."""
+        if self._streamed or self.beginning.has_content or self._body is None:
+            return False
+        try:
+            return isinstance(msgspec.json.decode(self._body), dict)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
 
     def _take_repeated(self, repeated: RepeatedReading, events: Sequence[Event]) -> Sequence[Event]:
         """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""

@@ -12,6 +12,7 @@ from bardo.dialects import dialect
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import LONGEST_NAME, FillMissingFields, pass_whole
 from bardo.engine.route import Target
+from bardo.engine.written_tokens import WrittenTokens
 from bardo.reasoning.inline import ThinkingPlace
 from bardo.streams.frames import MAX_FRAME_BYTES
 from bardo.streams.stage import Stage
@@ -67,6 +68,17 @@ class WholeText:
     def usage(self) -> Usage:
         """What the reply has used."""
         return self.response().usage
+
+    @property
+    def written(self) -> WrittenTokens:
+        """What the model wrote."""
+        written = WrittenTokens()
+        written.feed(self.events)
+        return written
+
+    def unfinished_usage(self, correction: float = 1.0) -> Usage:
+        """Return what the reply used: all of it came."""
+        return self.usage
 
     def response(self) -> Response:
         """Return the reply."""

@@ -27,12 +27,15 @@ def build_chain(
     content = (
         "\n\n".join([readable for block in thoughts if (readable := block.readable)]) or None if thoughts else None
     )
-    reported = usage.reasoning_tokens is not None
     tokens = usage.reasoning_tokens or 0
+    reported = usage.reasoning_tokens is not None and not (usage.approx and tokens)
     # Some hosts report 0 beside readable thinking (Venice, Ollama's Responses route): their 0 is no count.
-    approximate = content is not None and tokens == 0
-    if approximate:
+    approximate = (content is not None and tokens == 0) or bool(usage.approx and tokens)
+    if approximate and tokens == 0:
         tokens = estimate_tokens(content or "") + not_held // 4
+        if usage.output_tokens is not None:
+            # Thinking is a part of the output, so that no estimate of it is larger.
+            tokens = min(tokens, usage.output_tokens)
     return ReasoningChain(
         provider=provider,
         model=model,

@@ -24,7 +24,8 @@ class CallCost(msgspec.Struct, frozen=True, kw_only=True):
     `parts` are nano-dollars by cause; they add up to `nanos` where that is known, else they are the known parts only. `reported_nanos` is
     the provider's own figure and `computed_nanos` that of the price rows. `source` is where the price is from: `provider`, `operator`,
     `listing`, `catalog` or `genai-prices`; several are joined by commas. `saved_nanos` is what the prompt cache saved by the price rows,
-    less what writing to it cost more than plain input: below 0 where it cost more than it saved.
+    less what writing to it cost more than plain input: below 0 where it cost more than it saved. `approx`: some of its tokens are
+    estimated, because a reply did not come to its end.
     """
 
     nanos: int | None = None
@@ -33,6 +34,7 @@ class CallCost(msgspec.Struct, frozen=True, kw_only=True):
     computed_nanos: int | None = None
     saved_nanos: int | None = None
     source: str = ""
+    approx: bool = False
 
     @property
     def difference_nanos(self) -> int | None:
@@ -79,6 +81,7 @@ def add_costs(costs: Iterable[CallCost]) -> CallCost:
         computed_nanos=_sum(cost.computed_nanos for cost in every),
         saved_nanos=_sum(cost.saved_nanos for cost in every),
         source=",".join(dict.fromkeys(cost.source for cost in every if cost.source)),
+        approx=any(cost.approx for cost in every),
     )
 
 

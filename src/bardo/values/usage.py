@@ -33,7 +33,10 @@ class UsageDetails(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call used. `raw` is the provider's own usage object, untouched."""
+    """What one call used. `raw` is the provider's own usage object, untouched.
+
+    `approx`: the reply did not come to its end, so that tokens are estimated which its provider had not counted.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -43,10 +46,11 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     details: UsageDetails | None = None
     raw: Any = None
+    approx: bool = False
 
     def __repr__(self) -> str:
         """Return the counts that are reported, of which 0 is one, without the provider's own object."""
-        counts = ((name, getattr(self, name)) for name in Usage.__struct_fields__ if name != "raw")
+        counts = ((name, getattr(self, name)) for name in Usage.__struct_fields__ if name not in ("raw", "approx"))
         return f"Usage({', '.join(f'{name}={count!r}' for name, count in counts if count is not None)})"
 
     @property
@@ -77,12 +81,19 @@ def estimate_tokens(text: str) -> int:
     if text.isascii():
         # Rounded as below: to the nearest, and of two to the even one.
         return round(len(text) / 4) or (1 if text else 0)
-    plain = sum(map(str.isascii, text))
+    plain = _ascii_characters(text)
     return max(1, round(plain / 4 + (len(text) - plain) / 1.5))
+
+
+def _ascii_characters(text: str) -> int:
+    # A tenth of the time of asking each character.
+    return len(text.encode("ascii", "ignore"))
 
 
 class TokenEstimate:
     """The estimate of a text that arrives in pieces: the sum of the estimates of small pieces would be too high."""
+
+    __slots__ = ("_other", "_plain")
 
     def __init__(self) -> None:
         self._plain = 0
@@ -90,7 +101,7 @@ class TokenEstimate:
 
     def add(self, text: str) -> None:
         """Count a piece."""
-        plain = len(text) if text.isascii() else sum(map(str.isascii, text))
+        plain = len(text) if text.isascii() else _ascii_characters(text)
         self._plain += plain
         self._other += len(text) - plain
 

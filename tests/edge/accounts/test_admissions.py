@@ -22,6 +22,7 @@ from bardo.edge.accounts.leases import STALE_SECONDS, LeaseStore
 from bardo.edge.accounts.redis_leases import RedisLeaseStore
 from bardo.edge.database.problems import DatabaseUnusable
 from bardo.edge.log.row import LogRow
+from bardo.values.attempts import AttemptRecord
 from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorized, Unavailable
 
 pytestmark = pytest.mark.each_python
@@ -218,7 +219,33 @@ def test_a_call_that_was_refused_by_its_provider_costs_nothing(stores: OpenStore
     async def run() -> None:
         one, team = Process(stores, "one", Spent()), account(usd_per_month=1_000, tokens_per_minute=100)
         for _ in range(3):
-            one.end(await one.call(team, nanos=900, tokens=100), outcome="error", status=500)
+            one.end(await one.call(team, nanos=900, tokens=100), outcome="error", status=500, cost_nanos=0)
+
+    asyncio.run(run())
+
+
+def test_a_call_that_failed_while_its_provider_may_have_worked_counts_as_its_estimate(stores: OpenStore) -> None:
+    async def run() -> None:
+        one, team = Process(stores, "one", Spent()), account(usd_per_month=1_000, tokens_per_minute=200)
+        one.end(await one.call(team, nanos=900, tokens=100), outcome="error", status=504)
+        with pytest.raises(OverBudget):
+            await one.call(team, nanos=101, tokens=1)
+        with pytest.raises(RateLimited):
+            await one.call(team, nanos=1, tokens=101)
+
+    asyncio.run(run())
+
+
+def test_the_tokens_of_attempts_that_broke_count_in_the_limit_of_a_minute(stores: OpenStore) -> None:
+    async def run() -> None:
+        one, team = Process(stores, "one", Spent()), account(tokens_per_minute=200)
+        broken = AttemptRecord(cause="first", provider="p", model="m", input_tokens=10, output_tokens=100)
+        answered = AttemptRecord(cause="failover", provider="q", model="m", input_tokens=10, output_tokens=20)
+        records = (broken, answered)
+        one.end(await one.call(team, tokens=1), input_tokens=10, output_tokens=20, attempt_records=records)
+        with pytest.raises(RateLimited):
+            await one.call(team, tokens=61)
+        await one.call(team, tokens=60)
 
     asyncio.run(run())
 

@@ -72,13 +72,15 @@ def test_a_refused_attempt_costs_nothing_and_is_in_the_log_with_its_cause() -> N
     assert (last.cause, last.provider, last.nanos) == ("failover", "vllm", 4_500_000)
 
 
-def test_a_stream_that_broke_has_no_known_cost() -> None:
+def test_a_stream_that_broke_costs_what_passed_of_it() -> None:
     cut = Simulator("vllm", models=["m1"], fault=Fault("cut", after=4))
     with house([cut], toml=PRICES) as it:
         answer = ask(it.address, "openai_chat", "vllm/m1", stream=True)
         row = it.log.row(answer.headers["x-bardo-request-id"])
-    assert row.outcome == "broken"
-    assert (row.cost_nanos, row.cost_usd) == (None, None)
+    assert (row.outcome, row.tokens_approx) == ("broken", True)
+    assert row.input_tokens
+    assert row.output_tokens
+    assert row.cost_nanos == row.input_tokens * 3_000 + row.output_tokens * 15_000
 
 
 def test_a_model_without_a_price_has_no_known_cost() -> None:

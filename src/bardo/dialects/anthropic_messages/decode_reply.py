@@ -151,7 +151,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
             out.append(ReplyFields(NAME, {want(kind, str, "type"): [without(payload, "type")]}))
 
     def _whole(self, message: dict[str, Any], data: bytes, out: list[Event]) -> None:
-        content = want(message.get("content"), list, "content")
+        content = want(message.get("content") or [], list, "content")
         head = {
             name: value for name, value in message.items() if name not in ("content", "stop_reason", "stop_sequence")
         }

@@ -175,8 +175,8 @@ class Decoder:
             self._carry({name: [without(payload, PADDING)]}, out)
 
     def _whole(self, payload: dict[str, Any], data: bytes, out: list[Event]) -> None:
-        output = want(payload["output"], dict, "output")
-        message = want(output.get("message"), dict, "output.message")
+        output = want(payload["output"] or {}, dict, "output")
+        message = want(output.get("message") or {}, dict, "output.message")
         blocks = want(message.get("content") or [], list, "content")
         self._begun = self._stopped = True
         out.append(ReplyStart())

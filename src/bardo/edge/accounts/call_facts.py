@@ -53,10 +53,11 @@ def demand_of(limits: KeyLimits, facts: CallFacts) -> Demand:
 
 
 def tokens_of(row: LogRow) -> int | None:
-    """Return the tokens of a call; None where nobody counted them."""
-    if row.input_tokens is None and row.output_tokens is None:
+    """Return the tokens of a call, with those of attempts that failed on the way; None where nobody counted them."""
+    tried = sum((one.input_tokens or 0) + (one.output_tokens or 0) for one in row.attempt_records)
+    if not tried and row.input_tokens is None and row.output_tokens is None:
         return 0 if _took_nothing(row) else None
-    return (row.input_tokens or 0) + (row.output_tokens or 0)
+    return max(tried, (row.input_tokens or 0) + (row.output_tokens or 0))
 
 
 def nanos_of(row: LogRow) -> int | None:
@@ -66,4 +67,4 @@ def nanos_of(row: LogRow) -> int | None:
 
 def _took_nothing(row: LogRow) -> bool:
     """Whether a call that ended without counts was not sent, or refused: providers ask nothing for that."""
-    return row.attempts == 0 or (row.outcome == "error" and row.output_tokens is None)
+    return row.attempts == 0 or (row.outcome == "error" and row.output_tokens is None and row.cost_nanos == 0)

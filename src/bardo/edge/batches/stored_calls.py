@@ -72,6 +72,7 @@ class StoredContext:
         self.health = HealthKeeper()
         self.payments: Payments | None = None
         self.prices: PriceBook = BatchPrices(runner.prices)
+        self.estimates, self.outputs = runner.estimates, runner.outputs
         self.searcher: WebSearcher | None = None
         # The log keeps no content of batches, and so the memory keeps no thinking of them.
         self.episodes: EpisodeSink | None = None

@@ -117,23 +117,29 @@ class KeyFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A limit of a key, in its own unit: calls, tokens, or US dollars. `resets_at` is there for those of a day and a month."""
+    """A limit of a key, in its own unit: calls, tokens, or US dollars. `resets_at` is there for those of a day and a month.
+
+    Of money, `used` is what is `spent`, by the log, and what is `reserved`: held for calls that run, or counted for calls of unknown cost.
+    """
 
     limit: float
     used: float
     remaining: float
+    spent: float | None = None
+    reserved: float | None = None
     resets_at: str | None = None
     window_seconds: int | None = None
 
 
 class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of a day or a month together."""
+    """The calls of a day or a month together. `spent_usd` is what ended calls cost; `reserved_usd` counts for others besides."""
 
     calls: int
     failed: int
     input_tokens: int
     output_tokens: int
     spent_usd: float
+    reserved_usd: float
     calls_of_unknown_cost: int
 
 

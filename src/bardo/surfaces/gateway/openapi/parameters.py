@@ -43,6 +43,7 @@ REPLY_HEADERS: dict[str, tuple[Schema, str]] = {
         STRING,
         "US dollars, exactly; whole replies whose cost is known, and streams out of the cache.",
     ),
+    "X-Bardo-Cost-Approx": (one_of("true"), "Tokens of an attempt that broke off are estimated."),
     "X-Bardo-Cache": (STRING, "What the layer `cache` did."),
     "X-Bardo-Stale": (STRING, "The age in seconds of an old reply that was given because nobody answered."),
     "X-Request-Id": (STRING, "The id of the request, as OpenAI's libraries read it."),

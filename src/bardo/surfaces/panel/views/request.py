@@ -140,7 +140,7 @@ def _figures(row: LogRow) -> list[tuple[str, str, str]]:
     return [
         ("Duration", seconds(row.seconds), first),
         ("Input tokens", count(row.input_tokens), cached),
-        ("Output tokens", count(row.output_tokens), ""),
+        ("Output tokens", count(row.output_tokens, estimated=row.tokens_approx and row.outcome != "ok"), ""),
         ("Reasoning tokens", count(row.reasoning_tokens, estimated=row.tokens_approx), _verdict(row)),
         ("Cost", dollars(row.cost_usd), ""),
     ]
@@ -239,7 +239,7 @@ def _comparison_cells(row: LogRow) -> tuple[str, ...]:
         outcome(row),
         row.reasoning_emitted or "–",
         seconds(row.seconds),
-        count(row.output_tokens),
+        count(row.output_tokens, estimated=row.tokens_approx and row.outcome != "ok"),
         count(row.reasoning_tokens, estimated=row.tokens_approx),
         dollars(row.cost_usd),
     )

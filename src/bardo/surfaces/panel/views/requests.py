@@ -125,7 +125,7 @@ def _row(row: LogRow, now: float, keys: Mapping[str, str] | None) -> tuple[Cell 
         Cell(outcome(row), badge=_BADGES.get(row.outcome, "bad")),
         seconds(row.seconds),
         count(row.input_tokens),
-        count(row.output_tokens),
+        count(row.output_tokens, estimated=row.tokens_approx and row.outcome != "ok"),
         Cell(count(row.reasoning_tokens, estimated=row.tokens_approx), below=verdict or ""),
         dollars(row.cost_usd),
         dialects(row),

@@ -1,0 +1,131 @@
+"""Count what a model wrote in one reply, so that a reply which does not come to its end has a figure too.
+
+Most providers count at the end of a reply, some say a preliminary count at its beginning. Whoever leaves a reply, or loses it, pays for
+what the model had written until then all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bardo.values.events import (
+    ContentChunk,
+    Event,
+    Finish,
+    RefusalChunk,
+    ThinkChunk,
+    ToolCallChunk,
+    ToolCallStart,
+    UsageUpdate,
+)
+from bardo.values.usage import TokenEstimate, Usage
+
+_MOST_MODELS = 512
+_LATEST = 0.25
+"""The share of the latest reply in what is known of a model."""
+_ENOUGH_TOKENS = 100
+"""Replies of fewer tokens say little of a model's tokens."""
+_LEAST, _MOST = 0.5, 2.5
+"""What a correction may be: a count outside is none of this text."""
+
+
+class WrittenTokens:
+    """Counts the text, thinking and arguments of one reply as they are decoded, and keeps what the provider counts besides."""
+
+    __slots__ = ("_answer", "_at_count", "_ended", "_thinking", "usage")
+
+    def __init__(self) -> None:
+        self._answer = TokenEstimate()
+        self._thinking = TokenEstimate()
+        self._at_count = 0
+        """What was written when the provider said its last count."""
+        self._ended = False
+        self.usage = Usage()
+
+    def feed(self, events: Sequence[Event]) -> None:
+        """Take the events of one frame, as they were decoded."""
+        counted = False
+        for event in events:
+            kind = type(event)
+            if kind is ContentChunk or kind is RefusalChunk:
+                self._answer.add(event.text)  # type: ignore[union-attr]
+            elif kind is ThinkChunk:
+                self._thinking.add(event.text)  # type: ignore[union-attr]
+            elif kind is ToolCallChunk:
+                self._answer.add(event.arguments)  # type: ignore[union-attr]
+            elif kind is ToolCallStart:
+                self._answer.add(event.name)  # type: ignore[union-attr]
+            elif kind is UsageUpdate:
+                self.usage = event.usage  # type: ignore[union-attr]
+                counted = True
+            elif kind is Finish:
+                self._ended = self._ended or event.reason not in ("unknown", "error")  # type: ignore[union-attr]
+        if counted:
+            self._at_count = self.tokens
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens were written, for no model in particular."""
+        return self._answer.tokens + self._thinking.tokens
+
+    def unfinished_usage(self, correction: float = 1.0) -> Usage | None:
+        """Return what was used of a reply that did not come to its end; None where nothing was written, and nothing counted.
+
+        It is exact where the model had ended and was counted, and never less than the provider's own count. `correction` is how many
+        tokens of the model an estimated token is. Input is left as it was reported.
+        """
+        usage, written = self.usage, self.tokens
+        if not written and not usage.reported:
+            return None
+        if self._ended and usage.output_tokens is not None and self._at_count == written:
+            return usage  # All but the end of the connection came.
+        counted = usage.output_tokens or 0
+        output = counted + round((written - self._at_count) * correction)
+        if counted < self._at_count * correction / 2:
+            # What the provider says on the way is no count of what came: Claude's 1 at the beginning, or a 0 in each frame.
+            output = max(counted, round(written * correction))
+        thought = usage.reasoning_tokens or round(self._thinking.tokens * correction) or usage.reasoning_tokens
+        details = usage.details
+        if details is not None and details.billed_output_tokens is not None and output > counted:
+            details = msgspec.structs.replace(details, billed_output_tokens=None)
+        return msgspec.structs.replace(
+            usage,
+            output_tokens=output,
+            reasoning_tokens=None if thought is None else min(thought, output),
+            cost_usd=usage.cost_usd if output == counted else None,
+            details=details,
+            approx=True,
+        )
+
+    def correction(self) -> float | None:
+        """Return how many tokens of the model an estimated one was in a whole reply; None where that cannot be told."""
+        usage, written = self.usage, self._answer.tokens
+        if usage.output_tokens is None or written < _ENOUGH_TOKENS:
+            return None
+        if usage.reasoning_tokens is None and self._thinking.tokens:
+            return None  # Thinking that is counted with the answer may be shown in part.
+        counted = usage.output_tokens - (usage.reasoning_tokens or 0)
+        return counted / written if counted > 0 else None
+
+
+class OutputEstimates:
+    """How many tokens of each model an estimated token is, by the replies that came to their end. What is not known counts as one."""
+
+    def __init__(self) -> None:
+        self._corrections: dict[tuple[str, str], float] = {}
+
+    def correction(self, provider: str, model: str) -> float:
+        """Return what an estimate of this model's text is multiplied by."""
+        return self._corrections.get((provider, model), 1.0)
+
+    def learn(self, written: WrittenTokens, provider: str, model: str) -> None:
+        """Take a reply that came to its end. The model that was longest not seen goes where there are too many."""
+        found = written.correction()
+        if found is None or not _LEAST <= found <= _MOST:
+            return
+        before = self._corrections.pop((provider, model), None)
+        self._corrections[provider, model] = found if before is None else before + _LATEST * (found - before)
+        if len(self._corrections) > _MOST_MODELS:
+            del self._corrections[next(iter(self._corrections))]

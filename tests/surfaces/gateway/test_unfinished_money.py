@@ -1,0 +1,120 @@
+"""What passed of a reply that did not come to its end is counted, priced and charged, whoever asked and whoever answered."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bardo.edge.log.row import LogRow
+from bardo.simulators import Fault, Incoming, Script, Turn
+from bardo.simulators.delivery import Action, End, Head, Pause, Send
+from bardo.simulators.turns import Usage
+from support.any_model import Simulator
+from support.gateway import house, model_of
+from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway
+from support.patience import PATIENCE
+from support.talk import ALL_CLIENTS, Caller, ask, body_for, path_for
+
+TEXT = " ".join(f"word{place}" for place in range(400))
+"""Some 3,000 letters: 730 tokens by their number."""
+UPSTREAMS = ["anthropic", "deepseek", "gemini", "openai_responses", "cohere", "ollama", "bedrock"]
+
+
+def talker(provider: str, **options: Any) -> Simulator:
+    turn = Turn(text=TEXT, usage=Usage(input_tokens=1000, answer_tokens=700))
+    return Simulator(provider, script=Script(turns=(turn,)), **options)
+
+
+def letters_of(row: LogRow) -> float:
+    assert row.output_tokens is not None
+    return row.output_tokens * 4
+
+
+@pytest.mark.parametrize("client", ALL_CLIENTS)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("provider", UPSTREAMS)
+def test_a_stream_that_breaks_is_counted_priced_and_marked(client: str, provider: str) -> None:
+    cut = talker(provider, fault=Fault("cut", after=40))
+    with house([cut], toml=PRICE) as running:
+        ask(running.address, client, model_of(provider), stream=True)
+        (row,) = running.log.wait(lambda _: True)
+    assert (row.outcome, row.tokens_approx) == ("broken", True)
+    assert row.input_tokens
+    assert 0 < letters_of(row) < len(TEXT)
+    assert row.cost_nanos == row.input_tokens * 1_000 + (row.output_tokens or 0) * 10_000
+
+
+class Story(Simulator):
+    """Claude, which says one token was written, then sends `pieces` of a text, and either stays silent or breaks off."""
+
+    PIECE = ("A long story of many words that goes on. " * 48)[:1932]
+    LAST = "The last word".ljust(1932, ".")
+
+    def __init__(self, *, pieces: int, breaks: bool) -> None:
+        super().__init__("anthropic")
+        self._pieces = pieces
+        self._breaks = breaks
+
+    def actions(self, incoming: Incoming) -> Iterator[Action]:
+        usage = {
+            "input_tokens": 12,
+            "cache_read_input_tokens": 100,
+            "cache_creation_input_tokens": 50,
+            "output_tokens": 1,
+        }
+        message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": usage}
+        yield Head(200, (("content-type", "text/event-stream"),), None)
+        yield Send(frame({"type": "message_start", "message": message}))
+        yield Send(frame({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}))
+        for place in range(self._pieces):
+            delta = {"type": "text_delta", "text": self.LAST if place == self._pieces - 1 else self.PIECE}
+            yield Send(frame({"type": "content_block_delta", "index": 0, "delta": delta}))
+        yield Pause(0.0 if self._breaks else 4 * PATIENCE)
+        yield End()
+
+
+def frame(event: dict[str, Any]) -> bytes:
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+@pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages"], ids=["translated", "forwarded"])
+def test_a_stream_that_breaks_after_its_preliminary_count_is_counted_by_its_text(client: str) -> None:
+    with house([Story(pieces=100, breaks=True)], toml=PRICE) as running:
+        ask(running.address, client, model_of("anthropic"), stream=True)
+        (row,) = running.log.wait(lambda _: True)
+    assert (row.outcome, row.tokens_approx) == ("broken", True)
+    assert row.output_tokens == pytest.approx(100 * 1932 / 4, rel=0.01)
+    assert (row.input_tokens, row.cached_input_tokens, row.cache_write_tokens) == (162, 100, 50)
+    assert row.cost_parts is not None
+    assert {"input", "cache_read", "cache_write", "answer"} == set(row.cost_parts)
+
+
+@pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages"], ids=["translated", "forwarded"])
+def test_a_client_that_leaves_pays_for_what_passed_and_no_more(tmp_path: Path, client: str) -> None:
+    with keyed_gateway(tmp_path, [Story(pieces=100, breaks=False)], toml=PRICE) as gateway:
+        key = gateway.key(usd_per_day=5.0, tokens_per_minute=1_000_000)
+        model = model_of("anthropic")
+        body = body_for(client, model, stream=True) | {"max_tokens": 32_000}
+        with Caller(gateway.address, path_for(client, model, stream=True), body, key=key) as caller:
+            caller.hear(Story.LAST.encode())
+        usage = until_counted(gateway, key)
+    passed = 100 * 1932 / 4 * 10 / 1e6
+    assert usage["limits"]["usd_per_day"]["used"] == pytest.approx(passed, rel=0.3)
+    assert usage["today"]["spent_usd"] == pytest.approx(passed, rel=0.3)
+    assert 20_000 < usage["limits"]["tokens_per_minute"]["used"] < 60_000
+
+
+def until_counted(gateway: KeyedGateway, key: str) -> Any:
+    """Return the usage of a key once its one call has ended, and is counted once."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        told = httpx.get(f"{gateway.address}/v1/bardo/usage", headers={"authorization": f"Bearer {key}"}).json()
+        if told["today"]["calls"] and not told["today"]["reserved_usd"]:
+            return told
+    raise AssertionError("the call was never logged")
