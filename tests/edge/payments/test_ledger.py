@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bardo.accounting.payments import Payer, Spending
-from bardo.edge.database.problems import DatabaseNewer
+from bardo.edge.database import engines
+from bardo.edge.database.problems import DatabaseNewer, DatabaseUnusable
 from bardo.edge.payments.database import find_ledger, open_ledger
 from bardo.edge.payments.ledger import CapReached, Ledger, LedgerEntry, day_of
+from support.patience import PATIENCE
 from support.paying import opened
 
 pytestmark = pytest.mark.each_python
@@ -49,6 +53,50 @@ def reserve(
     ledger: Ledger, purchase: str, refusal: Callable[[Spending], tuple[str, str]] = free
 ) -> tuple[LedgerEntry, bool]:
     return ledger.reserve(purchase, lambda ordinal: entry(purchase, ordinal), refusal)
+
+
+def test_many_payments_at_once_over_two_connections_all_get_their_turn(tmp_path: Path) -> None:
+    place = tmp_path / "state.db"
+    with opened(place) as one, opened(place) as other, ThreadPoolExecutor(20) as threads:
+
+        def pay(number: int) -> bool:
+            ledger = (one, other)[number % 2]
+            made, _ = reserve(ledger, f"p{number}")
+            sent = ledger.move(made.payment_id, "delivered", among=("reserved",), now=NOW)
+            return (
+                sent is not None and ledger.move(sent.payment_id, "settled", among=("delivered",), now=NOW) is not None
+            )
+
+        assert all(threads.map(pay, range(40)))
+
+
+def test_a_writer_waits_for_longer_than_one_statement_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "state.db"
+    with opened(place):
+        pass
+    monkeypatch.setattr(engines, "BUSY_SECONDS", 0.0)
+    with opened(place) as ledger, closing(sqlite3.connect(place, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(reserve, ledger, "a")
+            with pytest.raises(TimeoutError):
+                waiting.result(timeout=0.2)
+            other.execute("COMMIT")
+            assert waiting.result(PATIENCE)[1]
+
+
+def test_a_ledger_that_stays_locked_says_so_in_bardos_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "state.db"
+    with opened(place):
+        pass
+    monkeypatch.setattr(engines, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(engines, "LONGEST_WAIT_SECONDS", 0.01)
+    with opened(place) as ledger, closing(sqlite3.connect(place, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseUnusable, match="locked"):
+            reserve(ledger, "a")
+        other.execute("COMMIT")
+        assert reserve(ledger, "a")[1]
 
 
 def test_a_purchase_has_one_payment_until_it_is_known_what_became_of_it(place: Path | str) -> None:

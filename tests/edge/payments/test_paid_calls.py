@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import httpx
 import openai
 import pytest
 
+from bardo.edge.database.problems import DatabaseUnusable
+from bardo.edge.payments.ledger import Ledger, LedgerEntry
 from bardo.edge.payments.packages import recursion_limit_kept
 from bardo.edge.payments.signer import Signer
 from bardo.simulators.x402 import PaidSimulator, PaymentTerms, SimulatedNetwork
@@ -218,3 +221,23 @@ def test_a_provider_that_asks_for_a_key_in_the_place_of_a_payment_gets_its_key(t
         body = {"model": "openai_chat/m1", "messages": [{"role": "user", "content": "hi"}]}
         assert httpx.post(f"{running.address}/v1/chat/completions", json=body, timeout=PATIENCE).status_code == 200
     assert not state.exists(), "nothing was paid"
+
+
+@pytest.mark.parametrize(("after", "status"), [("settled", 200), ("delivered", 503)])
+def test_a_ledger_that_is_locked_keeps_no_answer_back_that_was_paid_for(
+    after: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move = Ledger.move
+
+    def locked(ledger: Ledger, payment_id: str, state: str, **said: Any) -> LedgerEntry | None:
+        if state == after:
+            raise DatabaseUnusable(f"the database at {tmp_path} is locked")
+        return move(ledger, payment_id, state, **said)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Ledger, "move", locked)
+    with shop(tmp_path / "state.db") as market:
+        answer = market.ask()
+        assert answer.status_code == status
+        assert str(tmp_path) not in answer.text
+        (entry,) = market.entries()
+        assert entry.state == ("delivered" if after == "settled" else "released")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
+from bardo.edge.database.problems import DatabaseUnusable
+from bardo.surfaces.gateway.context import mistake
+from bardo.values.errors import Unavailable
 from bardo.values.events import ContentChunk, Event
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
@@ -24,6 +29,27 @@ _OTHER = {"openai_chat": "anthropic"}
 
 def model_for(client: str) -> str:
     return model_of(_OTHER.get(client, "deepseek"))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        sqlite3.OperationalError("database is locked at /var/lib/secret"),
+        OperationalError("SELECT", None, Exception("no route to /var/lib/secret")),
+        DatabaseUnusable("the database at /var/lib/secret cannot be used"),
+    ],
+    ids=["driver", "sqlalchemy", "own"],
+)
+def test_a_store_that_cannot_be_used_is_no_mistake_of_bardo(
+    problem: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    try:
+        raise problem
+    except type(problem):
+        told = mistake("/v1/batches")
+    assert (type(told), told.status) == (Unavailable, 503)
+    assert "secret" not in f"{told.message}{told.hint}"
+    assert "/var/lib/secret" in caplog.text
 
 
 class Failing:

@@ -5,8 +5,11 @@ Loads SQLAlchemy: import it where a database is opened, and nowhere above.
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -29,6 +32,8 @@ _SERVER_TIMEOUTS: dict[str, float] = {
     "tcp_user_timeout": 25_000,
 }
 
+LONGEST_WAIT_SECONDS = 20.0
+"""How long a transaction waits for the writers of other threads and processes."""
 _ADDRESSES = "give a file, or an address like postgresql://user@host/database"
 
 
@@ -160,7 +165,18 @@ def _begin(connection: Connection) -> None:
 
 
 def _begin_immediately(connection: Connection) -> None:
-    # A transaction that turns into a writer halfway fails at once when another got there first; this one waits.
+    # A transaction that turns into a writer halfway fails at once when another got there first; this one waits. SQLite gives the file to
+    # whoever asks at the right moment, not to whoever has waited longest, so that one of many may wait for longer than its own timeout.
+    own: Any = connection.connection.dbapi_connection
+    give_up = time.monotonic() + LONGEST_WAIT_SECONDS
+    while time.monotonic() < give_up:
+        try:
+            own.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                break
+    # What fails here fails in SQLAlchemy's words.
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 

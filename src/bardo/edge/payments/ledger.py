@@ -5,14 +5,17 @@ Loads SQLAlchemy: import it where a ledger is opened, and nowhere above. Its fun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from sqlalchemy import Connection, Engine, and_, case, func, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.accounting.payments import Payer, Spending
+from bardo.edge.database.engines import unusable
 from bardo.edge.payments.schema import payments
 from bardo.values.payments import OPEN_STATES, Payment, PaymentState
 
@@ -73,7 +76,7 @@ class CapReached(Exception):
 
 
 class Ledger:
-    """The payments of one wallet, in a database that several processes may share."""
+    """The payments of one wallet, in a database that several processes may share. Its methods raise DatabaseUnusable where that fails."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -94,7 +97,7 @@ class Ledger:
         its ordinal. `refusal` says what is over a cap, given what was spent, in the transaction that holds back: calls that run side by
         side cannot both have the last cent. Raises CapReached.
         """
-        with self._engine.begin() as connection:
+        with self._using(), self._engine.begin() as connection:
             last = _last_of(connection, purchase)
             if last is not None and last.state in ("reserved", "delivered", "unknown"):
                 return last, False
@@ -126,20 +129,20 @@ class Ledger:
         changed |= {"transaction_hash": transaction_hash} if transaction_hash else {}
         changed |= {"note": note} if note else {}
         wanted = and_(payments.c.payment_id == payment_id, payments.c.state.in_(among))
-        with self._engine.begin() as connection:
+        with self._using(), self._engine.begin() as connection:
             if not connection.execute(update(payments).where(wanted).values(**changed)).rowcount:
                 return None
             return _find_entry(connection, payments.c.payment_id == payment_id)
 
     def entry(self, payment_id: str) -> LedgerEntry | None:
         """Return a payment; None where there is none of this id."""
-        with self._engine.connect() as connection:
+        with self._using(), self._engine.connect() as connection:
             return _find_entry(connection, payments.c.payment_id == payment_id)
 
     def unproven(self) -> list[LedgerEntry]:
         """Return the payments of which the network itself has not said what became of them, oldest first."""
         wanted = payments.c.state.in_(OPEN_STATES) | ((payments.c.state == "settled") & (payments.c.proof != "network"))
-        with self._engine.connect() as connection:
+        with self._using(), self._engine.connect() as connection:
             rows = connection.execute(select(*_COLUMNS).where(wanted).order_by(payments.c.row_number))
             return [LedgerEntry(**row._mapping) for row in rows]
 
@@ -148,21 +151,28 @@ class Ledger:
         chosen = select(*_COLUMNS).order_by(payments.c.row_number.desc()).limit(limit)
         if states:
             chosen = chosen.where(payments.c.state.in_(states))
-        with self._engine.connect() as connection:
+        with self._using(), self._engine.connect() as connection:
             return [LedgerEntry(**row._mapping) for row in connection.execute(chosen)]
 
     def spent(self, day: str, payer: Payer) -> Spending:
         """Return what was paid or is held back on a day."""
-        with self._engine.connect() as connection:
+        with self._using(), self._engine.connect() as connection:
             return _sum_spent(connection, day, payer)
 
     def spent_by(self, column: str, day_from: str, day_to: str) -> dict[str, int]:
         """Return what was paid or is held back on some days by a column: `day`, `tenant`, `subsystem`, `provider` or `state`."""
         by = payments.c[column]
         wanted = (payments.c.day >= day_from) & (payments.c.day <= day_to) & (payments.c.state != "released")
-        with self._engine.connect() as connection:
+        with self._using(), self._engine.connect() as connection:
             rows = connection.execute(select(by, func.sum(payments.c.nanos)).where(wanted).group_by(by).order_by(by))
             return {str(name): int(nanos) for name, nanos in rows}
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise unusable(self._engine.url, error) from error
 
 
 def day_of(now: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from bardo.accounting.payments import Method, Payer, PaymentRules, Quote, Spending, cap_refusal, quotes
+from bardo.edge.database.problems import DatabaseProblem
 from bardo.edge.http_calls import Call, Reply
 from bardo.edge.payments.challenge import Challenge, read_challenge, read_objection, read_settlement
 from bardo.edge.payments.network import PaymentNetworks
 from bardo.edge.payments.problems import quotable, still_open, unsettled
 from bardo.edge.payments.signer import Authorization, Signer
-from bardo.values.errors import BardoError, MalformedReply
+from bardo.values.errors import BardoError, MalformedReply, Unavailable
 from bardo.values.payments import PaymentRefused, PaymentState
 from bardo.values.printable import printable
 from bardo.values.secrets import secrets_of
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 Send = Callable[[Call], Awaitable[Reply]]
 Result = TypeVar("Result")
+
+_log = logging.getLogger("bardo.payments")
 
 _CHALLENGE_BYTES = 256 * 1024
 _POLL_SECONDS = 0.05
@@ -98,8 +102,10 @@ class Payments:
         entry = await self._reserve(order, quote)
         try:
             headers = await asyncio.to_thread(self._sign, challenge, quote, entry)
-        except BaseException:
-            await self._move(entry, "released", among=("reserved",), note="not signed")
+        except BaseException as problem:
+            await self._noted(entry, "released", among=("reserved",), note="not signed")
+            if isinstance(problem, DatabaseProblem):
+                raise _away() from problem
             raise
         order.note(entry, quotable(headers))
         paid = msgspec.structs.replace(call, headers={**call.headers, **headers})
@@ -205,12 +211,12 @@ class Payments:
         try:
             reply = await send(call)
         except BardoError as problem:
-            moved = await self._move(entry, "unknown", among=("delivered",), note=type(problem).__name__)
+            moved = await self._noted(entry, "unknown", among=("delivered",), note=type(problem).__name__)
             order.note(moved, ())
             raise unsettled(moved, f"no answer came: {problem.message}") from problem
         except BaseException:
             # Whoever cancels a call takes its payment nowhere back.
-            await asyncio.shield(self._move(entry, "unknown", among=("delivered",), note="the call was cancelled"))
+            await asyncio.shield(self._noted(entry, "unknown", among=("delivered",), note="the call was cancelled"))
             raise
         try:
             return reply, await self._judged(reply, entry, quotable(call.headers))
@@ -224,7 +230,7 @@ class Payments:
         words = printable(secrets_of(secrets).in_text(said.reason or read_objection(reply.headers)))
         note = ", ".join(part for part in ("" if reply.status < 300 else f"status {reply.status}", words) if part)
         if said.success:
-            return await self._move(
+            return await self._noted(
                 entry,
                 "settled",
                 among=("delivered",),
@@ -234,9 +240,9 @@ class Payments:
             )
         state: PaymentState = "settling" if reply.status < 300 else "unknown"
         note = note or "answered without proof of the payment"
-        return await self._move(entry, state, among=("delivered",), transaction=printable(said.transaction), note=note)
+        return await self._noted(entry, state, among=("delivered",), transaction=printable(said.transaction), note=note)
 
-    async def _move(
+    async def _noted(
         self,
         entry: LedgerEntry,
         state: PaymentState,
@@ -246,6 +252,12 @@ class Payments:
         transaction: str = "",
         note: str = "",
     ) -> LedgerEntry:
+        """Bring a payment to a state, and return its entry.
+
+        Where the ledger cannot be written, the payment stays as it stands there, and open: what was paid for reaches its caller all the
+        same, and the payment is looked up later as after a kill.
+        """
+
         def move(ledger: Ledger) -> LedgerEntry | None:
             return ledger.move(
                 entry.payment_id,
@@ -257,7 +269,11 @@ class Payments:
                 note=note,
             ) or ledger.entry(entry.payment_id)
 
-        return await self._in_ledger(move) or entry
+        try:
+            return await self._in_ledger(move) or entry
+        except Unavailable as problem:
+            _log.error("the payment %s stays open: %s", entry.payment_id, problem.__cause__)
+            return entry
 
     def _is_settleable(self, entry: LedgerEntry, *, waited: bool) -> bool:
         """Whether an open payment may be closed by looking at it: a call that is gone held it back, or its network can be asked.
@@ -273,11 +289,18 @@ class Payments:
     async def _reconcile(self, entry: LedgerEntry) -> None:
         from bardo.edge.payments.reconcile import Reconciler
 
-        ledger = await asyncio.to_thread(self._open_ledger)
-        await Reconciler(ledger, self._networks, self._clock).one(entry)
+        try:
+            ledger = await asyncio.to_thread(self._open_ledger)
+            await Reconciler(ledger, self._networks, self._clock).one(entry)
+        except DatabaseProblem as problem:
+            raise _away() from problem
 
     async def _in_ledger(self, work: Callable[[Ledger], Result]) -> Result:
-        return await asyncio.to_thread(lambda: work(self._open_ledger()))
+        """Return what `work` does in the ledger. Raises Unavailable where that cannot be read or written."""
+        try:
+            return await asyncio.to_thread(lambda: work(self._open_ledger()))
+        except DatabaseProblem as problem:
+            raise _away() from problem
 
     def _open_ledger(self) -> Ledger:
         """Return the ledger, opened once. Blocks."""
@@ -287,3 +310,9 @@ class Payments:
 
                 self._ledger = open_ledger(self.wallet.ledger_path)
             return self._ledger
+
+
+def _away() -> Unavailable:
+    """Return what a caller is told while the ledger cannot be used; where that is stands in the log of the program alone."""
+    message = "nothing can be paid now: the gateway's ledger of payments cannot be used"
+    return Unavailable(message, hint="try again soon; the gateway's log says why")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.batches.service import BatchService
+from bardo.edge.database.problems import DatabaseProblem
 from bardo.edge.feedback import FeedbackRecorder
 from bardo.edge.graceful_shutdown import shutting_down
 from bardo.edge.response_store import ResponseStore
@@ -242,7 +243,9 @@ class Gateway:
             await OPERATIONS[route.endpoint](self._context, route, scope, receive, answer)
         except ClientDisconnected:
             return
-        except BardoError as problem:
+        except BardoError as told:
+            # Where a store is stands in the log of the program alone.
+            problem = mistake(scope["path"]) if isinstance(told, DatabaseProblem) else told
             self._context.runner.clean(problem, (key_of(scope),))
             if is_panel(scope["path"]) and self._context.panel is not None:
                 await show_panel_problem(self._context.panel, self._context, scope, answer, problem)

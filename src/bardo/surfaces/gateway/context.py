@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.batches.service import BatchService
+from bardo.edge.database.problems import DatabaseProblem, in_one_line
 from bardo.edge.event_feed import EventFeed
 from bardo.edge.feedback import FeedbackRecorder
 from bardo.edge.response_store import ResponseStore
@@ -19,7 +21,7 @@ from bardo.surfaces.gateway.access import require_json
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.http import Receive, Scope, read_body, within
 from bardo.surfaces.gateway.route_tables import Route
-from bardo.values.errors import InternalError
+from bardo.values.errors import BardoError, InternalError, Unavailable
 
 if TYPE_CHECKING:
     from bardo.edge.memory.reasoning_memory import ReasoningMemory
@@ -114,7 +116,19 @@ ServeOperation: TypeAlias = Callable[[GatewayContext, Route, Scope, Receive, Ans
 """Answers one request of one endpoint. It may raise BardoError, as long as the answer has not begun."""
 
 
-def mistake(where: str) -> InternalError:
-    """Log the exception at hand, which is a mistake in bardo, and return the error that the client gets."""
+def mistake(where: str) -> BardoError:
+    """Log the exception at hand, and return the error that the client gets: a store that cannot be used, or a mistake in bardo."""
+    problem = sys.exception()
+    assert problem is not None
+    if type(problem).__module__.partition(".")[0] in _DRIVERS or isinstance(problem, DatabaseProblem):
+        why = in_one_line(getattr(problem, "orig", None) or problem)
+        _log.error("a store could not be used, at %s: %s", where, why)
+        return Unavailable(
+            "a store of this gateway cannot be used now", hint="try again soon; the gateway's log says which and why"
+        )
     _log.exception("a mistake in bardo, at %s", where)
     return InternalError("bardo failed", hint="the gateway's log says where")
+
+
+_DRIVERS = frozenset({"sqlite3", "sqlalchemy", "psycopg", "redis"})
+"""Packages whose exceptions say that a store cannot be used, where nothing nearer to it could."""
