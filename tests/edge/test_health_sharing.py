@@ -367,6 +367,7 @@ def test_a_file_keeps_messages_for_workers_that_begin_and_not_longer(tmp_path: P
 
 def test_a_file_that_cannot_be_written_leaves_each_worker_with_what_it_sees(tmp_path: Path) -> None:
     async def check() -> None:
+        (tmp_path / "something").touch()
         settings = HealthSettings(store=str(tmp_path))
         keeper = HealthKeeper(health_store(settings))
         sharing = open_sharing(settings, keeper)

@@ -12,13 +12,16 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 
+from bardo.edge.database.set_aside import RenewableFile
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.exchange import Exchange, ExchangeResult
 from bardo.edge.health import HealthKeeper
 from bardo.edge.settings_health import HealthSettings, check_place
 from bardo.edge.settings_problems import Place
-from bardo.edge.settings_stores import REDIS, place_of
+from bardo.edge.settings_stores import REDIS, is_file_name, place_of
 from bardo.routing.health_news import decode_news, encode_news
 from bardo.routing.shared_health import SharedHealth, TargetName
 
@@ -137,12 +140,17 @@ def open_sharing(
     """Return what shares the health that a keeper keeps. Raises ConfigError for a wrong address, or without the package."""
     where = place_of(settings, os.environ if environment is None else environment, "health")
     check_place(where, Place("", settings.store_env))
+    opening = _opening(where, settings.window_seconds)
+    renewable = (
+        RenewableFile(Path(where), name="health that gateways share", area="health") if is_file_name(where) else None
+    )
     calls: StoreCalls[Exchange] = StoreCalls(
-        _opening(where, settings.window_seconds),
+        opening if renewable is None else partial(renewable.open, opening),
         in_memory=False,
         watch=time.monotonic,
         name="health that gateways share",
         area="health",
+        renewable=renewable,
     )
     store = keeper.store
     assert isinstance(store, SharedHealth), "health_store() makes one where a server is named"

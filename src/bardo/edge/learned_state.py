@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from pathlib import Path
 
 import msgspec
 
+from bardo.edge.database.set_aside import set_file_aside
 from bardo.edge.named_paths import named_path
 from bardo.edge.settings import Settings, default_log_path
 from bardo.embedding.static_embedding import shipped_embedding
@@ -17,6 +19,11 @@ from bardo.values.errors import ConfigError
 
 MOST_BYTES = 64 * 1024 * 1024
 _DAY = 86_400.0
+_log = logging.getLogger("bardo.routing")
+
+
+class UnreadableState(ConfigError):
+    """The file of what routing has learned is damaged."""
 
 
 def state_path(settings: Settings) -> Path:
@@ -39,17 +46,17 @@ def embedding_of(settings: Settings) -> Embedding:
 def load_state(path: Path, embedding: Embedding) -> LearnedState | None:
     """Return what the file holds, None where there is none.
 
-    Raises ConfigError for a file that cannot be read, is of another form, or was made with another embedding.
+    Raises UnreadableState for a file that cannot be read or is of another form, ConfigError where it was made with another embedding.
     """
     hint = f"delete {path} to begin anew, or name another file in [routing.learned]"
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise ConfigError(f"{path} has more than {MOST_BYTES:,} bytes", hint=hint)
+            raise UnreadableState(f"{path} has more than {MOST_BYTES:,} bytes", hint=hint)
         state = msgspec.json.decode(path.read_bytes(), type=LearnedState)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"what routing has learned cannot be read from {path}: {problem}", hint=hint) from problem
+        raise UnreadableState(f"what routing has learned cannot be read from {path}: {problem}", hint=hint) from problem
     if state.clusters.embedding != embedding.fingerprint:
         fit = "fit it anew with `bardo routing fit FILE`, name the embedding that it was made with, or delete it"
         message = f"{path} was made with another embedding than the one that [routing] has now"
@@ -71,9 +78,22 @@ def store_state(state: LearnedState, path: Path) -> None:
 
 
 def open_router(settings: Settings) -> LearnedRouter:
-    """Return the router with the settings of `[routing.learned]` and what its file holds. Raises ConfigError."""
+    """Return the router with the settings of `[routing.learned]` and what its file holds. Raises ConfigError.
+
+    A file that cannot be read is set aside, and the router begins anew, unless it needs clusters that somebody has to fit.
+    """
     learned, path, embedding = settings.routing.learned, state_path(settings), embedding_of(settings)
-    state = load_state(path, embedding)
+    try:
+        state = load_state(path, embedding)
+    except UnreadableState as problem:
+        if embedding.fingerprint != shipped_embedding().fingerprint:
+            raise
+        try:
+            aside = set_file_aside(path)
+            _log.warning("%s; it is set aside as %s, and routing learns anew", problem.message, aside)
+        except OSError as failure:
+            _log.error("%s, and it cannot be set aside: %s", problem.message, failure.strerror or failure)
+        state = None
     if state is None and embedding.fingerprint != shipped_embedding().fingerprint:
         message = f"no clusters were fitted with the embedding {settings.routing.embedding}: there is no {path}"
         hint = "fit them with `bardo routing fit FILE`, or leave out embedding under [routing]"

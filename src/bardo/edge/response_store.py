@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from bardo.dialects.openai_responses.stored import Item, StoredResponse
+from bardo.edge.database.problems import STATE
 from bardo.edge.settings import ResponseSettings
 from bardo.edge.settings_stores import place_of
 from bardo.edge.state import Bounds, KeyedStore, open_store
@@ -24,6 +25,8 @@ _RESPONSE, _CONVERSATION, _ITEM = "response:", "conversation:", "item:"
 _MOST_TRIES = 20
 """How often a change of a conversation is made again, each time after another gateway was quicker."""
 T = TypeVar("T")
+RESPONSES = msgspec.structs.replace(STATE, name="store of responses")
+"""Responses and conversations that clients go on from: a file of them is never made anew by itself."""
 
 
 class StoredConversation(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,11 @@ def check_store(store: str, place: Place) -> None:
         raise ConfigError(f"{place.of('store')}: bardo knows no store {shown!r}", hint=hint)
 
 
+def is_file_name(place: str) -> bool:
+    """Return whether the place of a store is the path of a file."""
+    return place not in ("", "memory") and "://" not in place
+
+
 def place_of(section: StorePlace, environment: Mapping[str, str], what: str) -> str:
     """Return `memory`, the path of a file, an address, or nothing. Raises ConfigError for a variable that is not set.
 

@@ -35,7 +35,8 @@ def test_the_store_of_the_settings_is_opened_and_closed(tmp_path: Path) -> None:
 
 def test_a_store_that_cannot_be_opened_leaves_no_log_behind(tmp_path: Path) -> None:
     log = LogSettings(path=str(tmp_path / "log.db"))
-    settings = Settings(log=log, replay=ReplaySettings(store=str(tmp_path)))
+    (tmp_path / "file").touch()
+    settings = Settings(log=log, replay=ReplaySettings(store=str(tmp_path / "file" / "replay.db")))
     with pytest.raises(ConfigError, match="the store"):
         assemble(settings, transport=FakeTransport(nobody), environment={})
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.replay_store import open_keeper
-from bardo.edge.settings import ReplaySettings
+from bardo.edge.response_store import open_responses
+from bardo.edge.settings import ResponseSettings
 from bardo.edge.state import Bounds, SqliteStore
 from bardo.values.errors import ConfigError
 
@@ -45,7 +45,7 @@ def test_only_its_owner_reads_the_file(tmp_path: Path) -> None:
 def test_a_file_that_is_something_else_is_an_error_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database " * 100)
     with pytest.raises(ConfigError, match=r"notes\.txt cannot be used") as caught:
-        open_keeper(ReplaySettings(store=str(tmp_path / "notes.txt")))
+        open_responses(ResponseSettings(store=str(tmp_path / "notes.txt")))
     assert 'store = "memory"' in caught.value.hint
 
 

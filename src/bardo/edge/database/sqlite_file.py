@@ -5,14 +5,20 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
-from bardo.edge.database.problems import DatabaseUse
+from bardo.edge.database.problems import DatabaseUse, in_one_line
 from bardo.values.errors import ConfigError, OperatorError
 
 BUSY_SECONDS = 5.0
 """How long a statement waits for other processes."""
+_LOOK_SECONDS = 2.0
+_STEPS_BETWEEN_LOOKS = 10_000
+_PASSING = (sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_DAMAGED = ("malformed", "not a database", "it is damaged")
 
 
 class Executes(Protocol):
@@ -71,7 +77,32 @@ def use_journal(executes: Executes, busy_seconds: float) -> None:
             time.sleep(0.01)
 
 
+def check_ledger(file: Path, use: DatabaseUse) -> None:
+    """Look through a database that nobody can make anew, for as long as a start may take. Raises what `use` raises for one that is damaged.
+
+    A file that is absent or empty is made at its first use. One that is larger than can be looked through is taken for sound.
+    """
+    if not file.exists() or (file.is_file() and file.stat().st_size == 0):
+        return
+    give_up = time.monotonic() + _LOOK_SECONDS
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=rw", uri=True)) as connection:
+            connection.set_progress_handler(lambda: time.monotonic() > give_up, _STEPS_BETWEEN_LOOKS)
+            found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
+    except sqlite3.Error as problem:
+        if isinstance(problem, sqlite3.OperationalError) and problem.sqlite_errorcode & 0xFF in _PASSING:
+            return
+        raise unusable_file(file, in_one_line(problem), use) from problem
+    if found != ["ok"]:
+        raise unusable_file(file, f"it is damaged: {' '.join(' '.join(found).split())}", use)
+
+
 def unusable_file(file: str | Path, why: str, use: DatabaseUse) -> OperatorError:
     """Return the problem to raise when a file cannot be opened or read as a database."""
     hint = f"check that it is {use.article} {use.name} of bardo, that its directory can be written to, and that the disk has room"
+    if any(words in why for words in _DAMAGED):
+        hint = (
+            f"put a copy in its place, or save what can be read with `sqlite3 {file} .recover | sqlite3 NEW`; "
+            f"to begin without what it holds, move it away, with {Path(file).name}-wal and {Path(file).name}-shm where they are"
+        )
     return use.unusable(f"the {use.name} at {file} cannot be used: {why}", hint=hint)

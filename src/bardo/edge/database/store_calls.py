@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, Protocol, TypeVar
 
+from bardo.edge.database.set_aside import RenewableFile, is_damaged
 from bardo.values.errors import OperatorError
 
 _THREADS = 4
@@ -16,6 +17,8 @@ _MOST_WAITING = 256
 _SECONDS_TO_OPEN = 5.0
 _FIRST_REST_SECONDS = 1.0
 _LONGEST_REST_SECONDS = 30.0
+_LEFT_OPEN: list[object] = []
+"""Stores whose file another process replaced: closing one would remove what SQLite keeps beside the new file."""
 T = TypeVar("T")
 
 
@@ -34,6 +37,8 @@ Store = TypeVar("Store", bound=ClosableStore)
 class StoreCalls(Generic[Store]):
     """One store. It is opened at its first call by `opening`, and `watch` measures time. `name` is what it keeps, in the log `area`.
 
+    `renewable` is the file that `opening` opens, where it can be made anew: it is then opened again when it was damaged, or was replaced.
+
     A store that cannot be used, or takes too long, is left alone for a second, then for two, and so on up to half a minute. The program's
     own log says it when that begins and when it is over.
     """
@@ -46,10 +51,12 @@ class StoreCalls(Generic[Store]):
         watch: Callable[[], float],
         name: str = "kept replies",
         area: str = "cache",
+        renewable: RenewableFile | None = None,
     ) -> None:
         self._name, self._area = name, area
         self._log = logging.getLogger(f"bardo.{area}")
         self._opening = opening
+        self._renewable = renewable
         self.in_memory = in_memory
         self._watch = watch
         self._store: Store | None = opening() if in_memory else None
@@ -101,14 +108,39 @@ class StoreCalls(Generic[Store]):
 
     def _call(self, call: Callable[[Store], T]) -> T:
         try:
+            store = self._open_once()
+            if self._renewable is not None and self._renewable.was_replaced:
+                self._renewed(store, None)
+                store = self._open_once()
+            try:
+                return call(store)
+            except store.problems as problem:
+                if not self._renewed(store, problem):
+                    raise
             return call(self._open_once())
         except OperatorError as problem:
             raise _Unusable(problem.message) from problem
         except Exception as problem:
-            store = self._store
-            if store is not None and isinstance(problem, store.problems):
+            opened = self._store
+            if opened is not None and isinstance(problem, opened.problems):
                 raise _Unusable(type(problem).__name__) from problem
             raise
+
+    def _renewed(self, store: Store, problem: Exception | None) -> bool:
+        """Let go of a store whose file is damaged or was replaced, unless another call did, and return whether it is to be opened."""
+        with self._lock:
+            if self._renewable is None or self._store is not store:
+                return self._renewable is not None
+            if self._renewable.was_replaced:
+                _LEFT_OPEN.append(store)
+                self._store = None
+                return True
+            if problem is None or not is_damaged(problem):
+                return False
+            # Before the file gets another name: at its end SQLite removes what it keeps beside the file by the name that it had.
+            store.close()
+            self._store = None
+            return self._renewable.renews(problem)
 
     def _open_once(self) -> Store:
         with self._lock:

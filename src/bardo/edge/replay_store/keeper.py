@@ -5,16 +5,20 @@ A store that fails costs a conversation its earlier reasoning, never a reply.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
 from bardo.dialects import dialect
+from bardo.edge.database.set_aside import RenewableFile
+from bardo.edge.named_paths import named_path
 from bardo.edge.settings import ReplaySettings
-from bardo.edge.settings_stores import place_of
-from bardo.edge.state import Bounds, KeyedStore, open_store
+from bardo.edge.settings_stores import is_file_name, place_of
+from bardo.edge.state import Bounds, KeyedStore, MemoryStore, SqliteStore, open_store
 from bardo.edge.state.calls import StateCalls
 from bardo.engine.attempt import Attempt
 from bardo.engine.route import Target
@@ -31,9 +35,11 @@ from bardo.reasoning.replay import (
 )
 from bardo.reasoning.replay.guard import OnChange
 from bardo.values.degradation import Degradation
+from bardo.values.errors import ConfigError
 from bardo.values.request import Request
 from bardo.values.response import Response
 
+_log = logging.getLogger("bardo.replay")
 _UNREACHABLE = Degradation(
     "reasoning", asked="restored", sent="omitted", why="the store of earlier reasoning does not answer"
 )
@@ -42,7 +48,8 @@ _UNREACHABLE = Degradation(
 class ReplayKeeper:
     """What the runner asks. Without a store nothing is kept, and only the rules of what may be sent hold.
 
-    A store that takes longer than `seconds` is passed over; what it does not take is held here until it does.
+    A store that takes longer than `seconds` is passed over; what it does not take is held here until it does. `reopen` opens its file
+    where that is `renewable`.
     """
 
     def __init__(
@@ -53,11 +60,21 @@ class ReplayKeeper:
         rules: ReplayRules | None = None,
         clock: Callable[[], float] = time.time,
         seconds: float = 5.0,
+        reopen: Callable[[], KeyedStore] | None = None,
+        renewable: RenewableFile | None = None,
     ) -> None:
         self._calls = (
             None
             if store is None
-            else StateCalls(store, name="earlier reasoning", area="replay", seconds=seconds, holds_writes=True)
+            else StateCalls(
+                store,
+                name="earlier reasoning",
+                area="replay",
+                seconds=seconds,
+                holds_writes=True,
+                reopen=reopen,
+                renewable=renewable,
+            )
         )
         self._on_change = on_change
         self._rules = rules or builtin_replay()
@@ -148,7 +165,10 @@ def open_keeper(
     clock: Callable[[], float] = time.time,
     environment: Mapping[str, str] | None = None,
 ) -> ReplayKeeper:
-    """Return the keeper that the settings describe. Raises OperatorError where its file cannot be used, or its address is wrong."""
+    """Return the keeper that the settings describe. A file that is damaged is set aside, and where it cannot be, nothing is kept in it.
+
+    Raises OperatorError where no file can be made, or for a wrong address.
+    """
     bounds = Bounds(
         entries=settings.max_entries,
         bytes=settings.max_bytes,
@@ -157,5 +177,24 @@ def open_keeper(
         seconds=settings.ttl_seconds,
     )
     where = place_of(settings, os.environ if environment is None else environment, "earlier reasoning")
-    store = open_store(where, bounds)
-    return ReplayKeeper(store, on_change=settings.prefix_changed, clock=clock, seconds=settings.timeout_seconds)
+    file = named_path(where) if is_file_name(where) else None
+    if file is None:
+        store = open_store(where, bounds)
+        return ReplayKeeper(store, on_change=settings.prefix_changed, clock=clock, seconds=settings.timeout_seconds)
+    renewable = RenewableFile(file, name="earlier reasoning", area="replay")
+    reopen = partial(renewable.open, partial(SqliteStore, file, bounds))
+    try:
+        kept: KeyedStore = reopen()
+    except ConfigError as problem:
+        if not os.path.lexists(file):
+            raise
+        _log.error("%s: earlier reasoning is kept in memory, until bardo is started again", problem.message)
+        kept = MemoryStore(bounds)
+    return ReplayKeeper(
+        kept,
+        on_change=settings.prefix_changed,
+        clock=clock,
+        seconds=settings.timeout_seconds,
+        reopen=reopen,
+        renewable=renewable,
+    )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from bardo.context.cache.layer import CacheLayer, CacheRules, FindReply, ReleaseWaitingCalls, Similar, StoreReply
+from bardo.edge.database.set_aside import RenewableFile
 from bardo.edge.database.store_calls import StoreCalls
+from bardo.edge.named_paths import named_path
 from bardo.edge.pipeline.parts import LayerParts
 from bardo.edge.reply_cache.cache import CountReplies, RemoveReplies, ReplyCache
 from bardo.edge.reply_cache.flights import Flights
 from bardo.edge.reply_cache.opening import bounds_of, open_replies
 from bardo.edge.settings_cache import CacheSettings
-from bardo.edge.settings_stores import place_of
+from bardo.edge.settings_stores import is_file_name, place_of
 
 
 def cache_layer(parts: LayerParts) -> CacheLayer:
@@ -19,7 +21,9 @@ def cache_layer(parts: LayerParts) -> CacheLayer:
     settings, runner = parts.pipeline.cache, parts.runner
     where = place_of(settings, parts.environment, "kept replies")
     opening = partial(open_replies, where, bounds_of(settings), timeout=settings.timeout_seconds)
-    calls = StoreCalls(opening, in_memory=where == "memory", watch=runner.watch)
+    renewable = RenewableFile(named_path(where), name="kept replies", area="cache") if is_file_name(where) else None
+    opened = opening if renewable is None else partial(renewable.open, opening)
+    calls = StoreCalls(opened, in_memory=where == "memory", watch=runner.watch, renewable=renewable)
     flights = Flights(settings.wait_seconds, runner.watch)
     cache = ReplyCache(calls, flights, seconds=settings.timeout_seconds, clock=runner.clock)
     parts.effects.register_at_once(FindReply, cache.find)

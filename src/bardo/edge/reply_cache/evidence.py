@@ -9,12 +9,14 @@ import sqlite3
 import threading
 from collections import Counter, OrderedDict
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from bardo.context.cache.answers import Comparison
 from bardo.context.cache.confidence import BANDS, Evidence, band_of
+from bardo.edge.database.set_aside import RenewableFile
 
 FILE = "cache_similarity.sqlite3"
 _MOST_ENTRIES = 50_000
@@ -103,15 +105,22 @@ class SimilarEvidence:
             return figures_of(self._stored + self._new)
 
     def store(self) -> None:
-        """Add what is new to the file, and read what is there. Raises sqlite3.Error or OSError; what is new is kept for the next time."""
-        if self._path is None:
-            return
+        """Add what is new to the file, and read what is there. A file that is damaged is set aside, and begun anew.
+
+        Raises sqlite3.Error or OSError; what is new is kept for the next time.
+        """
+        if self._path is not None:
+            RenewableFile(self._path, name="what was learned of similar questions", area="cache").open(
+                partial(self._exchange, self._path)
+            )
+
+    def _exchange(self, path: Path) -> None:
         with self._lock:
             new, self._new = self._new, Counter()
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self._path, timeout=_BUSY_SECONDS)) as connection, connection:
-                self._path.chmod(0o600)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as connection, connection:
+                path.chmod(0o600)
                 connection.execute(_SCHEMA)
                 connection.executemany(_ADD, [(*name, count) for name, count in new.items()])
                 found = _counts(connection)

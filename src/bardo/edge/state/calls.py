@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from bardo.edge.database.set_aside import RenewableFile
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.state.store import KeyedStore
 from bardo.edge.state.write_buffer import PendingWrite, WriteBuffer
@@ -20,7 +21,7 @@ T = TypeVar("T")
 class StateCalls:
     """What asks one store. A call takes `seconds` at most; `name` is what is kept, in the log `area`, and `watch` measures time.
 
-    With `holds_writes`, what cannot be written is held here until it can.
+    With `holds_writes`, what cannot be written is held here until it can. `reopen` opens its file where that is `renewable`.
     """
 
     def __init__(
@@ -31,14 +32,22 @@ class StateCalls:
         area: str,
         seconds: float = 5.0,
         holds_writes: bool = False,
+        reopen: Callable[[], KeyedStore] | None = None,
+        renewable: RenewableFile | None = None,
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
         self.store = store
         self.unwritten = WriteBuffer()
         self._seconds = seconds
         self._holds_writes = holds_writes
+        first = [store]
         self._calls: StoreCalls[KeyedStore] = StoreCalls(
-            lambda: store, in_memory=not store.waits, watch=watch, name=name, area=area
+            lambda: first.pop() if first or reopen is None else reopen(),
+            in_memory=not store.waits,
+            watch=watch,
+            name=name,
+            area=area,
+            renewable=renewable,
         )
         self._write_task: asyncio.Task[None] | None = None
 

@@ -16,12 +16,19 @@ import typer
 
 from bardo.edge.accounts.opening import has_keys
 from bardo.edge.configuration_parts import open_log
+from bardo.edge.data_paths import log_path, state_path
+from bardo.edge.database.problems import STATE
+from bardo.edge.database.sqlite_file import check_ledger
 from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
+from bardo.edge.log.problems import LOG
+from bardo.edge.named_paths import named_path
+from bardo.edge.response_store import RESPONSES, open_responses
 from bardo.edge.serving import serve as serve_app
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.edge.settings_environment import WORKERS_FOLDER
 from bardo.edge.settings_gateway import check_bind
+from bardo.edge.settings_stores import is_file_name, place_of
 from bardo.edge.worker_events import FOLDER_VARIABLE, LONGEST_PATH
 from bardo.surfaces.cli.model_lists import warn_of_secrets
 from bardo.surfaces.cli.options import Config
@@ -58,6 +65,7 @@ def serve(
         host=host or settings.gateway.host,
         allow_unauthenticated=allow_unauthenticated or settings.gateway.allow_unauthenticated,
     )
+    _check_ledgers(settings)
     check_bind(gateway, has_keys=has_keys(settings))
     _check_log(settings)
     # The workers are processes of their own: they read the configuration themselves.
@@ -121,6 +129,21 @@ def _check_log(settings: Settings) -> None:
     log = open_log(settings)
     if log is not None:
         log.close()
+
+
+def _check_ledgers(settings: Settings) -> None:
+    """Look through what nobody can make anew, before anybody is told that bardo listens. Raises OperatorError, which names the file."""
+    log, state = log_path(settings), state_path(settings)
+    if settings.log.enabled and isinstance(log, Path):
+        check_ledger(log, LOG)
+    if isinstance(state, Path):
+        check_ledger(state, STATE)
+    responses = place_of(settings.responses, os.environ, "responses")
+    if is_file_name(responses):
+        check_ledger(named_path(responses), RESPONSES)
+        store = open_responses(settings.responses)
+        if store is not None:
+            store.close()
 
 
 def _announce(address: str, settings: Settings) -> None:

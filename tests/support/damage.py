@@ -1,0 +1,55 @@
+"""Ways in which a file of SQLite, or of another kind, comes to harm."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+_PAGE = 4096
+
+
+def _zero(path: Path, begin: int, end: int | None = None) -> None:
+    data = bytearray(path.read_bytes())
+    data[begin:end] = bytes(len(data[begin:end]))
+    path.write_bytes(data)
+
+
+def _truncate(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 3])
+
+
+def _replace_by_foreign_tables(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as rows:
+        for name in ("entries", "keys", "messages", "counts", "reply_cache_entries"):
+            rows.execute(f"CREATE TABLE {name} (x)")
+        rows.commit()
+
+
+def _replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def write_prose(path: Path) -> None:
+    """Write what is no database into a file."""
+    path.write_text("this is no database, it is prose " * 300)
+
+
+def zero_first_page(path: Path) -> None:
+    """Fill the head of a file with zeros."""
+    _zero(path, 0, _PAGE)
+
+
+DAMAGES: Mapping[str, Callable[[Path], None]] = {
+    "zeroed head": zero_first_page,
+    "zeroed pages": lambda path: _zero(path, _PAGE),
+    "truncated": _truncate,
+    "text": write_prose,
+    "foreign tables": _replace_by_foreign_tables,
+    "folder": _replace_by_folder,
+}
+"""What can be seen when the file is next used."""

@@ -1,0 +1,89 @@
+"""`bardo serve` over damaged files: what can be made anew is set aside, and a ledger ends the start and is left as it is."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from bardo.edge.log import LogWriter
+from bardo.edge.response_store import open_responses
+from bardo.edge.settings import ResponseSettings
+from support.any_model import Simulator
+from support.damage import DAMAGES, write_prose
+from support.keyed_gateway import make_key
+from support.talk import ask
+from surfaces.cli.support import ended, line_with, program, running
+
+pytestmark = pytest.mark.each_python
+_LEDGERS = ("log.db", "state.db", "responses.db")
+_CONFIGURATION = """
+[log]
+path = "log.db"
+[responses]
+store = "responses.db"
+[replay]
+store = "replay.db"
+[health]
+store = "health.db"
+[routing]
+strategy = "learned"
+[routing.learned]
+file = "routing.json"
+[inference.pipeline]
+profile = "mine"
+[inference.pipeline.profiles.mine]
+layers = ["cache"]
+[inference.pipeline.cache]
+store = "replies.db"
+"""
+
+
+def make_ledgers(folder: Path) -> None:
+    LogWriter(folder / "log.db").close()
+    make_key(folder / "state.db", name="one")
+    store = open_responses(ResponseSettings(store=str(folder / "responses.db")))
+    assert store is not None
+    store.close()
+
+
+def test_it_serves_over_damaged_files_that_can_be_made_anew(folder: Path) -> None:
+    aids = ("replay.db", "health.db", "routing.json", "replies.db", "cache_similarity.sqlite3")
+    for name in aids:
+        write_prose(folder / name)
+    with Simulator("vllm", models=("m1",)).running() as server:
+        provider = f'[[providers]]\nid = "p"\npreset = "vllm"\nbase_url = "{server.base_url}"\nmodels = ["m1"]\n'
+        (folder / "bardo.toml").write_text(_CONFIGURATION + provider)
+        with running("serve", "--port", "0") as gateway:
+            address = line_with(gateway.stderr, "bardo listens on").split()[3]
+            line_with(gateway.stderr, "watch it in a browser")
+            for _ in range(2):
+                assert ask(address, "openai_chat", "p/m1").status == 200
+            assert ended(gateway, signal.SIGTERM) == 0
+            assert gateway.stderr is not None
+            said = gateway.stderr.read().decode()
+    for name in aids:
+        assert (folder / f"{name}.corrupt").exists(), (name, said)
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("damage", [name for name in DAMAGES if name not in ("foreign tables",)])
+@pytest.mark.parametrize("name", _LEDGERS)
+def test_a_damaged_ledger_ends_the_start_before_anybody_is_told_that_it_listens(
+    name: str, damage: str, folder: Path
+) -> None:
+    (folder / "bardo.toml").write_text('[log]\npath = "log.db"\n[responses]\nstore = "responses.db"\n')
+    make_ledgers(folder)
+    DAMAGES[damage](folder / name)
+    before = (folder / name).read_bytes() if (folder / name).is_file() else b""
+    ran = program("serve", "--port", "0")
+    assert ran.code == 2
+    assert "listens" not in ran.err
+    assert name in ran.err
+    assert "Traceback" not in ran.err
+    assert len(ran.err.splitlines()) == 2, ran.err
+    if damage != "folder":
+        assert ".recover" in ran.err
+        assert (folder / name).read_bytes() == before
+    assert not list(folder.glob("*.corrupt*"))
