@@ -90,7 +90,7 @@ class RenewableFile:
         """
         if was is None or not is_damaged(problem):
             return False
-        why = _reason(problem)
+        why = reason(problem)
         try:
             with _alone(self._path.parent):
                 if _identity(self._path) != was:
@@ -110,8 +110,8 @@ class RenewableFile:
         return True
 
 
-def _reason(problem: BaseException) -> str:
-    """Return what the driver said."""
+def reason(problem: BaseException) -> str:
+    """Return what the driver of SQLite said; of another error, which may tell more than a log should, its kind."""
     found: BaseException | None = problem
     while found is not None:
         driver = getattr(found, "orig", None) or found

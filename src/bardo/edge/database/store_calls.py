@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, Protocol, TypeVar
 
-from bardo.edge.database.set_aside import RenewableFile, is_damaged
+from bardo.edge.database.set_aside import RenewableFile, is_damaged, reason
 from bardo.values.errors import OperatorError
 
 _THREADS = 4
@@ -123,7 +123,7 @@ class StoreCalls(Generic[Store]):
         except Exception as problem:
             opened = self._store
             if opened is not None and isinstance(problem, opened.problems):
-                raise _Unusable(type(problem).__name__) from problem
+                raise _Unusable(reason(problem)) from problem
             raise
 
     def _renewed(self, store: Store, problem: Exception | None) -> bool:
