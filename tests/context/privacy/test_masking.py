@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from bardo.catalog.pii_rows import pii_entities
 from bardo.context.layer import LayerFacts, Passed
+from bardo.context.privacy import search
 from bardo.context.privacy.detect import Span, find
+from bardo.context.privacy.known_values import KnownValues
 from bardo.context.privacy.layer import PrivacyLayer
 from bardo.context.privacy.masked_reply import MaskedReply
 from bardo.context.privacy.search import FindPersonalData
@@ -254,3 +256,34 @@ def test_many_values_take_time_by_their_number_only() -> None:
         return said(TextBlock(" ".join(f"n{number}@example.org" for number in range(count))))
 
     check_growth(masked, of(1_000), of(4_000), below=9)
+    check_growth(masked, of(2_000), of(16_000), below=20)
+
+
+def test_values_that_begin_alike_cost_no_more_than_others() -> None:
+    def cut(count: int) -> object:
+        known = KnownValues()
+        for length in range(0, count, 2):
+            known.add("http://example.org/" + "x" * length)
+        return known.pieces("http://example.org " * count)
+
+    check_growth(cut, 500, 2_000, below=9)
+
+
+def test_a_long_value_is_found_by_its_longest_form() -> None:
+    known = KnownValues()
+    for value in ("abc", "http://a.example/b", "http://a.example/bcdefghijklmnop", "x" * 100):
+        known.add(value)
+    text = f"abc http://a.example/bcdefghijklmnop http://a.example/b {'x' * 100} {'x' * 99}"
+    assert [part for part, is_value in known.pieces(text) if is_value] == [
+        "abc",
+        "http://a.example/bcdefghijklmnop",
+        "http://a.example/b",
+        "x" * 100,
+    ]
+
+
+def test_more_values_than_can_be_masked_are_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MOST_VALUES", 3)
+    assert masked(said(TextBlock("a@b.example c@d.example e@f.example"))).reply is not None
+    with pytest.raises(InvalidRequest, match="more than 3 different personal values"):
+        masked(said(TextBlock("a@b.example c@d.example e@f.example g@h.example")))

@@ -9,13 +9,18 @@ from pathlib import Path
 import pytest
 
 from bardo.edge.pipeline import own_layers
+from bardo.edge.pipeline.pipeline import is_long
 from bardo.edge.settings import parse_settings
+from bardo.values.blocks import TextBlock, ToolResultBlock
 from bardo.values.errors import ConfigError
+from bardo.values.request import Message, Request
 from support.any_model import Simulator
 from support.gateway import house
 from support.talk import ask
 
 CODE = """
+import threading
+
 from bardo.context.layer import Effect, Passed, Receipt, changed
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message
@@ -38,7 +43,8 @@ class Polite:
     def steps(self, request, facts):
         said = yield Ask(self.word)
         messages = (*request.messages, Message("user", (TextBlock(said or ""),)))
-        return Passed(request=changed(request, messages=messages), receipt=Receipt(layer="polite", did="asked politely"))
+        did = f"asked politely in {threading.current_thread().name}"
+        return Passed(request=changed(request, messages=messages), receipt=Receipt(layer="polite", did=did))
 
 
 def make(settings):
@@ -93,3 +99,27 @@ def test_a_layer_that_cannot_be_made_says_where_to_look() -> None:
 def test_a_layer_that_nobody_installed_is_a_mistake_of_the_configuration() -> None:
     with pytest.raises(ConfigError, match="no layer 'polite'"):
         parse_settings(TOML)
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(("length", "in_a_thread"), [(10, False), (100_000, True)])
+def test_the_layers_of_a_long_request_work_in_a_thread(length: int, in_a_thread: bool) -> None:
+    with house([Simulator("deepseek")], toml=TOML) as running:
+        messages = [{"role": "user", "content": "word " * length}]
+        answer = ask(running.address, "openai_chat", "deepseek/m", messages=messages, bardo={"pipeline": "mine"})
+        assert answer.status == 200
+        row = running.log.row(answer.headers["x-bardo-request-id"])
+        assert row.pipeline is not None
+        assert ("bardo-layers" in row.pipeline["layers"][-1]["did"]) == in_a_thread
+
+
+def test_a_long_request_is_known_by_its_texts_and_by_their_number() -> None:
+    def of(*texts: str) -> Request:
+        return Request(model="m", messages=tuple(Message("user", (TextBlock(text),)) for text in texts))
+
+    assert not is_long(of("hello"))
+    assert is_long(of("a" * 60_000))
+    assert is_long(of(*["a"] * 600))
+    assert is_long(Request(model="m", messages=(), body_bytes=b"a" * 60_000))
+    result = ToolResultBlock(call_id="1", content=(TextBlock("a" * 60_000),))
+    assert is_long(Request(model="m", messages=(Message("user", (result,)),)))

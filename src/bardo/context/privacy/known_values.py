@@ -13,8 +13,7 @@ HOLE = "\ufffc"
 _LETTERS = r"A-Za-z\u00c0-\u024f"
 _STARTS = re.compile(rf"(?<![0-9_])(?=[0-9])|(?<![{_LETTERS}_])(?=[{_LETTERS}])|(?=[^\s\"'0-9{_LETTERS}])")
 _STARTS_IN_WORDS = re.compile(r"(?=[^\s\"'])")
-_HEAD = 4
-"""Characters by which values are looked up; a shorter value by all that it has."""
+_SHORT_HEAD = 4
 _GLUED = re.compile(rf"{HOLE}[^\s\w{HOLE}]?\w|\w[^\s\w{HOLE}]?{HOLE}")
 
 Pieces = Sequence[tuple[str, bool]]
@@ -29,7 +28,7 @@ class KnownValues:
     def __init__(self) -> None:
         self._values: set[str] = set()
         self._lengths: dict[str, list[int]] = {}
-        self._heads: tuple[int, ...] = (_HEAD,)
+        self._heads: tuple[int, ...] = ()
         self._in_words: set[str] = set()
 
     def __contains__(self, value: str) -> bool:
@@ -45,7 +44,7 @@ class KnownValues:
         self._values.add(value)
         if in_word:
             self._in_words.add(value)
-        head = value[:_HEAD]
+        head = value[: _head_length(len(value))]
         if len(head) not in self._heads:
             self._heads = tuple(sorted((*self._heads, len(head)), reverse=True))
         lengths = self._lengths.setdefault(head, [])
@@ -59,7 +58,7 @@ class KnownValues:
 
     def pieces(self, text: str) -> Pieces:
         """Return a text cut at its values, the longest first from the left."""
-        if not self._values or len(text) < min(map(len, self._lengths)):
+        if not self._values or len(text) < self._heads[-1]:
             return ((text, False),)
         done: list[tuple[str, bool]] = []
         left: list[_Part] = [(text, None)]
@@ -104,6 +103,14 @@ class KnownValues:
         """Whether a value stands at a place of a text."""
         value = text[start:end]
         return value in self._values and end <= len(text) and (value in self._in_words or not in_word(text, start, end))
+
+
+def _head_length(length: int) -> int:
+    """Return how many characters a value is looked up by: all of a short one, and more than half of a long one.
+
+    So however many values begin alike, a place of a text is compared with no more of them than it has characters in common with them.
+    """
+    return length if length < _SHORT_HEAD else 1 << (length.bit_length() - 1)
 
 
 def with_holes(pieces: Pieces) -> str:

@@ -27,8 +27,8 @@ class RestorePlan:
     def __init__(self, placeholders: Placeholders) -> None:
         self._values: Mapping[str, str] = placeholders.values
         self.forms = PlaceholderForms(placeholders.labels)
-        names = "|".join(sorted(map(re.escape, self._values), key=len, reverse=True))
-        self.exact = re.compile(f"<(?:{names})>")
+        # The words, not the values: of these there may be a hundred thousand.
+        self.exact = re.compile(f"<((?:{'|'.join(map(re.escape, placeholders.labels))})_[0-9]{{1,6}})>")
 
     def value_of(self, placeholder: str) -> str | None:
         """Return the value of a placeholder in any form; None where it is none of this call."""
@@ -40,7 +40,7 @@ class RestorePlan:
 
     def exactly(self, text: str) -> str:
         """Return a whole text with values for those placeholders that are written as they were sent."""
-        return self.exact.sub(lambda placeholder: self._or_as_it_is(placeholder.group()), text)
+        return self.exact.sub(lambda placeholder: self._values.get(placeholder[1], placeholder[0]), text)
 
     def block(self, block: Block) -> Block:
         """Return a block of a reply with values."""

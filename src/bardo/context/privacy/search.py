@@ -15,6 +15,8 @@ from bardo.context.privacy.known_values import HOLE, KnownValues, Pieces, in_wor
 from bardo.values.errors import InvalidRequest
 
 _MOST_ROUNDS = 16
+MOST_VALUES = 100_000
+"""Different values of one request. One with more is a table of people, and no text."""
 
 
 class FindPersonalData(Effect, frozen=True):
@@ -33,7 +35,11 @@ class DetectedValue(NamedTuple):
 
 
 class DetectedValues(NamedTuple):
-    """The values of a request in the order in which they first appear, and its texts, cut at them."""
+    """The values of a request, and its texts, cut at them.
+
+    They are in the order of the texts, and in each of them as they stand there, those last that only showed without the others: so a
+    later turn changes no placeholder.
+    """
 
     values: Sequence[DetectedValue]
     pieces: dict[str, Pieces]
@@ -49,6 +55,11 @@ def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalDat
         for values in by_text:
             for one in values:
                 known.add(one.value, in_word=one.in_word)
+        if len(known) > MOST_VALUES:
+            raise InvalidRequest(
+                f"the request holds more than {MOST_VALUES:,} different personal values, too many to mask",
+                hint="send it in parts",
+            )
         pieces = {text: known.pieces(text) for text in texts} if known else {}
         glued = [
             (place, holes)
@@ -56,11 +67,11 @@ def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalDat
             if text in pieces and is_glued(holes := with_holes(pieces[text]))
         ]
         if not glued:
-            return DetectedValues(_in_order(texts, by_text), pieces)
+            return DetectedValues([one for values in by_text for one in values], pieces)
         more = yield FindPersonalData(tuple(holes for _, holes in glued))
         shown = [(place, _shown(holes, spans, known)) for (place, holes), spans in zip(glued, more, strict=True)]
         if not any(values for _, values in shown):
-            return DetectedValues(_in_order(texts, by_text), pieces)
+            return DetectedValues([one for values in by_text for one in values], pieces)
         for place, values in shown:
             by_text[place] += values
     raise InvalidRequest(
@@ -81,12 +92,3 @@ def _shown(holes: str, spans: Sequence[Span], known: KnownValues) -> list[Detect
     found = [one for one in _values(holes, spans) if HOLE not in one.value]
     repeated = [one._replace(in_word=True) for one in found if one.value in known]
     return [*repeated, *(one for one in found if one.value not in known)]
-
-
-def _in_order(texts: Sequence[str], by_text: Sequence[Sequence[DetectedValue]]) -> list[DetectedValue]:
-    """Return the values of all texts in the order in which each first appears in its own: so a later turn changes no placeholder."""
-    return [
-        one
-        for text, values in zip(texts, by_text, strict=True)
-        for one in sorted(values, key=lambda one: text.find(one.value))
-    ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter_ns
 from types import CoroutineType
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
@@ -40,6 +42,12 @@ if TYPE_CHECKING:
 
     from bardo.edge.settings import Settings
     from bardo.engine.route import Target
+
+_LONG_CHARS = 50_000
+"""Characters of a request, of whose layers each needs less than a few milliseconds for less."""
+_MESSAGE_CHARS = 100
+# One thread: several long requests wait for each other, and share the processor with those that are short.
+_LONG_WORK = ThreadPoolExecutor(1, thread_name_prefix="bardo-layers")
 
 AnswerWith = Callable[[KeptReply, Request], Awaitable[None]]
 
@@ -188,10 +196,13 @@ class Pipeline:
         began = perf_counter_ns()
         try:
             steps = layer.steps(request, facts)
-            try:
-                outcome: Passed | Answered = await self._outcome(steps, next(steps), dry=facts.dry)
-            except StopIteration as done:
-                outcome = done.value
+            if is_long(request):
+                outcome: Passed | Answered = await self._outcome_of_long(steps, dry=facts.dry)
+            else:
+                try:
+                    outcome = await self._outcome(steps, next(steps), dry=facts.dry)
+                except StopIteration as done:
+                    outcome = done.value
             if isinstance(outcome, Answered):
                 order, after = None, _with_losses(request, outcome)
                 await self._answer(call, layer, outcome, after, answer)
@@ -258,6 +269,20 @@ class Pipeline:
             outcome: Passed | Answered = done.value
             return outcome
 
+    async def _outcome_of_long(self, steps: LayerSteps, *, dry: bool) -> Passed | Answered:
+        """Return what a layer decides about a long request: its steps, which know nothing but their arguments, run in a thread."""
+        loop = asyncio.get_running_loop()
+        done, step = await loop.run_in_executor(_LONG_WORK, _next_step, steps, None, None)
+        while not done:
+            result, failed = None, None
+            try:
+                result = await self.effects.perform(step, dry=dry)
+            except EffectFailed as problem:
+                failed = problem
+            done, step = await loop.run_in_executor(_LONG_WORK, _next_step, steps, result, failed)
+        outcome: Passed | Answered = step
+        return outcome
+
     def _facts(self, call: CallLayers, request: Request) -> LayerFacts:
         """Return what layers may know of a call before it is known who is asked."""
         stands_for = self._parts.runner.directory.found(request.model)
@@ -278,6 +303,28 @@ class Pipeline:
         """Close what layers have opened, the last first."""
         while self._parts.closing:
             await self._parts.closing.pop()()
+
+
+def is_long(request: Request) -> bool:
+    """Return whether a layer may need milliseconds for a request: no more of it is counted than is needed to know."""
+    if len(request.body_bytes) > _LONG_CHARS:
+        return True
+    left = _LONG_CHARS - _MESSAGE_CHARS * len(request.messages)
+    for message in request.messages:
+        if left < 0:
+            break
+        for block in message.blocks:
+            left -= _MESSAGE_CHARS + len(getattr(block, "text", "")) + len(getattr(block, "arguments", ""))
+            left -= sum(_MESSAGE_CHARS + len(getattr(part, "text", "")) for part in getattr(block, "content", ()))
+    return left < 0
+
+
+def _next_step(steps: LayerSteps, result: Any, failed: EffectFailed | None) -> tuple[bool, Any]:
+    """Return the next effect of a layer, or its outcome with True: a generator's end does not pass through a future."""
+    try:
+        return False, steps.send(result) if failed is None else steps.throw(failed)
+    except StopIteration as done:
+        return True, done.value
 
 
 def _check_order(order: tuple[int, ...], count: int) -> None:
