@@ -167,6 +167,8 @@ MEANINGS = {
     "gateway.max_pipelined_requests": "the most pipelined requests that wait on one connection; more get a 503",
     "gateway.max_reply_bytes": "the largest whole reply that is read from a provider",
     "gateway.max_stream_bytes": "the largest streamed reply that is read from a provider; more ends the stream with an error",
+    "gateway.client_pipelines": "the profiles of layers that any call may name, in addition to its own and `off`; "
+    '`"*"` allows all',
     "gateway.unasked_thinking": "whether clients of Anthropic's dialect also get thinking of other providers that they did not ask for",
     "gateway.panel": "whether the gateway serves its web pages at `/panel`",
     "gateway.keep_alive_seconds": "after this many seconds without data, a stream sends a keep-alive that clients ignore; `0` sends none",
@@ -291,6 +293,7 @@ MEANINGS = {
     "keys.reasoning": "how thinking is shown to this key where the client does not say: `include`, `omit` or `tags`",
     "keys.tenant": "whose replies its calls may go on from; keys of one tenant share them; empty: the `id`",
     "keys.models": "globs of the models, aliases and workloads that it may ask for; empty: all",
+    "keys.pipelines": 'the profiles of layers that its calls may name, in addition to `client_pipelines`; `"*"` allows all',
     "keys.operator": "whether it shows the calls of all keys in the [panel](../how-to/use-the-panel.md)",
     "keys.tags": "words that stand with its calls in the log",
     "keys.expires": "the day, as `2027-01-31` (UTC), or the time from which it is refused",

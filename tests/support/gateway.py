@@ -139,6 +139,7 @@ def house(
     deadlines: Deadlines | None = None,
     environment: Mapping[str, str] | None = None,
     keep_content: bool = False,
+    for_clients: bool = False,
     keep_alive_seconds: float = 0.0,
     replay: ReplayKeeper | None = None,
     responses: ResponseStore | None = None,
@@ -205,7 +206,7 @@ def house(
         folder = Path(stack.enter_context(TemporaryDirectory()))
         runner.telemetry = telemetry
         pipeline = runner.pipeline = Pipeline.of(
-            settings, runner, folder, variables, builders={**BUILDERS, **(layers or {})}
+            settings, runner, folder, variables, builders={**BUILDERS, **(layers or {})}, for_clients=for_clients
         )
 
         async def stop() -> None:

@@ -98,8 +98,11 @@ def assemble(
     transport: Transport | None = None,
     environment: Mapping[str, str] | None = None,
     before: Assembly | None = None,
+    for_clients: bool = False,
 ) -> Assembly:
     """Return the engine that `settings` describe. A `transport` that is given stays the caller's to close.
+
+    `for_clients`: calls come from others than the operator, and choose only what is allowed to them.
 
     `before` is the engine of an earlier configuration, which goes on with its open calls: what it holds is shared with it, and closed by
     the new one, once `lasting.commit` was called.
@@ -116,7 +119,7 @@ def assemble(
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     lasting.open()
     try:
-        return _assembled(settings, lasting, directory, keyring, listings, environment)
+        return _assembled(settings, lasting, directory, keyring, listings, environment, for_clients=for_clients)
     except BaseException:
         lasting.abandon()
         raise
@@ -129,6 +132,8 @@ def _assembled(
     keyring: Keyring,
     listings: Listings,
     environment: Mapping[str, str] | None,
+    *,
+    for_clients: bool,
 ) -> Assembly:
     transport, log = lasting.transport, lasting.log
     keyring.pays = lasting.payments is not None
@@ -151,7 +156,7 @@ def _assembled(
         payments=lasting.payments,
         memory=lasting.memory,
     )
-    runner.pipeline = _pipeline(settings, runner, environment)
+    runner.pipeline = _pipeline(settings, runner, environment, for_clients=for_clients)
     runner.telemetry = lasting.telemetry
     runner.episodes = lasting.episodes
     feed_prices(listings, runner.prices, directory.providers)
@@ -204,10 +209,13 @@ def _pings(settings: Settings, runner: Runner) -> HealthPings | None:
     return HealthPings(runner.directory, runner.transport, runner.keyring, runner.health, seconds=seconds, watch=watch)
 
 
-def _pipeline(settings: Settings, runner: Runner, environment: Mapping[str, str] | None) -> Pipeline:
+def _pipeline(
+    settings: Settings, runner: Runner, environment: Mapping[str, str] | None, *, for_clients: bool
+) -> Pipeline:
     """Return what runs the layers of calls. A layer is made when a profile that has it is first used."""
     folder = data_folder(settings, environment)
-    return Pipeline.of(settings, runner, folder, os.environ if environment is None else environment)
+    known = os.environ if environment is None else environment
+    return Pipeline.of(settings, runner, folder, known, for_clients=for_clients)
 
 
 def _limits(settings: Settings) -> Limits:

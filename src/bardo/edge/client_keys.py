@@ -26,13 +26,15 @@ _log = logging.getLogger("bardo.keys")
 class KeyEntry(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `[[keys]]` table. `key_env` names the variable that holds the key: a key never stands in the file.
 
-    `models` are globs, empty for all. `operator`: it opens the whole panel. Budgets are US dollars, of days and months in UTC.
+    `models` are globs, empty for all. `pipelines` are profiles of layers that its calls may name, `*` all. `operator`: it opens the whole
+    panel, and chooses any profile. Budgets are US dollars, of days and months in UTC.
     """
 
     id: str
     key_env: str
     tenant: str = ""
     models: tuple[str, ...] = ()
+    pipelines: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     expires: str = ""
     requests_per_minute: Amount | None = None

@@ -29,7 +29,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `allowed_hosts` are names besides those of the address it listens on, `allowed_origins` web pages that may call it.
     `unasked_thinking` shows Anthropic clients also the thinking of other providers that they did not ask for.
     `allow_unauthenticated` lets it listen where other machines reach it although it asks nobody for a key; where there are keys, it
-    answers also those who come without one. `panel` serves web pages about calls, costs and providers at `/panel`.
+    answers also those who come without one. `client_pipelines` are the profiles of layers that any call may name beside the one that it
+    gets by the configuration; `*` is all. `panel` serves web pages about calls, costs and providers at `/panel`.
     """
 
     host: str = "127.0.0.1"
@@ -51,6 +52,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_stream_bytes: Count = 256 * 1024 * 1024
     keep_alive_seconds: Silence = 15.0
     unasked_thinking: bool = False
+    client_pipelines: tuple[str, ...] = ()
     panel: bool = True
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 OFF = "off"
 """The profile without layers, for a call, an alias or a key that shall have none."""
+ANY = "*"
+"""Stands for all profiles where it is said which a call may name."""
 
 
 class OwnProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,6 +85,9 @@ def check_pipeline(settings: Settings, place: Place) -> None:
         _check_known(name, layers, "layer", place.of("own"))
     for table, owner, named in profiles_named(settings):
         _check_known(named, profiles, "profile", f"{settings.source}: {table} {owner!r}")
+    for table, owner, allowed in _profiles_allowed(settings):
+        for name in allowed:
+            _check_known(name, (*profiles, ANY), "profile", f"{settings.source}: {table} {owner}".rstrip())
     check_classify(own.classify, place.inside("classify"))
     if own.embedding:
         # Read for those who have a model of their own.
@@ -110,6 +115,11 @@ def profiles_named(settings: Settings) -> Iterator[tuple[str, str, str]]:
     yield from (("key", one.id, one.pipeline) for one in settings.keys if one.pipeline)
     yield from (("alias", name, one.pipeline) for name, one in settings.aliases.items() if one.pipeline)
     yield from (("workload", name, one.pipeline) for name, one in settings.workloads.items() if one.pipeline)
+
+
+def _profiles_allowed(settings: Settings) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    yield "[gateway] client_pipelines", "", settings.gateway.client_pipelines
+    yield from (("key", f"{one.id!r} pipelines", one.pipelines) for one in settings.keys)
 
 
 def profile_names(settings: PipelineSettings) -> tuple[str, ...]:

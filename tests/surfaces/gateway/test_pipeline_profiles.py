@@ -108,3 +108,72 @@ def test_each_receipt_says_how_its_layer_is_turned_off() -> None:
             locked = one["layer"] in ("injection", "privacy")
             assert one["off"].endswith(f"without {one['layer']}")
             assert ('"layers"' in one["off"]) is not locked
+
+
+KEYS = """
+[[keys]]
+id = "team"
+key_env = "TEAM_KEY"
+pipelines = ["by_alias"]
+[[keys]]
+id = "boss"
+key_env = "BOSS_KEY"
+operator = true
+"""
+ENVIRONMENT = {"BARDO_TEST_KEY": "k", "TEAM_KEY": "team-key-0123456789", "BOSS_KEY": "boss-key-0123456789"}
+
+
+@pytest.mark.parametrize(
+    "client", ["openai_chat", "openai_responses", "anthropic_messages", "gemini", "ollama", "cohere"]
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_names_no_profile_that_it_was_not_allowed(client: str, stream: bool) -> None:
+    with house([Simulator("deepseek")], toml=TOML, for_clients=True) as running:
+        for asked in (
+            {"pipeline": "full"},
+            {"layers": {"injection": True}},
+            {"pipeline": "off", "layers": {"cache": True}},
+        ):
+            answer = ask(running.address, client, "deepseek/m", stream=stream, bardo=asked)
+            assert answer.status == 403, answer.text
+            assert "it may choose none but its own" in answer.text
+        by_header = ask(running.address, client, "deepseek/m", stream=stream, headers={"x-bardo-pipeline": "by_call"})
+        assert by_header.status == 403, by_header.text
+        assert not running.arrived("deepseek")
+
+
+def test_a_client_names_its_own_profile_and_none_at_all_and_what_is_allowed() -> None:
+    allowed = '[gateway]\nclient_pipelines = ["by_call"]\n'
+    with house(
+        [Simulator("deepseek")], toml=TOML + KEYS + allowed, environment=ENVIRONMENT, for_clients=True
+    ) as running:
+        team = {"authorization": "Bearer team-key-0123456789"}
+        boss = {"authorization": "Bearer boss-key-0123456789"}
+        assert profile_of(running, "deepseek/m", bardo={"pipeline": "by_default"}) == "by_default"
+        assert profile_of(running, "deepseek/m", bardo={"pipeline": "off"}) is None
+        assert profile_of(running, "deepseek/m", bardo={"pipeline": "by_call"}) == "by_call"
+        assert profile_of(running, "deepseek/m", bardo={"pipeline": "off", "layers": {"prefilter": True}}) == "off"
+        assert profile_of(running, "deepseek/m", bardo={"pipeline": "by_alias"}, headers=team) == "by_alias"
+        assert profile_of(running, "deepseek/m", bardo={"pipeline": "by_workload"}, headers=boss) == "by_workload"
+        refused = ask(running.address, "openai_chat", "deepseek/m", bardo={"pipeline": "by_alias"})
+        assert (refused.status, "by_call" in refused.text) == (403, True)
+        other = ask(running.address, "openai_chat", "deepseek/m", bardo={"pipeline": "by_workload"}, headers=team)
+        assert (other.status, "by_alias, by_call" in other.text) == (403, True)
+        unknown = ask(running.address, "openai_chat", "deepseek/m", bardo={"pipeline": "by_cal"})
+        assert (unknown.status, "by_call" in unknown.text) == (400, True)
+
+
+def test_the_operator_may_allow_all_profiles() -> None:
+    toml = TOML + '[gateway]\nclient_pipelines = ["*"]\n'
+    with house([Simulator("deepseek")], toml=toml, for_clients=True) as running:
+        assert profile_of(running, "deepseek/m", bardo={"pipeline": "by_call"}) == "by_call"
+
+
+@pytest.mark.parametrize(
+    "toml",
+    ['[gateway]\nclient_pipelines = ["by_cal"]\n', '[[keys]]\nid = "a"\nkey_env = "A"\npipelines = ["by_cal"]\n'],
+)
+def test_an_allowed_profile_that_nobody_knows_is_a_mistake_of_the_configuration(toml: str) -> None:
+    with pytest.raises(ConfigError, match=r"pipelines.*by_cal") as problem:
+        parse_settings(TOML + toml)
+    assert problem.value.hint == "did you mean 'by_call'?"

@@ -7,12 +7,13 @@ from difflib import get_close_matches
 
 from bardo.catalog.pipeline_rows import LayerPlace, layer_rows, layers_of_profile, profile_rows
 from bardo.context.layer import Layer
+from bardo.edge.client_keys import KeyEntry
 from bardo.edge.pipeline.call_layers import LayerPlan, LayerSelection
 from bardo.edge.pipeline.own_layers import make_own_layer, own_layer_names, place_of
 from bardo.edge.pipeline.parts import Builder, LayerParts
-from bardo.edge.settings_pipeline import OFF, profile_names, profiles_named
+from bardo.edge.settings_pipeline import ANY, OFF, profile_names, profiles_named
 from bardo.values.degradation import Degradation
-from bardo.values.errors import InvalidRequest
+from bardo.values.errors import Forbidden, InvalidRequest
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 
@@ -25,10 +26,11 @@ Switches = tuple[tuple[str, bool], ...]
 class LayerChoice:
     """Chooses the layers of calls, and makes each of them once, when a profile that has it is first used."""
 
-    def __init__(self, parts: LayerParts, builders: Mapping[str, Builder]) -> None:
+    def __init__(self, parts: LayerParts, builders: Mapping[str, Builder], *, for_clients: bool = False) -> None:
         self._settings = parts.pipeline
         self._parts = parts
         self._builders = builders
+        self._for_clients = for_clients
         self._is_named = bool(self._settings.profile) or any(profiles_named(parts.settings))
         self._made: dict[str, Layer] = {}
         self._plans: dict[tuple[str, Switches, tuple[str, ...]], tuple[LayerPlan, tuple[Degradation, ...]]] = {}
@@ -38,13 +40,15 @@ class LayerChoice:
 
         The call itself names its profile, or else the key that it came with, an alias or the workload of its model, or the configuration.
         Layers that the operator locked, and would have on the call, stay whatever profile the call names.
-        Raises InvalidRequest for a profile or a layer that nobody knows.
+        Raises InvalidRequest for a profile or a layer that nobody knows, and Forbidden for one that the caller may not choose.
         """
         options = request.options
         if options.pipeline is None and not options.layers and not self._is_named:
             return None
         configured, workload = self._configured(request, client_key)
         asked = options.pipeline
+        if self._for_clients:
+            self._check_allowed(asked, options.layers, configured, client_key)
         kept = () if asked is None or asked == configured else self._locked_in(configured)
         profile = configured if asked is None else asked
         if (not profile or profile == OFF) and not options.layers and not kept:
@@ -62,6 +66,27 @@ class LayerChoice:
             if rule.pipeline:
                 return rule.pipeline, name
         return (workload.pipeline if workload is not None and workload.pipeline else self._settings.profile), name
+
+    def _check_allowed(self, asked: str | None, switched: Switches, configured: str, client_key: str) -> None:
+        """Raise Forbidden where a call chooses layers beyond those of its own profile and of those that it may name.
+
+        Turning layers off is another matter: `locked` says which of them stay.
+        """
+        allowed = set(self._parts.settings.gateway.client_pipelines)
+        for rule in self._parts.runner.rules(client_key):
+            if isinstance(rule, KeyEntry):
+                allowed.update((ANY,) if rule.operator else rule.pipelines)
+        if ANY in allowed:
+            return
+        if asked is not None and asked not in (OFF, configured, *allowed):
+            # A name that nobody knows is told as such, whoever asks.
+            self._layers_of(asked)
+            raise _not_allowed(f"the pipeline {asked!r}", sorted(allowed - {OFF}), "bardo.pipeline")
+        profiles = [name for name in (configured, *allowed) if name]
+        known = {layer for name in profiles for layer in self._layers_of(name)}
+        for name, on in switched:
+            if on and name not in known and (name in layer_rows() or name in own_layer_names()):
+                raise _not_allowed(f"the layer {name!r}", sorted(allowed - {OFF}), f"bardo.layers.{name}")
 
     def _locked_in(self, profile: str) -> tuple[str, ...]:
         """Return the layers of an operator's profile that stay, whatever profile a call names."""
@@ -152,6 +177,12 @@ class LayerChoice:
         if made is None:
             made = self._made[name] = self._builders[name](self._parts)
         return made
+
+
+def _not_allowed(what: str, allowed: Sequence[str], param: str) -> Forbidden:
+    may = f"it may choose the pipelines {', '.join(allowed)}" if allowed else "it may choose none but its own"
+    hint = "leave it out, or ask the operator for client_pipelines under [gateway], or for pipelines of the key"
+    return Forbidden(f"{param}: this call may not choose {what}: {may}", hint=hint)
 
 
 def _unknown(what: str, name: str, known: Sequence[str], param: str) -> InvalidRequest:

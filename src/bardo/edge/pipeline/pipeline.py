@@ -64,10 +64,15 @@ class Pipeline:
     """Runs the layers of calls. `parts` are what `builders` make layers from, and `clock` gives Unix time."""
 
     def __init__(
-        self, parts: LayerParts, builders: Mapping[str, Builder] = BUILDERS, *, clock: Callable[[], float]
+        self,
+        parts: LayerParts,
+        builders: Mapping[str, Builder] = BUILDERS,
+        *,
+        clock: Callable[[], float],
+        for_clients: bool = False,
     ) -> None:
         self._parts = parts
-        self._choice = LayerChoice(parts, builders)
+        self._choice = LayerChoice(parts, builders, for_clients=for_clients)
         self._clock = clock
         self.effects: Effects = parts.effects
         self._targets = TargetReader(parts.runner)
@@ -82,11 +87,15 @@ class Pipeline:
         environment: Mapping[str, str],
         *,
         builders: Mapping[str, Builder] = BUILDERS,
+        for_clients: bool = False,
     ) -> Pipeline:
-        """Return what runs the layers of a runner's calls. `folder` is where bardo keeps its data."""
+        """Return what runs the layers of a runner's calls. `folder` is where bardo keeps its data.
+
+        `for_clients`: calls name only profiles that the operator allows them.
+        """
         own = settings.inference.pipeline
         parts = LayerParts(settings, own, runner, Effects(), runner.estimates, folder, environment, [])
-        return cls(parts, builders, clock=runner.clock)
+        return cls(parts, builders, clock=runner.clock, for_clients=for_clients)
 
     def of_call(
         self, request: Request, *, tenant: str = "", client_key: str = "", dry: bool = False

@@ -43,7 +43,7 @@ class ConfiguredGateway:
         self._gave_accounts = False
         try:
             earlier = None if before is None else before.assembly
-            self.assembly: Assembly = assemble(settings, environment=environment, before=earlier)
+            self.assembly: Assembly = assemble(settings, environment=environment, before=earlier, for_clients=True)
         except BaseException:
             self._close_new_accounts()
             raise
