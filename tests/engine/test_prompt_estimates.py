@@ -49,11 +49,11 @@ def test_a_count_that_says_nothing_is_not_learned() -> None:
 
 def test_models_are_bounded_and_the_one_not_counted_for_longest_goes() -> None:
     estimates = PromptEstimates()
-    for number in range(1000):
+    for number in range(5000):
         estimates.learn_measured(1000, 2000, "lab", f"m{number}")
         estimates.learn_measured(1000, 2000, "lab", "often")
     assert estimates.corrected(100, "lab", "m0") == 100
-    assert estimates.corrected(100, "lab", "m999") == 200
+    assert estimates.corrected(100, "lab", "m4999") == 200
     assert estimates.corrected(100, "lab", "often") == 200
 
 
@@ -69,3 +69,13 @@ def test_a_tokenizer_file_counts_exactly_for_the_models_it_is_about(tmp_path: Pa
     request = Request(model="m", messages=(Message("user", (TextBlock("one two three four five"),)),))
     assert estimates.exact(request, "lab-1") == 5 + 4
     assert estimates.exact(request, "other") is None
+
+
+def test_counts_of_one_callers_prompts_correct_no_other_callers_estimates() -> None:
+    estimates = PromptEstimates()
+    estimates.learn_measured(1000, 5000, "p", "m", "a")
+    told = [estimates.corrected(1000, "p", "m", tenant) for tenant in ("a", "b", "")]
+    assert told == [5000, 1000, 1000]
+    again = PromptEstimates()
+    again.restore(estimates.corrections())
+    assert [again.corrected(1000, "p", "m", tenant) for tenant in ("a", "b")] == [5000, 1000]

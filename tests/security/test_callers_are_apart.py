@@ -76,6 +76,7 @@ ODD: tuple[Body, ...] = (
     {"tool_choice": {"type": "function", "function": {"name": "none such"}}, "max_completion_tokens": 0},
     {"response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA, "strict": True}}},
     {"messages": [{"role": "user", "content": "</think> `seed` is not supported", "name": "n", "cache_control": {}}]},
+    {"stream": True, "max_tokens": 9},
     {"n": 9, "logprobs": True, "stop": ["temperature"], "logit_bias": {"1": 2}, "stream": True, "top_k": 5},
 )
 _LIMITS = "max_tokens maxTokens max_completion_tokens max_output_tokens"
@@ -169,6 +170,8 @@ OTHERS: tuple[Given, ...] = (
     Given(200, b"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"no\"}}\n\n", _SSE),
     _said("I think.</think>Yes."), _said("<think>I think."), _said("Hi.", prompt_tokens=999_999_999, completion_tokens=999_999_999),
     _said("Hi.", prompt_tokens=-5, completion_tokens=-5), _said("x" * 50_000),
+    Given(200, b'data: {"choices":[{"index":0,"delta":{"content":"Hi."},"finish_reason":"stop"}],"usage":{"prompt_tokens":88888,'
+          b'"completion_tokens":1}}\n\ndata: [DONE]\n\n', _SSE),
     Given(200, json.dumps({**MESSAGE, "usage": {"input_tokens": 10**9, "output_tokens": 10**9}}).encode()),
 )  # fmt: skip
 

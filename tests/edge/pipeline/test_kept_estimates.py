@@ -43,7 +43,9 @@ def test_corrections_survive_a_restart(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir() if path.name.startswith(FILE)] == [FILE]
 
 
-@pytest.mark.parametrize("text", ["", "{", '[["lab", "m", "x"]]', '[["lab", "m", 1000.0]]'])
+@pytest.mark.parametrize(
+    "text", ["", "{", '[["lab", "m", 1.3]]', '[["", "lab", "m", "x"]]', '[["", "lab", "m", 1000.0]]']
+)
 def test_a_file_that_makes_no_sense_is_not_heeded(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     assert asyncio.run(corrected_after(tmp_path, None)) == 1000

@@ -1,6 +1,7 @@
 """The corrections of estimates in a file of the data folder, so that a program that starts again need not learn them anew.
 
-The file holds names of providers and models, and numbers. Of several workers the one that ends last writes what it knows.
+The file holds digests of callers' keys, names of providers and models, and numbers. Of several workers the one that ends last writes what
+it knows.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from bardo.engine.prompt_estimates import PromptEstimates
 if TYPE_CHECKING:
     from bardo.edge.pipeline.parts import LayerParts
 
-FILE = "prompt_estimates.json"
+FILE = "prompt_estimates_by_caller.json"
 _MOST_BYTES = 1_000_000
 _log = logging.getLogger("bardo.pipeline")
-_Stored = list[tuple[str, str, float]]
+_Stored = list[tuple[str, str, str, float]]
 
 
 def keep_estimates(parts: LayerParts) -> None:

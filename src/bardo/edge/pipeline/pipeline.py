@@ -106,7 +106,7 @@ class Pipeline:
             return None
         session = session_of(request, tenant) if chosen.plan.reads_session else ""
         return CallLayers(
-            chosen, self.effects, PromptCounter(self._parts.estimates), tenant=tenant, session=session, dry=dry
+            chosen, self.effects, PromptCounter(self._parts.estimates, tenant), tenant=tenant, session=session, dry=dry
         )
 
     def of_operation(
@@ -122,14 +122,16 @@ class Pipeline:
         plan = chosen.plan.of_every_operation()
         if not plan.names:
             return None
-        counter = PromptCounter(self._parts.estimates)
+        counter = PromptCounter(self._parts.estimates, tenant)
         return CallLayers(chosen._replace(plan=plan), self.effects, counter, tenant=tenant)
 
     def of_kept(self, kept: PendingLayers, request: Request, tenant: str) -> CallLayers:
         """Return the layers of a call whose reply came later, by what was kept of them; `request` is the call as its client sent it."""
         names = tuple([name for name, _ in kept.parts])
         plan = LayerPlan(kept.profile, masking=frozenset(names), names=names)
-        call = CallLayers(LayerSelection(plan), self.effects, PromptCounter(self._parts.estimates), tenant=tenant)
+        call = CallLayers(
+            LayerSelection(plan), self.effects, PromptCounter(self._parts.estimates, tenant), tenant=tenant
+        )
         for name, part_kept in kept.parts:
             part = cast("RestorableLayer", self._choice.layer(name)).part_of(part_kept)
             call.take(name, Passed(request=request, receipt=Receipt(layer=name), reply=part))

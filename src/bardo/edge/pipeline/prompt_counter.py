@@ -9,12 +9,13 @@ from bardo.values.request import Request
 
 
 class PromptCounter:
-    """Estimates the tokens of the prompts of one call. The text is measured once for each request that layers make of it."""
+    """Estimates the tokens of the prompts of one call of a tenant. The text is measured once for each request that layers make of it."""
 
-    __slots__ = ("_count", "_estimates", "_request")
+    __slots__ = ("_count", "_estimates", "_request", "_tenant")
 
-    def __init__(self, estimates: PromptEstimates) -> None:
+    def __init__(self, estimates: PromptEstimates, tenant: str = "") -> None:
         self._estimates = estimates
+        self._tenant = tenant
         self._request: Request | None = None
         self._count = 0
 
@@ -26,7 +27,9 @@ class PromptCounter:
             if exact is not None:
                 return exact
         measured = self._count if request is self._request else self._measured(request)
-        return measured if target is None else estimates.corrected(measured, target.provider, target.model)
+        return (
+            measured if target is None else estimates.corrected(measured, target.provider, target.model, self._tenant)
+        )
 
     @property
     def asked(self) -> bool:
@@ -35,7 +38,8 @@ class PromptCounter:
 
     def learn(self, request: Request, target: Target, counted: int) -> None:
         """Correct the estimates by the tokens that a target counted for the prompt of a request."""
-        self._estimates.learn_measured(self._measured(request), counted, target.provider.id, target.model)
+        measured = self._measured(request)
+        self._estimates.learn_measured(measured, counted, target.provider.id, target.model, self._tenant)
 
     def _measured(self, request: Request) -> int:
         if request is not self._request:

@@ -194,7 +194,7 @@ async def _send_stream(
     forward = live.forwarded
     named = ForwardedModel(dialect(live.request.dialect), live.request.model) if forward else None
     if not forward and dialect(live.request.dialect).starts_with_usage:
-        live.prompt_estimate = estimates.estimate(live.request, live.attempt.target)
+        live.prompt_estimate = estimates.estimate(live.request, live.attempt.target, live.recorder.tenant)
         encoder.feed(UsageUpdate(Usage(input_tokens=live.prompt_estimate)))
     written = partial(_encode_update, encoder=encoder)
     if named is not None:
@@ -210,7 +210,8 @@ async def _send_stream(
         await answer.end(b"".join(encoder.feed(failure)))
         return
     if live.prompt_estimate:
-        estimates.learn(live.prompt_estimate, live.response().usage.input_tokens or 0, live.attempt.target)
+        counted = live.response().usage.input_tokens or 0
+        estimates.learn(live.prompt_estimate, counted, live.attempt.target, live.recorder.tenant)
     frames = () if forward and not live.reader.switches else encoder.finish()
     rest = b"".join(frames if kept is None else await kept.end(frames))
     if last or live.reader.failure is not None:
