@@ -12,6 +12,8 @@ from bardo.edge.cache_health import CacheHealth
 from bardo.edge.directory import ProviderDirectory
 from bardo.edge.health import HealthKeeper
 from bardo.edge.keys import Keyring
+from bardo.edge.lessons import KnownLesson
+from bardo.edge.model_facts import ModelFacts
 from bardo.engine.route import Provider
 from bardo.routing.candidates import Health
 from bardo.routing.health_window import Fault
@@ -89,11 +91,13 @@ class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
     """The health of all providers, at Unix time `at`.
 
     `sharing` is `shared` where it holds what other gateways see too, `alone` while these cannot be reached, and empty where none are asked.
+    `lessons` is what refusals taught, and holds now.
     """
 
     at: float
     providers: tuple[ProviderHealth, ...]
     sharing: str = ""
+    lessons: tuple[KnownLesson, ...] = ()
 
 
 class ReportContext(Protocol):
@@ -103,19 +107,21 @@ class ReportContext(Protocol):
     keyring: Keyring
     health: HealthKeeper
     affinity: Affinity | None
+    facts: ModelFacts
     clock: Callable[[], float]
     watch: Callable[[], float]
 
 
-def health_report(context: ReportContext) -> HealthReport:
-    """Return the health of every provider that is configured, as of now."""
+def health_report(context: ReportContext, *, caller: str | None = None) -> HealthReport:
+    """Return the health of every provider that is configured, as of now. `caller`: whose lessons are told, None for those of all."""
     now, at = context.watch(), context.clock()
     called: dict[str, list[str]] = defaultdict(list)
     for provider, model in context.health.store.targets():
         if model:
             called[provider].append(model)
     providers = [_provider(context, one, called, now, at) for one in context.directory.providers]
-    return HealthReport(at=at, providers=tuple(providers), sharing=context.health.sharing)
+    lessons = tuple([one for one in context.facts.lessons.all() if caller in (None, one.caller)])
+    return HealthReport(at=at, providers=tuple(providers), sharing=context.health.sharing, lessons=lessons)
 
 
 def _provider(

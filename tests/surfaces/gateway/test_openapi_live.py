@@ -284,6 +284,9 @@ def ask_for_bardos_own(asking: Asker) -> None:
     asking("POST", "/v1/bardo/cache/purge", {})
     ask_for_past_thinking(asking)
     asking("GET", "/v1/bardo/health")
+    asking("GET", "/v1/bardo/lessons")
+    asking("DELETE", "/v1/bardo/lessons", status=403)
+    asking("DELETE", "/v1/bardo/lessons/none", status=403)
     asking("GET", "/v1/bardo/events?nothing=1", status=400)
     asking("GET", "/metrics")
     asking("GET", "/healthz")
@@ -306,8 +309,12 @@ def test_every_endpoint_answers_as_the_document_says(asking: Asker) -> None:
         ask_for_bardos_own,
     ):
         ask_some(asking)
-    # Events go on until their reader leaves, and are looked at below.
-    assert sorted(documented() - asking.checked) == [("GET", "/v1/bardo/events")]
+    # Events go on until their reader leaves, and are looked at below; lessons are forgotten by an operator, whose key this is not.
+    assert sorted(documented() - asking.checked) == [
+        ("DELETE", "/v1/bardo/lessons"),
+        ("DELETE", "/v1/bardo/lessons/{lesson_id}"),
+        ("GET", "/v1/bardo/events"),
+    ]
 
 
 def test_events_are_those_of_the_document(asking: Asker) -> None:

@@ -32,6 +32,9 @@ FOUND_BY_PATTERN = (
     ("DELETE", "/v1/conversations/c/items/i"),
     ("GET", "/v1/bardo/memory/e"),
     ("DELETE", "/v1/bardo/memory/e"),
+    ("GET", "/v1/bardo/lessons"),
+    ("DELETE", "/v1/bardo/lessons"),
+    ("DELETE", "/v1/bardo/lessons/l"),
 )
 """Requests whose paths hold a name, for the endpoints that no fixed path leads to."""
 

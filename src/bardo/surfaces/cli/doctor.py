@@ -32,6 +32,8 @@ from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import BardoError
 from bardo.values.secrets import secrets_of
 
+_MOST_LESSONS = 20
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -103,7 +105,9 @@ def run_checks(config: Path | None, environment: Mapping[str, str] | None = None
     keyring = Keyring(environment)
     keyring.pays = bool(settings.payments.wallet_key_env)
     findings += asyncio.run(check_providers(settings, keyring))
-    findings += [*check_payments(settings, environment), _log(settings, environment), _port(settings)]
+    port = _port(settings)
+    running = _lessons(settings) if port.status == "warning" else []
+    findings += [*check_payments(settings, environment), _log(settings, environment), port, *running]
     # Drivers quote what they were given.
     secrets = secrets_of(address_secrets(settings, environment))
     return [
@@ -152,6 +156,28 @@ def _new_log(path: Path) -> Finding:
         return Finding(area="log", status="ok", found=f"{path}, made at the first start")
     fix = "make it writable, or set log.path or BARDO_LOG_PATH"
     return Finding(area="log", status="problem", found=f"{path} cannot be made: {parent} is not writable", fix=fix)
+
+
+def _lessons(settings: Settings) -> list[Finding]:
+    """Return what refusals taught the gateway that runs here; nothing where what listens there is none, or wants another key."""
+    from bardo.surfaces.cli.doctor_watch import ask_once, lesson_text
+
+    try:
+        report = ask_once(settings)
+    except BardoError:
+        return []
+    fix = "DELETE /v1/bardo/lessons, or the panel’s page Health, forgets it; SIGHUP forgets all"
+    told = [
+        Finding(area="lessons", status="warning", found=lesson_text(one, report.at), fix=fix)
+        for one in report.lessons[:_MOST_LESSONS]
+    ]
+    more = len(report.lessons) - len(told)
+    found = (
+        f"{plural(more, 'more lesson')} of the gateway that runs"
+        if told
+        else "none: refusals taught the gateway that runs nothing"
+    )
+    return told if told and not more else [*told, Finding(area="lessons", status="ok", found=found)]
 
 
 def _port(settings: Settings) -> Finding:

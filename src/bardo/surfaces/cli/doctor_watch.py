@@ -11,6 +11,7 @@ import msgspec
 from bardo.edge.cache_health import CacheHealth
 from bardo.edge.health_report import HealthReport, KeyHealth, ProviderHealth, TargetHealth
 from bardo.edge.http import Call, Deadlines, HttpTransport
+from bardo.edge.lessons import KnownLesson
 from bardo.edge.settings import Settings
 from bardo.surfaces.cli.running_gateway import address_of, gateway_error, gateway_key, not_running
 from bardo.surfaces.render.console import console, show, show_text
@@ -20,6 +21,7 @@ from bardo.values.errors import BardoError, MalformedReply, Unreachable
 PATH = "/v1/bardo/health"
 _OPTION = "--url"
 _ASKING = Deadlines(connect=3.0, first_byte=10.0, idle=10.0)
+_ASKING_ONCE = Deadlines(connect=1.0, first_byte=2.0, idle=2.0)
 _MOST_BYTES = 8 * 1024 * 1024
 _CLEAR = "\x1b[H\x1b[2J"
 _COLUMNS = (
@@ -63,13 +65,26 @@ async def _ask_again(transport: HttpTransport, address: str) -> HealthReport | B
         return problem
 
 
-async def ask(transport: HttpTransport, address: str) -> HealthReport:
+def ask_once(settings: Settings) -> HealthReport:
+    """Return the health that the gateway of these settings reports. Raises BardoError where none answers."""
+
+    async def run() -> HealthReport:
+        transport = HttpTransport(settings.http.client)
+        try:
+            return await ask(transport, address_of(settings), _ASKING_ONCE)
+        finally:
+            await transport.close()
+
+    return asyncio.run(run())
+
+
+async def ask(transport: HttpTransport, address: str, deadlines: Deadlines = _ASKING) -> HealthReport:
     """Return the health that a gateway reports. Raises BardoError."""
     key = gateway_key()
     headers = {"accept": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
     call = Call(method="GET", url=address + PATH, headers=headers, provider="the gateway")
     try:
-        reply = await transport.send(call, _ASKING)
+        reply = await transport.send(call, deadlines)
     except Unreachable as problem:
         raise not_running(address, problem, _OPTION) from problem
     try:
@@ -96,6 +111,19 @@ def _show(report: HealthReport | BardoError, address: str, *, as_json: bool) -> 
         return
     show_text(f"{address}, by the calls of the last minutes; Ctrl-C ends\n")
     show(table(_COLUMNS, [cells for provider in report.providers for cells in _rows(provider)]))
+    for lesson in report.lessons:
+        show_text(lesson_text(lesson, report.at))
+
+
+def lesson_text(lesson: KnownLesson, now: float) -> str:
+    """Return a lesson as one line: what is not sent, where and for whom, until when, and the provider's words."""
+    place = f"{lesson.provider}/{lesson.model}" if lesson.model else f"{lesson.provider} ({lesson.dialect})"
+    since, left = (f"{max(0.0, seconds) / 60:.0f} min" for seconds in (now - lesson.since, lesson.until - now))
+    asked = f"{lesson.shape} requests" if lesson.shape else "all requests"
+    caller = f" of {lesson.caller}" if lesson.caller else ""
+    said = f", because it said: {lesson.words}" if lesson.words else ""
+    dated = f"learned {since} ago, ends in {left}, lesson {lesson.id}"
+    return f"{place} refuses {lesson.what} ({lesson.kind}), in {asked}{caller}: {dated}{said}"
 
 
 def _rows(provider: ProviderHealth) -> Iterator[tuple[str, ...]]:

@@ -55,6 +55,7 @@ from bardo.surfaces.gateway.files import delete_file, list_files, read_file, sho
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.key_access import authenticate, show_usage
+from bardo.surfaces.gateway.lessons import forget_lessons, list_lessons
 from bardo.surfaces.gateway.memory import forget_episode, search_memory, show_episode
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
 from bardo.surfaces.gateway.openapi.serve import show_openapi
@@ -112,6 +113,9 @@ OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "show_episode": show_episode,
     "forget_episode": forget_episode,
     "provider_health": provider_health,
+    "list_lessons": list_lessons,
+    "forget_lessons": forget_lessons,
+    "forget_lesson": forget_lessons,
     "metrics": metrics,
     "events": send_events,
     "health": health,

@@ -14,6 +14,7 @@ from bardo.engine.receipt import call_headers, cost_extension, cost_headers
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.lessons import sees_lessons_of
 from bardo.surfaces.gateway.own_replies import ReadyReply, RunningReply
 from bardo.surfaces.gateway.request_options import header_options, with_headers
 from bardo.surfaces.gateway.route_tables import Route
@@ -45,7 +46,7 @@ async def provider_health(
     context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
 ) -> None:
     """Answer how the providers, their keys and their models are, by the calls of this process."""
-    await answer.json(health_report(context.runner))
+    await answer.json(health_report(context.runner, caller=sees_lessons_of(context, scope)))
 
 
 async def metrics(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:

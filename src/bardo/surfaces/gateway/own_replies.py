@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from bardo.edge.lessons import KnownLesson
 from bardo.values.episodes import EpisodeMatch
 from bardo.values.reasoning import ReasoningStep, ReasoningVisibility
 
@@ -48,9 +49,16 @@ class CacheReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PurgedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """How many kept replies were removed."""
+    """How many kept replies, or lessons, were removed."""
 
     removed: int
+
+
+class LessonsReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What providers' refusals taught and holds now, the newest first."""
+
+    data: tuple[KnownLesson, ...]
+    object: Literal["list"] = "list"
 
 
 class EpisodesReply(msgspec.Struct, frozen=True, kw_only=True):

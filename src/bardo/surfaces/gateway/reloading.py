@@ -84,6 +84,7 @@ class ReloadingGateway:
             try:
                 settings = await asyncio.to_thread(self._read, before.settings)
                 if settings == before.settings:
+                    before.assembly.runner.facts.lessons.forget()
                     _log.warning("the configuration was read again, and nothing changes for new requests")
                     return True
                 following = ConfiguredGateway(settings, before=before)

@@ -43,6 +43,9 @@ Endpoint = Literal[
     "show_episode",
     "forget_episode",
     "provider_health",
+    "list_lessons",
+    "forget_lessons",
+    "forget_lesson",
     "metrics",
     "events",
     "health",
@@ -152,6 +155,12 @@ INTERACTION_PREFIXES = tuple(f"{path}/" for path in FIXED_ROUTES if path.endswit
 STORED_PATH = re.compile(r"(?:/v1)?/(responses|conversations)/([^/]+)(?:/(input_items|items)(?:/([^/]+))?)?")
 EPISODE_PATH = re.compile(r"(?:/v1)?/bardo/memory/([^/]+)")
 EPISODE_METHODS: dict[str, Endpoint] = {"GET": "show_episode", "DELETE": "forget_episode"}
+LESSON_PATH = re.compile(r"(?:/v1)?/bardo/lessons(?:/([^/]+))?")
+LESSON_METHODS: dict[bool, dict[str, Endpoint]] = {
+    False: {"GET": "list_lessons", "DELETE": "forget_lessons"},
+    True: {"DELETE": "forget_lesson"},
+}
+"""By whether the path names a lesson."""
 STORED_METHODS: dict[tuple[str, str, bool], dict[str, Endpoint]] = {
     ("responses", "", False): {"GET": "show_response", "DELETE": "delete_response"},
     ("responses", "input_items", False): {"GET": "list_input"},

@@ -21,6 +21,8 @@ from bardo.surfaces.gateway.route_tables import (
     GEMINI_PREFIXES,
     GEMINI_VERBS,
     INTERACTION_PREFIXES,
+    LESSON_METHODS,
+    LESSON_PATH,
     MODEL_ROUTES,
     STORED_METHODS,
     STORED_PATH,
@@ -86,13 +88,14 @@ def _stored_route(method: str, path: str) -> Route | None:
         if method not in endpoints:
             raise MethodNotAllowed(f"{path} takes {' and '.join(endpoints)}, not {method}", allowed=tuple(endpoints))
         return Route(endpoint=endpoints[method], dialect=dialect, method=method, name=name)
-    episode = EPISODE_PATH.fullmatch(path)
-    if episode is not None:
-        if method not in EPISODE_METHODS:
+    own = EPISODE_PATH.fullmatch(path) or LESSON_PATH.fullmatch(path)
+    if own is not None:
+        own_methods = EPISODE_METHODS if own.re is EPISODE_PATH else LESSON_METHODS[own[1] is not None]
+        if method not in own_methods:
             raise MethodNotAllowed(
-                f"{path} takes {' and '.join(EPISODE_METHODS)}, not {method}", allowed=tuple(EPISODE_METHODS)
+                f"{path} takes {' and '.join(own_methods)}, not {method}", allowed=tuple(own_methods)
             )
-        return Route(endpoint=EPISODE_METHODS[method], method=method, name=episode[1])
+        return Route(endpoint=own_methods[method], method=method, name=own[1] or "")
     found = STORED_PATH.fullmatch(path)
     if found is None:
         return None

@@ -74,6 +74,24 @@ def keys_table(report: HealthReport) -> Table:
     )  # fmt: skip
 
 
+def lessons_table(report: HealthReport) -> Table:
+    """Return what refusals taught, with the providers' words."""
+    return Table(
+        name="lessons",
+        caption="What refusals taught: left out or changed in later requests of the same caller",
+        heads=(*_PLACE, Head("not sent", wrap=True), Head("requests", wrap=True), Head("caller", wrap=True), Head("ends in", number=True),
+               Head("proved", number=True), Head("the provider’s words", wrap=True)),
+        rows=tuple(
+            (
+                one.provider, one.model or "all models", Cell(one.what, below=one.kind), one.shape or "all", one.caller or "without a key",
+                seconds(max(0.0, one.until - report.at)), f"{one.proofs:,} ×", one.words,
+            )
+            for one in report.lessons
+        ),
+        empty="No lesson holds: nothing is left out because of an earlier refusal.",
+    )  # fmt: skip
+
+
 def caches_table(report: HealthReport) -> Table:
     """Return what was seen of prompt caches."""
     return Table(

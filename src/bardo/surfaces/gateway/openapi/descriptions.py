@@ -122,6 +122,9 @@ DESCRIPTIONS: dict[str, Description] = {
     "provider_health": Description(
         "Show the health of providers", "bardo", "Providers, their keys and their models, by the calls of this process."
     ),
+    "list_lessons": Description("List what refusals taught", "bardo", "Of this process; an operator's key sees those of all callers."),
+    "forget_lessons": Description("Forget all that refusals taught", "bardo", "Operators only."),
+    "forget_lesson": Description("Forget a lesson", "bardo", "Operators only."),
     "events": Description(
         "Follow what happens",
         "bardo",

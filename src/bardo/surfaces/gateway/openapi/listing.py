@@ -12,6 +12,7 @@ from bardo.surfaces.gateway.route_tables import (
     FIXED_ROUTES,
     GEMINI_PREFIXES,
     GEMINI_VERBS,
+    LESSON_METHODS,
     MODEL_ROUTES,
     STORED_METHODS,
     VERSIONLESS_ROUTES,
@@ -39,7 +40,7 @@ class ListedRoute(NamedTuple):
 
 def listed_routes() -> list[ListedRoute]:
     """Return every path and method that the gateway answers, pages for people left out."""
-    return [*_fixed(), *_stored_routes(), *_episodes(), *_batches(), *_models(), *_gemini(), *_bedrock()]
+    return [*_fixed(), *_stored_routes(), *_episodes(), *_lessons(), *_batches(), *_models(), *_gemini(), *_bedrock()]
 
 
 def _fixed() -> Iterator[ListedRoute]:
@@ -63,6 +64,13 @@ def _episodes() -> Iterator[ListedRoute]:
     path = "/bardo/memory/{episode_id}"
     for method, endpoint in EPISODE_METHODS.items():
         yield ListedRoute(_VERSION + path, method, Route(endpoint=endpoint, method=method), path)
+
+
+def _lessons() -> Iterator[ListedRoute]:
+    for is_named, methods in LESSON_METHODS.items():
+        path = "/bardo/lessons/{lesson_id}" if is_named else "/bardo/lessons"
+        for method, endpoint in methods.items():
+            yield ListedRoute(_VERSION + path, method, Route(endpoint=endpoint, method=method), path)
 
 
 def _batches() -> Iterator[ListedRoute]:

@@ -32,6 +32,7 @@ from bardo.surfaces.gateway.own_replies import (
     EpisodesReply,
     FeedbackReply,
     ForgottenReply,
+    LessonsReply,
     PurgedReply,
     ReadyReply,
     RunningReply,
@@ -57,6 +58,9 @@ OWN_REPLIES: dict[str, type[msgspec.Struct]] = {
     "show_episode": EpisodeReply,
     "forget_episode": ForgottenReply,
     "provider_health": HealthReport,
+    "list_lessons": LessonsReply,
+    "forget_lessons": PurgedReply,
+    "forget_lesson": PurgedReply,
 }
 """The types of bardo's own replies, by endpoint."""
 

@@ -64,6 +64,7 @@ _PATH_WORDS = {
     "project": "Any name: Vertex AI's clients send one.",
     "location": "Any name: Vertex AI's clients send one.",
     "episode_id": "The id of an episode, or of its call.",
+    "lesson_id": "The id of a lesson.",
     "response_id": "The id of a response.",
     "conversation_id": "The id of a conversation.",
     "item_id": "The id of an item of the conversation.",

@@ -12,7 +12,7 @@ VIEWS: tuple[View, ...] = (
     View("/requests/{id}/again", "", request.send_again, methods=("POST",)),
     View("/costs", "Costs", costs.show),
     View("/costs.csv", "", costs.download),
-    View("/health", "Health", health.show),
+    View("/health", "Health", health.show, methods=("GET", "POST")),
     View("/catalog", "Catalog", catalog.show),
     View("/catalog/model", "", catalog.show_model),
     View("/explain", "Explain", explain.show, methods=("GET", "POST"), operator_only=True),

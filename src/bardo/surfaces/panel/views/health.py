@@ -10,10 +10,17 @@ from bardo.edge.health_report import HealthReport, health_report
 from bardo.edge.log import LogReader
 from bardo.edge.log.row import CallTimes
 from bardo.routing.candidates import Health
-from bardo.surfaces.panel.health_tables import caches_table, keys_table, models_of, plain_states_table, states_table
+from bardo.surfaces.panel.health_tables import (
+    caches_table,
+    keys_table,
+    lessons_table,
+    models_of,
+    plain_states_table,
+    states_table,
+)
 from bardo.surfaces.panel.latencies import MOST_CALLS, SPANS, histories, latency_table
-from bardo.surfaces.panel.pages import Page, PanelRequest
-from bardo.values.errors import Unsupported
+from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect
+from bardo.values.errors import Forbidden, Unsupported
 
 if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel
@@ -21,9 +28,15 @@ if TYPE_CHECKING:
 _USUAL = "24h"
 
 
-async def show(panel: Panel, request: PanelRequest) -> Page:
-    """Return the page. A key that is no operator's sees the states alone, and the times of its own calls."""
+async def show(panel: Panel, request: PanelRequest) -> Page | Redirect:
+    """Return the page, or forget a lesson. A key that is no operator's sees the states alone, and the times of its own calls."""
     operator = request.viewer.operator
+    if request.method == "POST":
+        if not operator:
+            raise Forbidden("lessons are forgotten by operators", hint="ask whoever runs this gateway")
+        name = request.form.get("lesson", "")
+        panel.context.runner.facts.lessons.forget("" if name == "all" else name or "none")
+        return Redirect("/panel/health")
     report = health_report(panel.context.runner)
     chosen = request.query.get("span", "")
     span = chosen if chosen in SPANS else _USUAL
@@ -39,6 +52,11 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
         "states": states_table(report)
         if operator
         else plain_states_table(report, {(one.provider, one.model) for one in times or ()}),
+        "lesson_choices": [
+            ("all", "all lessons"),
+            *((one.id, f"{one.what} at {one.provider} {one.model}") for one in report.lessons if operator),
+        ],
+        "lessons_table": lessons_table(report) if operator else None,
         "further": (keys_table(report), caches_table(report)) if operator else (),
         "latencies": None if times is None else latency_table(histories(times, begin, now), words),
         "cut": cut,
