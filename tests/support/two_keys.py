@@ -127,7 +127,7 @@ def two_keys(folder: Path, providers: Mapping[str, str], answer: Answer, *, toml
             f'[[keys]]\nid = "{name}"\nkey_env = "KEY_OF_{name.upper()}"\n{"operator = true" if name == "operator" else ""}\n'
             for name in KEYS
         )
-        quick = "[reasoning]\nintrospect = false\n[failover]\nretries = 0\n[refresh]\nhours = 0\n"
+        quick = "[reasoning]\nintrospect = false\n[refresh]\nhours = 0\n[failover]\nretries = 0\n"
         settings = parse_settings(f"{quick}{toml}\n{tables}{keys}")
         gateway = ConfiguredGateway(settings, {**_VARIABLES, "XDG_DATA_HOME": str(folder)})
         with BackgroundServer(gateway.application) as server:
