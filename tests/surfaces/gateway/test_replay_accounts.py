@@ -11,7 +11,7 @@ import pytest
 
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.state import MemoryStore
-from bardo.simulators import Incoming, Script, ToolCall, Turn
+from bardo.simulators import Fault, Incoming, Script, ToolCall, Turn
 from bardo.simulators.refusal import Refusal
 from support.gateway import KEY_VARIABLE, SECRET, House, Remembering, entry, house
 from support.patience import PATIENCE
@@ -59,10 +59,12 @@ class Account(Remembering):
     def __init__(self, preset: str, whose: str) -> None:
         super().__init__(preset, script=script(whose))
         self.refused = 0
+        self.same: list[Account] = []
+        """Servers of the same account."""
 
     def made(self) -> set[str]:
         """Return all state that this account has sent."""
-        return {state for body in self.sent for state in sealed_in(bytes(body))}
+        return {state for one in (self, *self.same) for body in one.sent for state in sealed_in(bytes(body))}
 
     def _answer(self, provider: Any, incoming: Incoming) -> Any:
         foreign = [state for state in received_in(incoming.raw) if state not in self.made()]
@@ -81,16 +83,27 @@ def _place(incoming: Incoming, state: str) -> int:
 
 
 @contextmanager
-def two_accounts(preset: str, *, keeps: bool = True, named: str = "") -> Iterator[tuple[House, Account, Account]]:
-    """Run a gateway over two accounts of a provider, called `one` and `two`; `named`: the operator says that they are this one account."""
+def two_accounts(
+    preset: str, *, keeps: bool = True, named: str = "", other_key: bool = True, model: str = ""
+) -> Iterator[tuple[House, Account, Account]]:
+    """Run a gateway over two accounts of a provider, called `one` and `two`; `named`: the operator says that they are this one account.
+
+    With one key for both they are two entries of the same account. Both are known to serve `model`.
+    """
     one, two = Account(preset, "first"), Account(preset, "second")
     keeper = ReplayKeeper(MemoryStore() if keeps else None)
     variables = {KEY_VARIABLE: SECRET, OTHER_VARIABLE: f"{SECRET}-of-another"}
     with one.running() as first, two.running() as second:
-        account = {"account": named} if named else {}
+        account = {**({"account": named} if named else {}), **({"models": (model,)} if model else {})}
+        if not other_key:
+            one.same, two.same = [two], [one]
         entries = (
             entry(one, first.base_url, **account | {"id": "one", "api_key_env": KEY_VARIABLE}),
-            entry(two, second.base_url, **account | {"id": "two", "api_key_env": OTHER_VARIABLE}),
+            entry(
+                two,
+                second.base_url,
+                **account | {"id": "two", "api_key_env": OTHER_VARIABLE if other_key else KEY_VARIABLE},
+            ),
         )
         with house(before=entries, environment=variables, replay=keeper) as running:
             yield running, one, two
@@ -155,3 +168,37 @@ def test_a_refusal_of_earlier_state_is_mended_in_the_same_call(
             assert two.refused == 1
         assert not received_in(two.requests[-1].raw)
         assert "reasoning" in told or "signature" in told.lower() or not signed, told
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai_responses"])
+def test_failover_to_another_entry_of_the_same_account_takes_the_thinking_along(provider: str) -> None:
+    model = MODELS[provider]
+    with two_accounts(provider, other_key=False, model=model) as (running, one, two):
+        client = open_client("chat", model)
+        step(running, client, "thinking")
+        one.fail(Fault("status", status=503))
+        told = step(running, client, "thinking")
+        assert set(sealed_in(bytes(one.sent[0]))) <= set(received_in(two.requests[-1].raw))
+        assert "reasoning" not in told
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai_responses"])
+def test_failover_to_another_account_goes_on_without_it(provider: str) -> None:
+    model = MODELS[provider]
+    with two_accounts(provider, model=model) as (running, one, two):
+        client = open_client("chat", model)
+        step(running, client, "thinking")
+        one.fail(Fault("status", status=503))
+        told = step(running, client, "thinking")
+        assert two.refused == 0
+        assert "reasoning" in told
+
+
+def test_readable_thinking_has_no_account() -> None:
+    with two_accounts("deepseek", model="deepseek-v4-pro") as (running, one, two):
+        client = open_client("chat", "deepseek-v4-pro")
+        step(running, client, "thinking")
+        one.fail(Fault("status", status=503))
+        told = step(running, client, "thinking")
+        assert b"The first account looks up Paris." in two.requests[-1].raw
+        assert "reasoning" not in told
