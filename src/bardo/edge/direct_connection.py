@@ -18,6 +18,8 @@ from bardo.edge.http_sockets import idle_limit, reading_watch
 
 # What may come without a byte of a body: heads, 1xx replies, trailers and chunk extensions together.
 _OVERHEAD_BYTES = 64 * 1024
+BYTES_A_TURN = 16 * 1024
+"""Bytes of one connection that are read in one turn of the loop: a provider that sends as fast as it can keeps nobody else waiting."""
 _SWITCHING_PROTOCOLS = 101
 _WITHOUT_BODY = (204, 304)
 
@@ -56,6 +58,8 @@ class DirectConnection(asyncio.Protocol):
         self._keeps = False
         self._surplus = False
         self._paused = False
+        self._unread = b""
+        self._turn: asyncio.Handle | None = None
 
     @property
     def transport(self) -> asyncio.Transport | None:
@@ -65,7 +69,7 @@ class DirectConnection(asyncio.Protocol):
     def has_something_to_read(self) -> bool:
         """Whether bytes, or an end, wait to be read; also where the connection is lost or closing."""
         transport = self._transport
-        if transport is None or transport.is_closing():
+        if transport is None or transport.is_closing() or self._unread:
             return True
         if self._something_waits is None:
             self._something_waits = reading_watch(transport.get_extra_info("socket"))
@@ -99,13 +103,16 @@ class DirectConnection(asyncio.Protocol):
         """Read no more for now."""
         if not self._paused and self._transport is not None and not self._transport.is_closing():
             self._paused = True
-            self._transport.pause_reading()
+            if not self._unread:
+                self._transport.pause_reading()
 
     def resume(self) -> None:
         """Read on."""
         if self._paused:
             self._paused = False
-            if self._transport is not None and not self._transport.is_closing():
+            if self._unread:
+                self._read_on_later()
+            elif self._transport is not None and not self._transport.is_closing():
                 self._transport.resume_reading()
 
     # What the event loop calls.
@@ -115,6 +122,34 @@ class DirectConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
+        if len(data) <= BYTES_A_TURN and not self._unread:
+            self._read(data)
+            return
+        if not self._unread and not self._paused and self._transport is not None:
+            self._transport.pause_reading()
+        self._unread += data
+        if self._turn is None:
+            self._read_turn()
+
+    def _read_turn(self) -> None:
+        """Read what one turn may read of the bytes that came, and the rest in the next turns; then more may come."""
+        self._turn = None
+        if self._incoming is not None and self._incoming.failure is not None:
+            self._unread = b""
+        if self._paused or not self._unread:
+            return
+        data, self._unread = self._unread[:BYTES_A_TURN], self._unread[BYTES_A_TURN:]
+        self._read(data)
+        if self._unread:
+            self._read_on_later()
+        elif not self._paused and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def _read_on_later(self) -> None:
+        if self._turn is None:
+            self._turn = self.loop.call_soon(self._read_turn)
+
+    def _read(self, data: bytes) -> None:
         self.heard = True
         self.last_heard = self.loop.time()
         incoming = self._incoming
@@ -141,6 +176,10 @@ class DirectConnection(asyncio.Protocol):
             self._end(incoming)
 
     def connection_lost(self, failure: Exception | None) -> None:
+        if self._incoming is not None and self._incoming.failure is None and self._unread:
+            # What came before the end is part of the reply.
+            rest, self._unread = self._unread, b""
+            self._read(rest)
         self._transport = self._something_waits = None
         self._forget(self)
         incoming, self._incoming = self._incoming, None
@@ -215,7 +254,7 @@ class DirectConnection(asyncio.Protocol):
         if transport is None:
             return
         unsent = bool(transport.get_write_buffer_size())
-        if not self._keeps or incoming.until_close or self._surplus or unsent or transport.is_closing():
+        if not self._keeps or incoming.until_close or self._surplus or unsent or self._unread or transport.is_closing():
             self.abort()
             return
         self.resume()

@@ -7,7 +7,7 @@ missed something.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
@@ -61,6 +61,8 @@ class EventFeed:
         self._last = 0
         self._kept: deque[PublishedEvent | None] = deque(maxlen=MOST_KEPT)
         self._readers: set[asyncio.Event] = set()
+        self.readers_by_key: Counter[str] = Counter()
+        """How many clients read over HTTP, by the id of their key; empty for those without one."""
         self._end: asyncio.TimerHandle | None = None
         self._closed = False
 

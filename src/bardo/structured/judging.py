@@ -92,7 +92,7 @@ class JudgingProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={name: value for name in ("PATH", "SYSTEMROOT", "BARDO_TEST_RUN") if (value := os.environ.get(name))},
+            env={name: value for name in ("PATH", "SYSTEMROOT") if (value := os.environ.get(name))},
         )
         return self._process
 

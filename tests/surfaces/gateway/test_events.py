@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
+from bardo.surfaces.gateway import events
 from support.any_model import Simulator
 from support.gateway import house
+from support.keyed_gateway import keyed_gateway
 from support.patience import PATIENCE
 from support.talk import ask, request
 from surfaces.gateway.cells import whole_and_streamed
@@ -109,3 +115,24 @@ def test_a_filter_that_there_is_not_is_refused() -> None:
         answer = request(running.address, "GET", "/v1/bardo/events?model=x")
         assert answer.status == 400
         assert "request_id" in answer.text
+
+
+def test_the_readers_of_each_key_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MOST_READERS_OF_A_KEY", 2)
+    with keyed_gateway(tmp_path, [Simulator("deepseek")]) as running:
+        one, other = ({"authorization": f"Bearer {running.key(name=name)}"} for name in ("one", "other"))
+        with listening(running.address, **one):
+            with listening(running.address, **one):
+                refused = request(running.address, "GET", "/v1/bardo/events", headers=one)
+                assert refused.status == 503
+                assert "2 readers of events are connected with this key" in refused.text
+                with listening(running.address, **other):
+                    pass
+            # A reader that left makes room for another, once the gateway knows.
+            give_up = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    with listening(running.address, **one):
+                        break
+                except AssertionError:
+                    assert time.monotonic() < give_up

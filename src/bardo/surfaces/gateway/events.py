@@ -17,6 +17,7 @@ from bardo.values.errors import InvalidRequest, Overloaded
 SSE = "text/event-stream; charset=utf-8"
 ALIVE_SECONDS = 15.0
 MOST_READERS = 100
+MOST_READERS_OF_A_KEY = 20
 _LONGEST = 200
 _FILTERS = ("request_id", "subsystem", "event")
 _encode = msgspec.json.encode
@@ -29,8 +30,11 @@ async def send_events(context: GatewayContext, route: Route, scope: Scope, recei
     if account is not None:
         wanted = msgspec.structs.replace(wanted, key_id=account.id)
     feed = context.events
-    if feed.readers >= MOST_READERS:
+    if feed.readers_by_key.total() >= MOST_READERS:
         raise Overloaded(f"{MOST_READERS} readers of events are connected", hint="close one of them")
+    if account is not None and feed.readers_by_key[account.id] >= MOST_READERS_OF_A_KEY:
+        message = f"{MOST_READERS_OF_A_KEY} readers of events are connected with this key"
+        raise Overloaded(message, hint="close one of them")
     after = header(scope, b"last-event-id") or query_of(scope).get("last_event_id", "")
 
     async def work() -> None:
@@ -61,8 +65,16 @@ async def send_events(context: GatewayContext, route: Route, scope: Scope, recei
             await events.aclose()
         await answer.end(b"")
 
-    with context.onlooking():
-        await run_until_disconnect(receive, work())
+    # Counted from here on, since many may come before the first of them reads.
+    reader = "" if account is None else account.id
+    feed.readers_by_key[reader] += 1
+    try:
+        with context.onlooking():
+            await run_until_disconnect(receive, work())
+    finally:
+        feed.readers_by_key[reader] -= 1
+        if not feed.readers_by_key[reader]:
+            del feed.readers_by_key[reader]
 
 
 def _written(found: FeedEvent) -> bytes:
