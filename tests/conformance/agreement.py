@@ -55,7 +55,10 @@ def _words(heard: Heard, said: Response, client: str) -> Iterator[tuple[str, Any
     yield "text", heard.text, "".join(block.text for block in said.blocks if isinstance(block, spoken))
     yield "refusal", heard.refusal, said.refusal if refusals else ""
     yield "thinking", _beyond(heard.thinking, _stretches(said)), ""
-    yield "calls", [(*call[:2], _parsed(call[2])) for call in heard.calls], _calls(said, client)
+    calls, complete = _calls(said, client), _calls(said, client, complete=True)
+    heard_calls = [(*call[:2], _parsed(call[2])) for call in heard.calls]
+    # A call in which the reply broke off may be heard or not: it is told not to be complete.
+    yield "calls", heard_calls if calls == complete else [one for one in heard_calls if one in complete], complete
     yield "id", heard.id, said.id
     yield "model", heard.model, said.model
 
@@ -75,8 +78,8 @@ def _beyond(heard: str, stretches: Sequence[str]) -> str:
     return heard
 
 
-def _calls(said: Response, client: str) -> list[tuple[str, str, Any]]:
-    calls = [block for block in said.blocks if isinstance(block, ToolCallBlock)]
+def _calls(said: Response, client: str, *, complete: bool = False) -> list[tuple[str, str, Any]]:
+    calls = [block for block in said.blocks if isinstance(block, ToolCallBlock) and (block.complete or not complete)]
     return [(_id_for(call, client), call.name, _parsed(call.arguments)) for call in calls]
 
 

@@ -160,7 +160,8 @@ def test_the_start_may_come_in_pieces() -> None:
 
 def test_a_call_may_learn_its_name_later() -> None:
     response = fold([ToolCallStart(0, "c", ""), ToolCallStart(0, "", "f")])
-    assert response.blocks == (ToolCallBlock(id="c", name="f"),)
+    assert response.blocks == (ToolCallBlock(id="c", name="f", complete=False),)
+    assert response.tool_calls == []
 
 
 def test_each_difference_is_told_once() -> None:

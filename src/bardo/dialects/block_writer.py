@@ -81,6 +81,9 @@ class BlockWriter:
         """Keep opaque state; a later one of its kind replaces it."""
         self.states.add(state)
 
+    def abandon(self) -> None:
+        """Leave the block without an end. What follows it gets an index of its own."""
+
     def end(self) -> None:
         """Write what is left of the block, and the blocks its opaque state needs."""
         raise NotImplementedError

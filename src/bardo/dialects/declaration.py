@@ -66,6 +66,7 @@ NOT_DECLARED: dict[str, str] = {
     "*.carried": "fields of one dialect: the driver reports those of another",
     "*.opaque": "state of one provider: the encoders report what theirs does not take, by its format",
     "tool_call.own_id": "says whose id a call has: only the provider that gave it is told",
+    "tool_call.complete": "says that a reply broke off in a call: no request holds such a call",
     "tools.name": "part of every tool",
     "tools.hosted": "a tool that only its own provider runs: the encoders report those of others",
     "tool_choice.mode": "the encoders report a mode that the dialect cannot express",

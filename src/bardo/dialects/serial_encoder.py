@@ -1,6 +1,7 @@
 """Encode a streamed reply in a dialect whose blocks follow one another strictly.
 
-Text and thinking end when another block begins. While a tool call is open, the events of other blocks wait until it has ended. The
+Text and thinking end when another block begins. While a tool call is open, the events of other blocks wait until it has ended. A call
+whose end does not come is never ended: no more of it came. The
 encoder keeps track of the blocks; a dialect supplies the frames: a `BlockWriter` for its blocks, and the start, the end and the error of
 a reply. There is one choice: events of others are left out.
 """
@@ -145,12 +146,23 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
             self._begun = True
             self.write_start()
 
-    def drain(self) -> None:
-        """End the open block, and write all that waited for it."""
-        self.close_block()
+    def drain(self, *, broken: bool = False) -> None:
+        """End the open block, and write all that waited for it. `broken`: the reply failed, and no call is written any more."""
+        if broken:
+            waiting = self._waiting.items()
+            self._waiting = {number: held for number, held in waiting if ToolCallStart not in map(type, held)}
+        self._leave_block()
         while self._waiting:
             self._replay()
-            self.close_block()
+            self._leave_block()
+
+    def _leave_block(self) -> None:
+        """End the open block. A call that is still open is left without an end."""
+        block = self._block
+        if block is not None and block.kind == "tool_call":
+            self._block = None
+            block.abandon()
+        self.close_block()
 
     def close_block(self) -> None:
         """End the open block."""
@@ -158,14 +170,11 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
         if block is not None:
             block.end()
             self.closed[block.number] = block
+            self.has_calls = self.has_calls or block.kind == "tool_call"
             if self.signed_blocks is not None:
                 self._pending.close(block, self.signed_blocks)
         late, self._late = self._late, []
         self._pending.hold(late)
-
-    def abandon_block(self) -> None:
-        """Leave the open block without an end."""
-        self._block = None
 
     def interrupt(self) -> None:
         """Have the next piece of the open block written with what stands beside it."""
@@ -182,7 +191,6 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
             block = self._block = self.open_block(number, kind)
             for state in states:
                 block.add_state(state)
-            self.has_calls = self.has_calls or kind == "tool_call"
         return block
 
     def _end_empty_text(self, number: int | None = None) -> list[Opaque]:
@@ -215,10 +223,10 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
             self.take_value(item)
 
     def fail(self, error: BardoError) -> None:
-        """Write what waited, leave the broken block open, and say what happened."""
+        """Write what waited, no call among it, leave the broken block open, and say what happened."""
         self._over = True
         if self._waiting:
-            self.drain()
+            self.drain(broken=True)
         self._block = None
         self.write_error(error)
 

@@ -1,4 +1,7 @@
-"""Write a whole reply with the encoder of a stream: each block is given to its `BlockWriter` at once, without events."""
+"""Write a whole reply with the encoder of a stream: each block is given to its `BlockWriter` at once, without events.
+
+A call in which the reply broke off is left out, since clients execute whatever call they find.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def write_response(encoder: _Encoder, response: Response, *, wraps: str = "", ke
 
 
 def _with_wrapped(response: Response, wraps: str, key: str) -> dict[str, Any]:
-    calls = [block for block in response.blocks if type(block) is ToolCallBlock]
+    calls = [block for block in response.blocks if type(block) is ToolCallBlock and block.complete]
     if not calls:
         return response.bardo
     wrapped = [call for call in calls if not has_no_arguments(call.arguments) and not is_object(call.arguments)]
@@ -98,6 +101,8 @@ def _write_thinking(encoder: _Encoder, number: int, block: ReasoningBlock) -> No
 
 
 def _write_call(encoder: _Encoder, number: int, block: ToolCallBlock) -> None:
+    if not block.complete:
+        return
     encoder.has_calls = True
     fields = fields_for(encoder.name, block.carried)
     if not fields and not block.opaque:

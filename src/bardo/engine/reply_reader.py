@@ -333,25 +333,30 @@ class ReplyReader:
         """End the reply with an error from outside: a connection that broke, a deadline. A reply that was complete is no failure."""
         if self._pipeline.failure is not None:
             return []
-        complete = self._decoder.complete
         # What the stages held was already the model's word.
-        events = [event for event in self._flush() if complete or type(event) is not Failed]
-        return [*self._pipeline.take(events if complete else [*events, Failed(error)])]
+        return [*self._pipeline.take(self._flush(None if self._decoder.complete else error))]
 
     def settle(self, events: Sequence[Event]) -> list[Event]:
         """Take events that were made of what the stages held, after the reply's end."""
         return [*self._pipeline.take(events)]
 
-    def _flush(self) -> list[Event]:
-        """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure."""
-        ending = self._decoder.finish()
-        self._pipeline.written.feed(ending)
-        last = self._pipeline.ids.filled(ending)
+    def _flush(self, error: BardoError | None = None) -> list[Event]:
+        """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure.
+
+        `error` is what broke the reply off: no stage ends what is open then.
+        """
+        ids, last = self._pipeline.ids, self._decoder.finish()
+        self._pipeline.written.feed(last)
+        if error is not None:
+            last = [*(event for event in last if type(event) is not Failed), Failed(error)]
+        last = ids.filled(last)
         said = [event for event in last if not (type(event) is Failed and type(event.error) is BrokenStream)]
-        if len(said) < len(last) and self._is_empty_object() and not any(map(is_content, said)):
+        if error is None and len(said) < len(last) and self._is_empty_object() and not any(map(is_content, said)):
             # A body that came to its end and holds nothing is no reply that broke off.
             last = said
-        if not self.beginning.has_content and not any(map(is_content, last)):
+        if not any(type(event) is Failed for event in last):
+            last = [*last, *ids.finish()]
+        if error is None and not self.beginning.has_content and not any(map(is_content, last)):
             last = [*last, Failed(EmptyReply(f"the reply of {self._provider} is empty", provider=self._provider))]
         return self._pipeline.passed_to_the_end(last)
 

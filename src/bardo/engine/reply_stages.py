@@ -1,7 +1,7 @@
 """Stages of a reply between its decoder and its client: what is left out, and what is filled in.
 
 A tool call gets an id where it came without one, since clients answer by it, and an empty object where it has no arguments, whichever way
-its provider says so.
+its provider says so. A call in which the reply broke off is not ended.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from bardo.streams.stage import Stage
 from bardo.values.blocks import has_no_arguments
+from bardo.values.degradation import Degradation
+from bardo.values.errors import BrokenStream
 from bardo.values.events import (
+    BREAKS_OFF,
     BlockFields,
+    ContentChunk,
+    Degraded,
     Event,
     Failed,
     Finish,
     OpaqueState,
+    RefusalChunk,
     ReplyFields,
     ReplyStart,
     ThinkChunk,
@@ -26,6 +34,7 @@ from bardo.values.events import (
     ToolCallChunk,
     ToolCallEnd,
     ToolCallStart,
+    UnknownContent,
     WithheldThought,
 )
 from bardo.values.fold import ResponseFold
@@ -34,6 +43,7 @@ from bardo.values.runs import MANY
 LONGEST_NAME = 500
 _LONGEST_HELD = 64
 _FREE_TEXT = ("custom", "custom_tool_call")
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class TextObserver:
@@ -177,11 +187,13 @@ class CallIds:
 
     def filled(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events, with an id for each call that has none, and an empty object for one without arguments."""
-        if self._arguments.waiting:
-            return self._arguments.feed([self._with_id(one) for one in events])
-        if ToolCallStart in map(type, events):
+        if self._arguments.begun or ToolCallStart in map(type, events):
             return self._arguments.feed([self._with_id(one) for one in events])
         return events
+
+    def finish(self) -> Sequence[Event]:
+        """Return the ends of calls that were held, of a reply that does not say why it ended."""
+        return self._arguments.finish()
 
     def _with_id(self, event: Event) -> Event:
         if type(event) is not ToolCallStart or event.id:
@@ -190,56 +202,155 @@ class CallIds:
         return ToolCallStart(event.block, self._make_id(), event.name, event.choice)
 
 
-class CallArguments:
-    """Holds the first pieces of a call's arguments as long as they may come to nothing or to `null`."""
+class _Call:
+    """A call of which the end has not been passed on. `held` are its first pieces, None from the first one on that says something."""
+
+    __slots__ = ("free", "held", "pieces")
 
     def __init__(self) -> None:
-        self._held: dict[tuple[int, int], str] = {}
+        self.held: str | None = ""
+        self.pieces: list[str] = []
+        self.free = False
 
     @property
-    def waiting(self) -> bool:
-        """Whether a call has said nothing yet."""
-        return bool(self._held)
+    def is_whole(self) -> bool:
+        """Whether the arguments are one JSON object. Of free text nobody can tell."""
+        if self.free:
+            return False
+        try:
+            _OBJECT.decode("".join(self.pieces))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return False
+        return True
+
+
+class CallArguments:
+    """Gives a call without arguments an empty object, and ends no call in which the reply broke off.
+
+    The first pieces of arguments are held as long as they may come to nothing, to `null` or to an empty object, which some providers write
+    where no arguments came yet. The end of a call that said nothing, or no object, is held until something follows it, or the reply says
+    why it ended: some providers end every call where the tokens ran out.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[int, int], _Call] = {}
+        self._ended: dict[tuple[int, int], None] = {}
+        self._cut: dict[int, set[int]] = {}
+        """The calls in which each choice broke off, of the choices that are over."""
+        self.begun = False
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Return the events, those held back at their place."""
+        self.begun = True
         given: list[Event] = []
         for event in events:
             take = _ARGUMENTS.get(type(event))
             given += (event,) if take is None else take(self, event)
+            if type(event) is Finish and type(given[-1]) is Failed:
+                break
         return given
 
+    def finish(self) -> list[Event]:
+        """Return the ends that waited, of a reply that does not say why it ended."""
+        return [event for place in list(self._ended) for event in self._conclude(*place)]
+
     def _start(self, event: ToolCallStart) -> Sequence[Event]:
-        self._held[event.choice, event.block] = ""
-        return (event,)
+        before = self._follow(event) if self._ended else ()
+        self._calls[event.choice, event.block] = _Call()
+        return (*before, event)
 
     def _piece(self, event: ToolCallChunk) -> Sequence[Event]:
-        place = event.choice, event.block
-        if place not in self._held:
+        call = self._calls.get((event.choice, event.block))
+        if call is None:
             return (event,)
-        said = self._held[place] = self._held[place] + event.arguments
-        if len(said) <= _LONGEST_HELD and "null".startswith(said.strip()):
+        call.pieces.append(event.arguments)
+        if call.held is None:
+            return (event,)
+        call.held += event.arguments
+        if len(call.held) <= _LONGEST_HELD and _says_nothing(call.held.strip()):
             return ()
-        return self._release(*place)
+        return self._release(event.choice, event.block)
 
     def _end(self, event: ToolCallEnd) -> Sequence[Event]:
-        if not has_no_arguments(self._held.get((event.choice, event.block), "more")):
-            return (*self._release(event.choice, event.block), event)
-        del self._held[event.choice, event.block]
-        return (ToolCallChunk(event.block, "{}", event.choice), event)
+        call = self._calls.get((event.choice, event.block))
+        if call is None:
+            return () if event.block in self._cut.get(event.choice, ()) else (event,)
+        self._ended[event.choice, event.block] = None
+        if (call.held is None and call.is_whole) or event.choice in self._cut:
+            return self._conclude(event.choice, event.block)
+        return ()
 
     def _fields(self, event: BlockFields) -> Sequence[Event]:
         # The input of such a tool is any text.
-        free = event.fields.get("type") in _FREE_TEXT
-        return (*self._release(event.choice, event.block), event) if free else (event,)
+        call = self._calls.get((event.choice, event.block))
+        if call is None or event.fields.get("type") not in _FREE_TEXT:
+            return (event,)
+        call.free = True
+        return (*self._release(event.choice, event.block), event)
 
-    def _release_all(self, event: Finish | Failed) -> Sequence[Event]:
-        pieces = [piece for choice, block in list(self._held) for piece in self._release(choice, block)]
-        return (*pieces, event)
+    def _follow(self, event: Any) -> Sequence[Event]:
+        """End the calls that waited for something to follow them."""
+        ended = [(choice, at) for choice, at in self._ended if choice == event.choice and at != event.block]
+        return [one for place in ended for one in self._conclude(*place)]
+
+    def _followed(self, event: Any) -> Sequence[Event]:
+        return (*self._follow(event), event) if self._ended else (event,)
+
+    def _conclude(self, choice: int, block: int) -> Sequence[Event]:
+        """Tell that a call is complete."""
+        call = self._calls.pop((choice, block))
+        self._ended.pop((choice, block), None)
+        end = ToolCallEnd(block, choice)
+        if call.held is None:
+            return (end,)
+        if call.free or not has_no_arguments(call.held):
+            return (ToolCallChunk(block, call.held, choice), end) if call.held else (end,)
+        return (ToolCallChunk(block, "{}", choice), end)
+
+    def _finish(self, event: Finish) -> Sequence[Event]:
+        choice = event.choice
+        cut = self._cut.setdefault(choice, set())
+        if event.reason not in BREAKS_OFF:
+            ended = [place for place in self._ended if place[0] == choice]
+            return (*(one for place in ended for one in self._conclude(*place)), event)
+        open_calls = {block: call for (of, block), call in self._calls.items() if of == choice}
+        last = max(open_calls, default=-1)
+        out: list[Event] = []
+        for block, call in open_calls.items():
+            # What the model said before it went on with something else is complete, also where that was nothing.
+            nothing = call.held is not None
+            if (call.is_whole and not nothing) or (block != last and (call.free or nothing)):
+                continue
+            cut.add(block)
+            out += () if nothing else self._release(choice, block)
+            self._ended.pop((choice, block), None)
+            del self._calls[choice, block]
+        if not cut:
+            return (event,)
+        if event.reason == "error":
+            why = f"the reply ended with {event.raw or 'an error'} inside the arguments of a call"
+            return (*out, Failed(BrokenStream(why)))
+        return (*out, *(Degraded(broken_call(event)) for _ in cut), event)
+
+    def _failed(self, event: Failed) -> Sequence[Event]:
+        self._calls.clear()
+        self._ended.clear()
+        return (event,)
 
     def _release(self, choice: int, block: int) -> Sequence[Event]:
-        said = self._held.pop((choice, block), "")
+        call = self._calls[choice, block]
+        said, call.held = call.held, None
         return (ToolCallChunk(block, said, choice),) if said else ()
+
+
+def _says_nothing(arguments: str) -> bool:
+    return arguments == "{}" or "null".startswith(arguments)
+
+
+def broken_call(finish: Finish) -> Degradation:
+    """Tell the caller that a reply ended inside a call."""
+    why = f"the reply ended ({finish.raw or finish.reason}) inside the arguments of a call, which is not complete and must not be executed"
+    return Degradation("tool_calls", asked="a tool call", sent="an incomplete call", why=why)
 
 
 _ARGUMENTS: dict[type, Callable[[CallArguments, Any], Sequence[Event]]] = {
@@ -247,8 +358,13 @@ _ARGUMENTS: dict[type, Callable[[CallArguments, Any], Sequence[Event]]] = {
     ToolCallChunk: CallArguments._piece,
     ToolCallEnd: CallArguments._end,
     BlockFields: CallArguments._fields,
-    Finish: CallArguments._release_all,
-    Failed: CallArguments._release_all,
+    ThinkStart: CallArguments._followed,
+    ThinkChunk: CallArguments._followed,
+    ContentChunk: CallArguments._followed,
+    RefusalChunk: CallArguments._followed,
+    UnknownContent: CallArguments._followed,
+    Finish: CallArguments._finish,
+    Failed: CallArguments._failed,
 }
 
 

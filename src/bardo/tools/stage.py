@@ -40,10 +40,21 @@ class _Choice(SeparatedChoice[Piece]):
         self._calls = 0
         self._call = -1
         self._layout = _Layout()
+        self._open_call = False
+        self._broken = False
 
     def _open(self) -> ToolCallReader:
         self._layout = _Layout()
         return self._open_reader()
+
+    def break_off(self) -> list[Event]:
+        """Return the text that was held, and no more of a call: what a reader adds at its end would make one complete."""
+        calls, self._broken = self._open_call, True
+        held = self.flush()
+        if not (calls or self._open_call):
+            return held
+        why = "the reply ended inside a call, which is not complete and must not be executed"
+        return [*held, Degraded(Degradation("tool_calls", asked="a tool call", sent="an incomplete call", why=why))]
 
     def _close(self) -> list[Event]:
         text = self._layout.finish()
@@ -68,12 +79,16 @@ class _Choice(SeparatedChoice[Piece]):
         self._numbers.pop(self._reading, None)
         self._call = self._fresh()
         self._calls += 1
-        return (ToolCallStart(self._call, piece.id, piece.name, self._index),)
+        self._open_call = True
+        return () if self._broken else (ToolCallStart(self._call, piece.id, piece.name, self._index),)
 
     def _arguments(self, piece: CallArguments) -> Sequence[Event]:
-        return (ToolCallChunk(self._call, piece.text, self._index),)
+        return () if self._broken else (ToolCallChunk(self._call, piece.text, self._index),)
 
     def _end(self, piece: CallEnd) -> Sequence[Event]:
+        if self._broken:
+            return ()
+        self._open_call = False
         return (ToolCallEnd(self._call, self._index),)
 
     def _note(self, piece: Note) -> Sequence[Event]:

@@ -100,7 +100,8 @@ class ReasoningBlock(msgspec.Struct, frozen=True, tag="reasoning", kw_only=True,
 class ToolCallBlock(msgspec.Struct, frozen=True, tag="tool_call", kw_only=True, omit_defaults=True):
     """A call the model asks for. `arguments` is the JSON text exactly as the model wrote it.
 
-    `own_id`: the provider that the call goes back to is known to have given it this id; False says nothing.
+    `own_id`: the provider that the call goes back to is known to have given it this id; False says nothing. `complete` False: no more of
+    the call came, and nobody may execute it.
     """
 
     id: str
@@ -109,6 +110,7 @@ class ToolCallBlock(msgspec.Struct, frozen=True, tag="tool_call", kw_only=True, 
     opaque: tuple[Opaque, ...] = ()
     carried: Carried | None = None
     own_id: bool = False
+    complete: bool = True
 
 
 class RefusalBlock(msgspec.Struct, frozen=True, tag="refusal", omit_defaults=True):

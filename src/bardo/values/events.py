@@ -3,6 +3,8 @@
 A reply is `ReplyStart`, then blocks, then `Finish` for each choice, with `UsageUpdate`, `Carried` and `Degraded` anywhere. A
 `block` number names one block within its choice, in order of first appearance; pieces of several blocks may alternate, and opaque
 state may reach a block after later ones began. Whatever goes wrong inside a reply is `Failed`, after which nothing follows.
+
+`ToolCallEnd` says that a call is complete. Of a call without one no more came: the reply broke off in it, and nobody may execute it.
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ class ToolCallChunk(msgspec.Struct, frozen=True, gc=False):
 
 
 class ToolCallEnd(msgspec.Struct, frozen=True, gc=False):
-    """The call's arguments are complete."""
+    """The call is complete: the provider said all of its arguments. There is none for a call in which the reply broke off."""
 
     block: int
     choice: int = 0
@@ -161,6 +163,10 @@ class Finish(msgspec.Struct, frozen=True, gc=False):
         """Return what is said of the end, without what is not."""
         parts = {"reason": self.reason, "raw": self.raw, "stop_sequence": self.stop_sequence, "choice": self.choice}
         return f"Finish({', '.join(f'{name}={part!r}' for name, part in parts.items() if part not in (None, '', 0))})"
+
+
+BREAKS_OFF: frozenset[FinishReason] = frozenset(("length", "refusal", "error"))
+"""The reasons for which a reply may end in the middle of what the model was saying."""
 
 
 class Failed(msgspec.Struct, frozen=True):

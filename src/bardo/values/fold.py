@@ -207,6 +207,11 @@ class ResponseFold:
         if self._room >= 0:
             block.pieces.append(event.arguments)
 
+    def _take_call_end(self, event: ToolCallEnd) -> None:
+        block = self._block(event.choice, event.block, GrowingCall)
+        assert isinstance(block, GrowingCall)
+        block.ended = True
+
     def _take_opaque(self, event: OpaqueState) -> None:
         self._block(event.choice, event.block, GrowingText).add_state(event.opaque)
 
@@ -252,7 +257,7 @@ _TAKE: dict[type, Callable[[Any, Any], None]] = {
     RefusalChunk: ResponseFold._take_refusal,
     ToolCallStart: ResponseFold._take_call_start,
     ToolCallChunk: ResponseFold._take_call_chunk,
-    ToolCallEnd: ResponseFold._take_nothing,
+    ToolCallEnd: ResponseFold._take_call_end,
     OpaqueState: ResponseFold._take_opaque,
     BlockFields: ResponseFold._take_block_fields,
     UnknownContent: ResponseFold._take_unknown,

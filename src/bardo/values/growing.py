@@ -99,9 +99,13 @@ class GrowingThinking(GrowingBlock):
 
 
 class GrowingCall(GrowingBlock):
-    """A tool call, whose arguments arrive in pieces."""
+    """A tool call, whose arguments arrive in pieces, until it `ended`."""
 
-    __slots__ = ()
+    __slots__ = ("ended",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = False
 
     def block(self) -> ReplyBlock:
         """Return the block as far as it has come."""
@@ -111,6 +115,7 @@ class GrowingCall(GrowingBlock):
             arguments="".join(self.pieces),
             opaque=self.states,
             carried=self.fields,
+            complete=self.ended,
         )
 
 

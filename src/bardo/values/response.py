@@ -98,8 +98,10 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tool_calls(self) -> list[ToolInvocation]:
-        """The calls the model asks for, in order."""
-        return [ToolInvocation.of(block) for block in self.blocks if isinstance(block, ToolCallBlock)]
+        """The calls the model asks for, in order. A call in which the reply broke off is not among them: it is a block only."""
+        return [
+            ToolInvocation.of(block) for block in self.blocks if isinstance(block, ToolCallBlock) and block.complete
+        ]
 
     @property
     def reasoning_blocks(self) -> list[ReasoningBlock]:

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from bardo.values.events import ContentChunk, Event, Failed, Finish
+from bardo.values.events import BREAKS_OFF, ContentChunk, Event, Failed, Finish
 
 Piece = TypeVar("Piece")
 Read = TypeVar("Read", covariant=True)
@@ -68,10 +68,17 @@ class SeparatedChoice(ABC, Generic[Piece]):
         """Pass on an event that is not content, its block renumbered."""
         block = getattr(item, "block", None)
         if block is None:
-            return [*self.flush(), self._finish(item)] if type(item) is Finish else (item,)
+            if type(item) is not Finish:
+                return (item,)
+            held = self.break_off() if item.reason in BREAKS_OFF else self.flush()
+            return [*held, self._finish(item)]
         held = self.flush() if block != self._reading else []
         number = self._number(block)
         return [*held, item if number == block else msgspec.structs.replace(item, block=number)]
+
+    def break_off(self) -> list[Event]:
+        """Return what the reader held, of a reply that ends in the middle of what the model was saying."""
+        return self.flush()
 
     def flush(self) -> list[Event]:
         """Return what the reader held; the block it read is over."""
@@ -104,7 +111,9 @@ class Separation(Generic[Piece]):
         """Pass on every event, content separated."""
         index = getattr(item, "choice", None)
         if index is None:
-            return [*self.finish(), item] if type(item) is Failed else (item,)
+            if type(item) is not Failed:
+                return (item,)
+            return [*(event for choice in self._choices.values() for event in choice.break_off()), item]
         choice = self._choices.get(index)
         if choice is None:
             choice = self._choices[index] = self._begin(index)

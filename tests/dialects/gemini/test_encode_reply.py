@@ -109,6 +109,7 @@ STREAMS: dict[str, tuple[list[Event], list[dict[str, Any]]]] = {
             ContentChunk(0, "a"),
             ContentChunk(0, "b"),
             ToolCallStart(1, "c", "f"),
+            ToolCallEnd(1),
         ],
         [
             {"text": "a"},
@@ -179,13 +180,15 @@ def test_the_last_chunk_holds_usage_reason_and_bardo_whatever_their_order() -> N
 def test_a_stream_that_was_never_finished_still_ends_well() -> None:
     response = fold(events_of([streamed([START, ContentChunk(0, "x"), ToolCallStart(1, "c", "f")])], sse=True))
     assert (response.text, response.finish.raw, response.error) == ("x", "OTHER", None)
-    assert [call.name for call in response.tool_calls] == ["f"]
+    assert response.tool_calls == []
 
 
-def test_a_failure_is_the_last_chunk_alone_and_keeps_what_was_held() -> None:
+def test_a_failure_is_the_last_chunk_alone_and_writes_no_call_before_it() -> None:
     call: list[Event] = [
         ToolCallStart(0, "c", "f"),
-        ToolCallEnd(0),
+        ContentChunk(2, "behind"),
+        ToolCallStart(3, "d", "g"),
+        ToolCallEnd(3),
         UsageUpdate(Usage(input_tokens=1, output_tokens=2)),
     ]
     encoder = DIALECT.open_encoder(REQUEST, Arrival())
@@ -194,7 +197,7 @@ def test_a_failure_is_the_last_chunk_alone_and_keeps_what_was_held() -> None:
     )
     assert encoder.feed(ContentChunk(1, "never")) == encoder.finish() == ()
     held, error = chunks_of(written)
-    assert held["candidates"][0]["content"]["parts"][0]["functionCall"]["name"] == "f"
+    assert held["candidates"][0]["content"]["parts"] == [{"text": "behind"}]
     assert "finishReason" not in held["candidates"][0]
     assert held["usageMetadata"]["totalTokenCount"] == 3
     assert list(error) == ["error"]

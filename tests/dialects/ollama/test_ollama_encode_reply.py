@@ -163,9 +163,10 @@ def test_pieces_of_two_calls_may_alternate() -> None:
     ]
 
 
-def test_a_call_that_was_not_ended_is_written_at_the_end() -> None:
-    lines = lines_of(write_stream([ToolCallStart(0, "a", "f"), Finish("tool_calls")]))
-    assert lines[0]["message"]["tool_calls"][0]["function"]["arguments"] == {}
+def test_a_call_that_did_not_end_is_not_written() -> None:
+    lines = lines_of(write_stream([ToolCallStart(0, "a", "f"), Finish("length")]))
+    assert [line["message"] for line in lines] == [{"role": "assistant", "content": ""}]
+    assert lines[-1]["done_reason"] == "length"
 
 
 def test_arguments_that_are_no_object_are_wrapped() -> None:

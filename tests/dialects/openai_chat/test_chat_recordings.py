@@ -15,7 +15,7 @@ from bardo.dialects.openai_chat import DIALECT
 from bardo.dialects.openai_chat.decode_reply import ChatDecoder
 from bardo.dialects.openai_chat.repeated import Repetition
 from bardo.streams.sse import SseDecoder
-from bardo.values.blocks import ReasoningBlock
+from bardo.values.blocks import ReasoningBlock, ToolCallBlock
 from bardo.values.events import Event
 from bardo.values.fold import fold
 from bardo.values.response import Response
@@ -134,7 +134,7 @@ def words_read(response: Response) -> dict[str, str]:
         "reasoning": "".join(block.text + "".join(block.summary) for block in thoughts),
         "text": response.text,
         "refusal": response.refusal,
-        "arguments": "".join(call.raw_arguments for call in response.tool_calls),
+        "arguments": "".join(block.arguments for block in response.blocks if isinstance(block, ToolCallBlock)),
     }
 
 

@@ -343,3 +343,11 @@ def test_log_probabilities_that_are_one_number_are_written_in_an_object() -> Non
     found = events(chunk({"content": "a"}, choice_logprobs=-1.5), chunk({}, "stop"))
     assert fold(found).choice_carried == Carried("openai_chat", {"logprobs.value": -1.5})
     assert {"value": -1.5} in [one["choices"][0].get("logprobs") for one in written_chunks(found)]
+
+
+def test_a_call_that_the_native_reason_says_was_cut_ends_by_its_length() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a'}}
+    choice = {"index": 0, "message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
+    for native, reason in (("max_output_tokens", "length"), ("completed", "tool_calls")):
+        body = json.dumps({"id": "r", "choices": [{**choice, "native_finish_reason": native}]}).encode()
+        assert fold(events_of([body], sse=False)).finish.reason == reason

@@ -175,11 +175,12 @@ BLOCKS: dict[str, tuple[list[Event], tuple[ReplyBlock, ...]]] = {
         (ReasoningBlock(text="x", format="reasoning_content"), TextBlock("a"), ReasoningBlock(text="y", format="reasoning_content")),
     ),
     "two calls in turns": (
-        [ToolCallStart(0, "c", "f"), ToolCallStart(1, "d", "g"), ToolCallChunk(0, "{"), ToolCallChunk(1, "{}"), ToolCallChunk(0, "}")],
+        [ToolCallStart(0, "c", "f"), ToolCallStart(1, "d", "g"), ToolCallChunk(0, "{"), ToolCallChunk(1, "{}"), ToolCallChunk(0, "}"),
+         ToolCallEnd(0), ToolCallEnd(1)],
         (ToolCallBlock(id="c", name="f", arguments="{}"), ToolCallBlock(id="d", name="g", arguments="{}")),
     ),
     "a call that learns its name later": (
-        [ToolCallStart(0, "c", ""), ToolCallStart(0, "c", "f"), ToolCallChunk(0, "{}")],
+        [ToolCallStart(0, "c", ""), ToolCallStart(0, "c", "f"), ToolCallChunk(0, "{}"), ToolCallEnd(0)],
         (ToolCallBlock(id="c", name="f", arguments="{}"),),
     ),
     "state and fields of a call": (
@@ -188,6 +189,7 @@ BLOCKS: dict[str, tuple[list[Event], tuple[ReplyBlock, ...]]] = {
             OpaqueState(0, Opaque("signature", "s", "google-gemini-v1")),
             OpaqueState(0, Opaque("id", "fc_1", OPENAI)),
             BlockFields(0, "openai_chat", {"vendor": 1, "function": {"strict": True}}),
+            ToolCallEnd(0),
         ],
         (
             ToolCallBlock(

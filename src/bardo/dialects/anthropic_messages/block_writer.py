@@ -207,6 +207,11 @@ class MessageBlockWriter(BlockWriter):
             else:
                 self._header[name] = value
 
+    def abandon(self) -> None:
+        """Leave the block without an end."""
+        if self.begun:
+            self._frames.index += 1
+
     def end(self) -> None:
         """Write what is left of the block, and the blocks its opaque state needs."""
         if self.kind == "thinking":

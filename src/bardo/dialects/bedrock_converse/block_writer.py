@@ -226,6 +226,11 @@ class ConverseBlockWriter(BlockWriter):
             fields = {name: value for name, value in fields.items() if name != "citations"}
         self._fields = merge_fields(self._fields, fields)
 
+    def abandon(self) -> None:
+        """Leave the block without an end."""
+        if self.begun:
+            self._frames.index += 1
+
     def end(self) -> None:
         """Write what is left of the block, and the blocks its opaque state needs."""
         if self.kind == "thinking":

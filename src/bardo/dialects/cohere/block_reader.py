@@ -146,12 +146,12 @@ class Content:
         else:
             out.append(BlockFields(number, NAME, {"citations": [citation]}))
 
-    def close_all(self, out: list[Event]) -> None:
-        """End all blocks that are open."""
+    def close_all(self, out: list[Event], *, complete: bool = True) -> None:
+        """End all blocks that are open. `complete` False: the reply broke off, and no call is ended."""
         self.end_plan(out)
         for index in sorted(self.open_blocks):
             self.close(index, out)
-        for index in sorted(self.calls):
+        for index in sorted(self.calls) if complete else ():
             self.close_call(index, out)
 
     def flush(self, out: list[Event]) -> None:

@@ -197,7 +197,10 @@ class Decoder:
         self._end({name: payload[name] for name in ends if name in payload}, out)
 
     def _end(self, delta: dict[str, Any], out: list[Event]) -> None:
-        self._content.close_all(out)
+        word = as_text(delta.get("finish_reason"))
+        reason = REASONS.get(word, "unknown") if word else "tool_calls" if self._called else "unknown"
+        broke = reason == "error" or bool(delta.get("error"))
+        self._content.close_all(out, complete=not broke)
         self._over = True
         usage = delta.get("usage")
         if isinstance(usage, dict) and usage:
@@ -205,12 +208,10 @@ class Decoder:
             out.append(UsageUpdate(counted))
             out.extend(Degraded(doubt) for doubt in doubts)
         self._carry(without(delta, "finish_reason", "usage", "error", "error_type", "code", "message"), out)
-        word = as_text(delta.get("finish_reason"))
         if word and word not in REASONS:
             self._carry({"finish_reason": word}, out)
-        reason = REASONS.get(word, "unknown") if word else "tool_calls" if self._called else "unknown"
         out.append(Finish(reason, word))
-        if reason == "error" or delta.get("error"):
+        if broke:
             value = delta if delta.get("error") else {"error": f"the reply ended with {word}"}
             status = _STATUSES.get(word, 502)
             out.append(Failed(refusal(value, provider=self._row.id, status=status)))

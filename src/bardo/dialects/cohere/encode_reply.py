@@ -54,9 +54,9 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
         self._write_last(ending(error))
 
     def fail(self, error: BardoError) -> None:
-        """End the open block too: the last event of a failed reply is the same as that of a complete one."""
+        """End an open text too: the last event of a failed reply is the same as that of a complete one."""
         self.begin()
-        self.drain()
+        self.drain(broken=True)
         super().fail(error)
 
     def take_reply_fields(self, item: ReplyFields) -> None:

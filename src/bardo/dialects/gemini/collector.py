@@ -87,6 +87,8 @@ class PartCollector:
             self.add((text_part("", thought=True, fields=fields, opaque=states),))
 
     def _add_call(self, block: ToolCallBlock) -> None:
+        if not block.complete:
+            return
         if is_malformed(block):
             self.malformed.append(block)
         self.add((call_part(block),))

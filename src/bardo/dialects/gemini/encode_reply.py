@@ -211,6 +211,8 @@ class GeminiEncoder:
     def _take_failed(self, event: Failed) -> Sequence[bytes]:
         """Write what was held, what was counted, and the error, alone in its chunk as Google's SDK expects it."""
         self._closed = True
+        for choice in self._choices.values():
+            choice.drop_calls()
         ending = self._ending()
         frames = [self._frame({**ending, **self._ids})] if ending else []
         frames.append(self._before + encode_error(event.error) + (b"]" if self._array else self._after))

@@ -149,13 +149,23 @@ class OpenParts:
         return self._behind_calls([*self._leave(block), value])
 
     def rest(self) -> list[Part]:
-        """Everything that was still held."""
-        for call in self._calls.values():
-            call.ended = True
-        parts = self._behind_calls(self._leave(-1))
+        """Everything that was still held, without the calls that did not end."""
+        last = self._leave(-1)
+        parts: list[Part] = []
+        while self._calls:
+            parts += self._ended_calls()
+            if self._calls:
+                parts += self._calls.pop(next(iter(self._calls))).behind
+        parts += last
         for waiting in self._early.values():
             parts.append(waiting.part("", thought=False))
         return parts
+
+    def drop_calls(self) -> None:
+        """Forget the calls that are not written yet, and keep what waits behind them: the reply failed."""
+        kept = _Call()
+        kept.behind = [part for call in self._calls.values() for part in call.behind]
+        self._calls = {-1: kept} if kept.behind else {}
 
     def _call(self, block: int) -> _Call:
         call = self._calls.get(block)

@@ -112,7 +112,7 @@ class Decoder:
 
     def _break_off(self, error: BardoError, out: list[Event]) -> None:
         self._over = True
-        self._steps.close_all(out)
+        self._steps.close_all(out, complete=False)
         if isinstance(error, MalformedReply | BrokenStream):
             error.provider = self._provider
         out.append(Failed(error))
@@ -185,9 +185,9 @@ class Decoder:
             for index, step in enumerate(items_of(raw.get("steps"), "steps")):
                 self._steps.open(index, step, out)
                 self._steps.close(index, out)
-        self._steps.close_all(out)
-        self._over = True
         status = as_text(raw.get("status"))
+        self._steps.close_all(out, complete=status not in ("failed", "cancelled"))
+        self._over = True
         faults = raw.get("errors")
         if status == "failed":
             fault = faults[0] if isinstance(faults, list) and faults else {"message": "the interaction failed"}

@@ -67,9 +67,9 @@ class Encoder(SerialEncoder[StepWriter, StepFrames]):
         self.frames.close()
 
     def fail(self, error: BardoError) -> None:
-        """End the open step too: the error belongs to the interaction."""
+        """End an open step too, unless it is a call: the error belongs to the interaction."""
         self.begin()
-        self.drain()
+        self.drain(broken=True)
         super().fail(error)
 
     def write_thinking(self, block: StepWriter, text: str, part: int | None) -> None:

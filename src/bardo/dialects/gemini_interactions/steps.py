@@ -46,7 +46,8 @@ class Steps:
         if step := self.by_index.get(index):
             step.close(out)
 
-    def close_all(self, out: list[Event]) -> None:
-        """End all steps that are open."""
+    def close_all(self, out: list[Event], *, complete: bool = True) -> None:
+        """End all steps that are open. `complete` False: the reply broke off, and no call is ended."""
         for step in self.by_index.values():
-            step.close(out)
+            if complete or not step.call:
+                step.close(out)

@@ -68,11 +68,6 @@ class Encoder(SerialEncoder[LineWriter, LineFrames]):
         """Write the line of an error."""
         self.frames.write(error_object(error))
 
-    def fail(self, error: BardoError) -> None:
-        """Leave an open call unwritten, for its arguments are not complete."""
-        self.abandon_block()
-        super().fail(error)
-
     def take_reply_fields(self, item: ReplyFields) -> None:
         """Keep fields of the message and of the reply; scores go with the next piece."""
         if item.choice is not None:

@@ -67,10 +67,10 @@ class CallReader:
         call, self._waiting = self._waiting, None
         return self._start(call) if call is not None else []
 
-    def close(self) -> list[Event]:
-        """End every call."""
+    def close(self, *, complete: bool) -> list[Event]:
+        """Begin the call that waits, and end every call of a reply that is `complete`."""
         events = self.settle()
-        for call in self._calls:
+        for call in self._calls if complete else ():
             if not call.ended:
                 call.ended = True
                 events.append(ToolCallEnd(call.block, self._open.choice))

@@ -77,7 +77,7 @@ class ChoiceReader:
         fields = self._carried.changes(choice, delta)
         if fields:
             events.append(ReplyFields(NAME, fields, self._index))
-        return events + self._take_finish(choice.get("finish_reason"))
+        return events + self._take_finish(choice.get("finish_reason"), choice.get("native_finish_reason"))
 
     def takes_plain(self, delta: PlainDelta) -> bool:
         """Whether all that `take` would do with a plain delta is in `take_plain`."""
@@ -94,8 +94,9 @@ class ChoiceReader:
         return events + self._take_finish(finish) if finish else events
 
     def close(self, *, settle: bool) -> list[Event]:
-        """Close what is open. `settle` gives a choice without a finish reason the one that can be told."""
-        events = [*self._open.leave(), *self.calls.close()]
+        """Close what is open. `settle`: the reply is complete; a choice without a finish reason gets the one that can be told."""
+        broken = self._finish is not None and self._finish.reason == "error"
+        events = [*self._open.leave(), *self.calls.close(complete=settle and not broken)]
         if settle and self._finish is None:
             events.append(self._finished(""))
         return events
@@ -201,12 +202,15 @@ class ChoiceReader:
             events.append(ContentChunk(self._open.number, "", self._index))
         return events + [OpaqueState(self._open.number, state, self._index) for state in states]
 
-    def _take_finish(self, raw: Any) -> list[Event]:
+    def _take_finish(self, raw: Any, native: Any = None) -> list[Event]:
         if not isinstance(raw, str) or not raw:
             return []
+        # OpenRouter says "tool_calls" of a call that its provider cut off, and "max_output_tokens" beside it (gpt-4.1-mini, gpt-4o-mini).
+        if isinstance(native, str) and decode_finish(native, calls=False) == "length":
+            raw = native
         known = self._finish
-        events = self.close(settle=False)
         finish = self._finished(raw)
+        events = [*self._open.leave(), *self.calls.close(complete=finish.reason != "error")]
         # Some hosts say it twice, once with the usage.
         return events if finish == known else [*events, finish]
 

@@ -19,6 +19,7 @@ from bardo.values.blocks import (
     ToolCallBlock,
     UnknownBlock,
     fields_for,
+    has_no_arguments,
 )
 from bardo.values.events import BlockFields, OpaqueState, ThinkChunk, ThinkStart
 from bardo.values.response import Response
@@ -110,6 +111,9 @@ class MessageCollector:
             writer.release(None)
 
     def _add_call(self, number: int, block: ToolCallBlock) -> None:
+        if not block.complete and has_no_arguments(block.arguments):
+            # Clients take no arguments at all for an empty object.
+            return
         fields = fields_for(NAME, block.carried)
         extra = fields.get("extra_content", {})
         for state in block.opaque:

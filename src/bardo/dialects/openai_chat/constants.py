@@ -25,6 +25,7 @@ _READ: dict[str, FinishReason] = {
     "completed": "stop",
     "length": "length",
     "max_tokens": "length",
+    "max_output_tokens": "length",
     "model_length": "length",
     "tool_calls": "tool_calls",
     "tool_call": "tool_calls",

@@ -72,6 +72,7 @@ class BlockStream:
         self._pending: tuple[int, Unit] | None = None
         self._current: WrittenItem | None = None
         self._ended: WrittenCall | None = None
+        self._open_calls: dict[int, WrittenCall] = {}
 
     def settle(self, out: list[bytes]) -> None:
         """Announce what was waiting for something to say."""
@@ -80,15 +81,17 @@ class BlockStream:
             self._announce(block, unit, out)
 
     def close(self, status: str, out: list[bytes]) -> bool:
-        """The reply is over: close everything, in order.
+        """The reply is over: close everything, in order. A call that did not end is not closed: programs execute what is closed.
 
         State of a text that would follow its message is not written: clients look for the answer in the last item. Return whether there
         was any.
         """
         self._drop_empty_text()
         self.settle(out)
+        unended = set(map(id, self._open_calls.values()))
         for item in self._stream.items:
-            self._stream.close(item, status, out)
+            if id(item) not in unended:
+                self._stream.close(item, status, out)
         for early in self._early.values():
             if early.states:
                 self._stream.ride("text", early.states)
@@ -143,6 +146,7 @@ class BlockStream:
             if early:
                 call.states = OpaqueStates.of(early.states)
             self._wait(event.block, call, out)
+            self._open_calls[event.block] = call
         return out
 
     def take_arguments(self, event: ToolCallChunk) -> Sequence[bytes]:
@@ -166,6 +170,7 @@ class BlockStream:
             self.settle(out)
             self._close_ended(out)
             self._ended = unit
+            self._open_calls.pop(event.block, None)
         return out
 
     def take_opaque(self, event: OpaqueState) -> Sequence[bytes]:

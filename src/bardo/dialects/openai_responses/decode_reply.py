@@ -141,7 +141,7 @@ class OutputDecoder(PlainReplyDecoder):
     def _break_off(self, failed: Failed, out: list[Event]) -> None:
         self._over = True
         for item in self._items.all():
-            item.close(out)
+            item.close(out, complete=False)
         self._frame.give_fields(out)
         out.append(failed)
 
@@ -171,8 +171,9 @@ class OutputDecoder(PlainReplyDecoder):
         for index, raw in enumerate(list_of(response.get("output"))):
             item = fields_of(raw)
             self._items.finished(index, item).complete(item, out)
+        ended = status in ("completed", "incomplete")
         for held in self._items.all():
-            held.close(out)
+            held.close(out, complete=ended)
         called = self._items.holds(CallItem)
         self._frame.end(status, additional, called=called, others=self._items.others(), out=out)
         self._over = True

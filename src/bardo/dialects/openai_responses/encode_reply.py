@@ -78,7 +78,9 @@ class ReplyWriter:
         # Typed clients read the flat fields; OpenAI's servers write the object.
         flat = {"code": told["code"], "message": told["message"], "param": told["param"]}
         self._stream.write("error", {**flat, "error": told}, out)
-        self._stream.write("response.failed", {"response": self._envelope.closing(self._stream.output())}, out)
+        self._stream.write(
+            "response.failed", {"response": self._envelope.closing(self._stream.output_of_failed())}, out
+        )
         return out
 
 

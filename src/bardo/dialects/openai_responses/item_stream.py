@@ -112,6 +112,11 @@ class ItemStream:
         """Return the items as the finished response lists them."""
         return [item.done_item(item.status or "incomplete") for item in self.items]
 
+    def output_of_failed(self) -> list[dict[str, Any]]:
+        """Return the items as a failed response lists them: a call that did not end is none of them."""
+        items = [item for item in self.items if item.status or not isinstance(item, WrittenCall)]
+        return [item.done_item(item.status or "incomplete") for item in items]
+
     def _close_parts(self, item: WrittenItem, out: list[bytes]) -> None:
         closing, item.open_parts = item.open_parts, []
         for part in closing:

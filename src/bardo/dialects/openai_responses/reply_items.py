@@ -66,8 +66,8 @@ class Item:
         """Take the finished item. May be called again, with the item as the finished response has it."""
         raise NotImplementedError
 
-    def close(self, out: list[Event]) -> None:
-        """The reply ends, whether or not the item was finished."""
+    def close(self, out: list[Event], *, complete: bool = True) -> None:
+        """The reply ends, whether or not the item was finished. `complete` False: it broke off, and no call is ended."""
 
     def place(self, kind: str, index: int, count: int) -> int:
         """Return where the finished item's part `index`, one of `count` of its kind, was streamed.
@@ -130,7 +130,7 @@ class ReasoningItem(Item):
             if kind == "summary_text" and not part.said:
                 part.add("", out)
 
-    def close(self, out: list[Event]) -> None:
+    def close(self, out: list[Event], *, complete: bool = True) -> None:
         if not self.done and self._block >= 0:
             out.append(ThinkEnd(self._block))
         self.done = True
@@ -161,7 +161,7 @@ class CallItem(Item):
         part.settle(as_text(item.get("arguments")), out)
         if not self.done and (fields := {**carried_fields(item, _CALL), **carried_status(item)}):
             out.append(BlockFields(part.block, NAME, fields))
-        self._end(out)
+        self._end(out, complete=item.get("status") != "incomplete")
 
     def _begin(self, item: dict[str, Any], out: list[Event]) -> Part:
         part = self.part("arguments", 0, out)
@@ -173,15 +173,15 @@ class CallItem(Item):
             part.name(out)
         return part
 
-    def _end(self, out: list[Event]) -> None:
-        if not self.done and self._arguments is not None:
+    def _end(self, out: list[Event], *, complete: bool) -> None:
+        if complete and not self.done and self._arguments is not None:
             out.append(ToolCallEnd(self._arguments.block))
         self.done = True
 
-    def close(self, out: list[Event]) -> None:
+    def close(self, out: list[Event], *, complete: bool = True) -> None:
         if self._arguments is not None and not self._arguments.named:
             self._begin({}, out)
-        self._end(out)
+        self._end(out, complete=complete)
 
 
 class OtherItem(Item):
@@ -201,7 +201,7 @@ class OtherItem(Item):
             self.announced = item
             self.close(out)
 
-    def close(self, out: list[Event]) -> None:
+    def close(self, out: list[Event], *, complete: bool = True) -> None:
         if not self.done:
             out.append(UnknownContent(next(self.numbers), NAME, self.announced))
         self.done = True

@@ -13,10 +13,11 @@ from bardo.values.blocks import Opaque
 
 
 class WrittenCall(WrittenItem):
-    """A function call. `part_kind` is the kind of its one part."""
+    """A function call. `part_kind` is the kind of its one part. `complete` False: the reply broke off in it."""
 
     prefix = "fc"
     part_kind = "arguments"
+    complete = True
 
     def __init__(self, call_id: str, name: str, fields: dict[str, Any]) -> None:
         super().__init__(fields)

@@ -1,0 +1,332 @@
+"""A call in which a reply broke off is executed by nobody: the official libraries hear no end of it, in no dialect."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import anthropic
+import httpx
+import ollama
+import openai
+import pytest
+from botocore import eventstream  # type: ignore[import-untyped]
+from google.genai import errors as google_errors
+
+from bardo.dialects import dialect
+from bardo.engine.reply_stages import CallIds, counting_ids
+from bardo.values.errors import BrokenStream
+from bardo.values.events import (
+    BlockFields,
+    ContentChunk,
+    Degraded,
+    Event,
+    Failed,
+    Finish,
+    FinishReason,
+    ReplyStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from bardo.values.fold import fold
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
+from conformance import anthropic_library, block_clients, google_library, openai_library
+from conformance.heard import answer
+from conformance.replies import ALL, STAMP, read, reply_of
+from recordings import Recording, each_recording
+from support.sampling import COVERED, NIGHTLY, seed
+
+Call = tuple[str, Any]
+"""The id of a call, and its arguments as an object."""
+BROKEN = (
+    openai.OpenAIError,
+    anthropic.AnthropicError,
+    google_errors.APIError,
+    ollama.ResponseError,
+    httpx.HTTPError,
+)
+AT_A_TIME = 3
+
+
+def _chat(body: bytes) -> Iterator[Call]:
+    answer(body, stream=True, status=200)
+    asked: Any = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    with openai_library._openai().chat.completions.stream(**asked) as events:
+        events.until_done()
+    for call in events.current_completion_snapshot.choices[0].message.tool_calls or ():
+        if events.current_completion_snapshot.choices[0].finish_reason != "length":
+            yield call.id, json.loads(call.function.arguments or "{}")
+
+
+def _responses(body: bytes) -> Iterator[Call]:
+    answer(body, stream=True, status=200)
+    with openai_library._openai().responses.stream(model="m", input="hi") as events:
+        event: Any
+        for event in events:
+            done = [event.item] if event.type == "response.output_item.done" else []
+            ended = event.response.output if event.type in ("response.completed", "response.failed") else ()
+            for item in (*done, *ended):
+                if item.type == "function_call":
+                    yield item.call_id, json.loads(item.arguments or "{}")
+
+
+def _messages(body: bytes) -> Iterator[Call]:
+    answer(body, stream=True, status=200)
+    with anthropic_library._anthropic().messages.stream(**anthropic_library._ASKED) as events:
+        event: Any
+        for event in events:
+            if event.type == "content_block_stop" and event.content_block.type == "tool_use":
+                yield event.content_block.id, event.content_block.input
+
+
+def _gemini(body: bytes) -> Iterator[Call]:
+    answer(body, stream=True, status=200)
+    for chunk in google_library._gemini().models.generate_content_stream(model="m", contents="hi"):
+        for candidate in chunk.candidates or ():
+            for part in (candidate.content and candidate.content.parts) or ():
+                if part.function_call:
+                    yield part.function_call.id or "", part.function_call.args or {}
+
+
+def _ollama(body: bytes) -> Iterator[Call]:
+    block_clients._answer(body, "application/x-ndjson")
+    for part in block_clients._ollama().chat(**block_clients._ASKED, stream=True):
+        for call in part.message.tool_calls or ():
+            yield "", dict(call.function.arguments)
+
+
+def _cohere(body: bytes) -> Iterator[Call]:
+    block_clients._answer(body, "text/event-stream")
+    calls: dict[int, list[str]] = {}
+    event: Any
+    for event in block_clients._cohere().chat_stream(**block_clients._ASKED):
+        index = getattr(event, "index", 0) or 0
+        if event.type == "tool-call-start":
+            call = event.delta.message.tool_calls
+            calls[index] = [call.id, call.function.arguments or ""]
+        elif event.type == "tool-call-delta":
+            calls[index][1] += event.delta.message.tool_calls.function.arguments or ""
+        elif event.type == "tool-call-end":
+            yield calls[index][0], json.loads(calls[index][1])
+
+
+def _converse(body: bytes) -> Iterator[Call]:
+    buffer = eventstream.EventStreamBuffer()
+    buffer.add_data(body)
+    calls: dict[int, list[str]] = {}
+    for event in buffer:
+        kind, payload = event.headers.get(":event-type"), json.loads(event.payload)
+        use = payload.get("start", payload.get("delta", {})).get("toolUse")
+        index = payload.get("contentBlockIndex", -1)
+        if kind == "contentBlockStart" and use:
+            calls[index] = [use["toolUseId"], ""]
+        elif kind == "contentBlockDelta" and use:
+            calls[index][1] += use["input"]
+        elif kind == "contentBlockStop" and index in calls:
+            yield calls[index][0], json.loads(calls[index][1] or "{}")
+
+
+def _interactions(body: bytes) -> Iterator[Call]:
+    calls: dict[int, list[Any]] = {}
+    for line in body.decode().splitlines():
+        if not line.startswith("data: {"):
+            continue
+        event = json.loads(line.removeprefix("data: "))
+        kind, index = event["event_type"], event.get("index", -1)
+        if kind == "step.start" and event["step"].get("type") == "function_call":
+            calls[index] = [event["step"]["id"], ""]
+        elif kind == "step.delta" and index in calls:
+            calls[index][1] += event["delta"].get("arguments") or ""
+        elif kind == "step.stop" and index in calls:
+            yield calls[index][0], json.loads(calls[index][1] or "{}")
+
+
+EXECUTED: dict[str, Callable[[bytes], Iterator[Call]]] = {
+    "openai_chat": _chat,
+    "openai_responses": _responses,
+    "anthropic_messages": _messages,
+    "gemini": _gemini,
+    "ollama": _ollama,
+    "cohere": _cohere,
+    "bedrock_converse": _converse,
+    "gemini_interactions": _interactions,
+}
+"""The calls that a program which reads one dialect's stream by the official library finds complete, of the clients that bardo has."""
+
+
+def executed(client: str, body: bytes) -> list[Call]:
+    """Return the calls that a program would execute until the library says that the reply failed."""
+    found: list[Call] = []
+    try:
+        for call in EXECUTED[client](body):
+            found.append(call)
+    except BROKEN:
+        COVERED["failures that a library raised"] += 1
+    return found
+
+
+def written(client: str, events: list[Event]) -> bytes:
+    encoder = dialect(client).open_encoder(Request(model="asked", messages=(), dialect=client, stream=True), Arrival())
+    return b"".join([*(piece for event in events for piece in encoder.feed(event)), *encoder.finish()])
+
+
+def calls_of(events: tuple[Event, ...] | list[Event], *, ended: bool) -> dict[str, list[str]]:
+    """Return the arguments of the calls by their id, only of those that ended where that is asked."""
+    names = {(one.choice, one.block): one.id for one in events if type(one) is ToolCallStart}
+    ends = {(one.choice, one.block) for one in events if type(one) is ToolCallEnd}
+    said: dict[str, list[str]] = {}
+    for place, name in names.items():
+        pieces = [one.arguments for one in events if type(one) is ToolCallChunk and (one.choice, one.block) == place]
+        if place in ends or not ended:
+            said.setdefault(name, []).append("".join(pieces))
+    return said
+
+
+CALLING = [
+    one for one in ALL if one.framing != "json" and any(type(event) is ToolCallStart for event in reply_of(one).events)
+]
+
+
+def places(recording: Recording) -> list[int]:
+    """Return where a stream is cut: at every event and at every byte at night, at a few of each by day."""
+    body = recording.body
+    ends = [place + 1 for place in range(len(body)) if body[place : place + 1] == b"\n"]
+    if NIGHTLY and len(body) < 60_000:
+        return list(range(1, len(body)))
+    chance = random.Random(f"{seed()} {recording.file}")
+    first = next((place for place in range(len(body)) if body[place : place + 4] == b"tool"), 0)
+    later = [place for place in ends if place > first] or ends or [1]
+    return [
+        *(chance.choice(later) for _ in range(AT_A_TIME)),
+        *(chance.randint(first, len(body) - 1) for _ in range(AT_A_TIME)),
+    ]
+
+
+@each_recording(CALLING, by_day=0.05)
+def test_a_stream_that_is_cut_ends_no_call_that_its_provider_did_not_end(recording: Recording) -> None:
+    complete = calls_of(reply_of(recording).events, ended=True)
+    clients = random.Random(f"{seed()} {recording.file}").sample(sorted(EXECUTED), len(EXECUTED) if NIGHTLY else 3)
+    for place in places(recording):
+        events, response = read(recording, [recording.body[:place]])
+        ended = calls_of(events, ended=True)
+        for name, arguments in ended.items():
+            assert set(arguments) <= set(complete[name]), "a call was ended with fewer arguments than it has"
+        assert len(response.tool_calls) == sum(map(len, ended.values()))
+        stamped: list[Event] = [STAMP, *(one for one in events if type(one) is not ReplyStart)]
+        allowed = [json.loads(one) for arguments in ended.values() for one in arguments if one.startswith("{")]
+        for client in clients:
+            COVERED["cuts of a call, by client"] += 1
+            for _, arguments in executed(client, written(client, stamped)):
+                assert arguments in allowed, f"a client of {client} would execute {arguments}"
+
+
+BEGUN: list[Event] = [ReplyStart(id="r", model="m"), ContentChunk(0, "I look."), ToolCallStart(1, "c1", "look")]
+PIECES: dict[str, list[str]] = {
+    "no arguments": [],
+    "an empty object in place of arguments": ["{}"],
+    "half of a text": ['{"path": "/etc', "/pass"],
+    "an object without its end": ['{"path": "/etc/passwd"'],
+}
+FAILED = Failed(BrokenStream("the stream ended before its end", provider="p"))
+OBJECTS = [name for name in EXECUTED if name not in ("openai_chat", "openai_responses")]
+
+
+def passed(events: list[Event]) -> list[Event]:
+    """Return events as the gateway gives them on."""
+    ids = CallIds(counting_ids())
+    return [*ids.filled(events), *ids.finish()]
+
+
+@pytest.mark.parametrize("client", EXECUTED)
+@pytest.mark.parametrize("pieces", PIECES.values(), ids=PIECES)
+@pytest.mark.parametrize("order", ["the call ends first", "the finish comes first", "the call does not end"])
+def test_a_reply_that_ends_by_its_length_inside_a_call_says_so_and_gives_no_call(
+    client: str, pieces: list[str], order: str
+) -> None:
+    said: list[Event] = [*BEGUN, *(ToolCallChunk(1, piece) for piece in pieces)]
+    end, finish = ToolCallEnd(1), Finish("length", "")
+    ending: dict[str, list[Event]] = {
+        "the call ends first": [end, finish],
+        "the finish comes first": [finish, end],
+        "the call does not end": [finish],
+    }
+    events = passed([*said, *ending[order]])
+    assert [one.degradation.what for one in events if type(one) is Degraded] == ["tool_calls"]
+    assert executed(client, written(client, events)) == []
+    response = fold(events)
+    assert response.finish.reason == "length"
+    assert response.tool_calls == []
+    whole = dialect(client).encode_response(response, Request(model="asked", messages=(), dialect=client))
+    assert not any(empty in whole for empty in (b'"arguments":"{}"', b'"arguments":{}', b'"input":{}', b'"args":{}'))
+    assert any(word in whole for word in (b"length", b"max_tokens", b"MAX_TOKENS", b"max_output_tokens", b"incomplete"))
+    if client in OBJECTS:
+        assert b"c1" not in whole
+
+
+@pytest.mark.parametrize("client", EXECUTED)
+@pytest.mark.parametrize("pieces", PIECES.values(), ids=PIECES)
+def test_a_reply_that_fails_inside_a_call_gives_no_call(client: str, pieces: list[str]) -> None:
+    events = passed([*BEGUN, *(ToolCallChunk(1, piece) for piece in pieces), FAILED])
+    assert executed(client, written(client, events)) == []
+
+
+@pytest.mark.parametrize("client", EXECUTED)
+def test_a_call_that_waits_behind_an_open_one_is_not_written_after_a_failure(client: str) -> None:
+    events: list[Event] = [
+        *BEGUN, ToolCallChunk(1, '{"a":'),
+        ToolCallStart(2, "c2", "look"), ToolCallChunk(2, '{"b":2}'), ToolCallEnd(2),
+        FAILED,
+    ]  # fmt: skip
+    found = executed(client, written(client, passed(events)))
+    assert [arguments for _, arguments in found] in ([], [{"b": 2}])
+
+
+@pytest.mark.parametrize("client", EXECUTED)
+def test_a_complete_call_of_a_reply_that_ends_by_its_length_is_given(client: str) -> None:
+    events: list[Event] = [
+        *BEGUN, ToolCallChunk(1, '{"a":1}'), ToolCallEnd(1),
+        ToolCallStart(2, "c2", "look"), ToolCallChunk(2, '{"b":'), ToolCallEnd(2), Finish("length"),
+    ]  # fmt: skip
+    response = fold(passed(events))
+    assert [call.arguments for call in response.tool_calls] == [{"a": 1}]
+    if client != "openai_chat":
+        assert [arguments for _, arguments in executed(client, written(client, passed(events)))] == [{"a": 1}]
+
+
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "unknown"])
+def test_a_call_without_arguments_of_a_reply_that_ends_well_has_an_empty_object(reason: FinishReason) -> None:
+    for ending in ([ToolCallEnd(1), Finish(reason)], [Finish(reason), ToolCallEnd(1)], [ToolCallEnd(1)]):
+        [call] = fold(passed([*BEGUN, *ending])).tool_calls
+        assert (call.arguments, call.raw_arguments) == ({}, "{}")
+
+
+def test_a_call_without_arguments_that_something_follows_is_complete() -> None:
+    events: list[Event] = [*BEGUN, ToolCallEnd(1), ContentChunk(2, "and"), Finish("length")]
+    given = passed(events)
+    assert [call.arguments for call in fold(given).tool_calls] == [{}]
+    assert given.index(ToolCallEnd(1)) < given.index(ContentChunk(2, "and"))
+
+
+def test_free_text_is_cut_only_in_the_last_call() -> None:
+    free = {"type": "custom"}
+    events: list[Event] = [
+        *BEGUN, BlockFields(1, "openai_chat", free), ToolCallChunk(1, "one"),
+        ToolCallStart(2, "c2", "look"), BlockFields(2, "openai_chat", free), ToolCallChunk(2, "tw"),
+        Finish("length"), ToolCallEnd(1), ToolCallEnd(2),
+    ]  # fmt: skip
+    given = passed(events)
+    assert [one.block for one in given if type(one) is ToolCallEnd] == [1]
+
+
+def test_an_error_inside_a_call_is_a_failure_and_nothing_follows_it() -> None:
+    given = passed([*BEGUN, ToolCallChunk(1, '{"a'), Finish("error", "network_error"), ToolCallEnd(1)])
+    assert [type(one) for one in given[-2:]] == [ToolCallChunk, Failed]
+
+
+def test_broken_arguments_of_a_reply_that_ends_well_stay_as_the_model_wrote_them() -> None:
+    [call] = fold(passed([*BEGUN, ToolCallChunk(1, '{"a": 1'), ToolCallEnd(1), Finish("tool_calls")])).tool_calls
+    assert (call.raw_arguments, call.malformed) == ('{"a": 1', True)
