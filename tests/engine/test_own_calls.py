@@ -93,3 +93,10 @@ def test_time_is_linear_in_the_length_of_a_call(head: str) -> None:
             made.feed(ToolCallChunk(0, piece))
 
     check_growth(work, 5_000, 20_000, below=12)
+
+
+def test_a_call_in_which_the_reply_broke_off_is_not_answered() -> None:
+    made = stage()
+    start, piece = ToolCallStart(4, "call_1", "search_tools"), ToolCallChunk(4, '{"query":"we')
+    assert [event for one in (start, piece, Finish("length")) for event in made.feed(one)] == []
+    assert (made.calls, made.pending) == ([], [Finish("length")])

@@ -11,11 +11,12 @@ from bardo.edge.log.row import CallOutcome, LogRow
 from bardo.engine.attempt import Attempt
 from bardo.engine.receipt import receipt
 from bardo.values.attempts import AttemptRecord
+from bardo.values.blocks import ToolCallBlock
 from bardo.values.cost import UNKNOWN_COST, CallCost, usd
 from bardo.values.errors import BardoError
 from bardo.values.redaction import shown_headers, shown_url
 from bardo.values.request import Request
-from bardo.values.response import Response
+from bardo.values.response import Response, ToolInvocation
 from bardo.values.tool_credentials import without_credentials
 
 if TYPE_CHECKING:
@@ -211,4 +212,6 @@ def subsystem_of(request: Request, attempt: Attempt | None) -> str | None:
 
 def _malformed_calls(response: Response) -> list[str]:
     """Return the names of the tools that a model called with arguments which are no JSON object: what is learned of it."""
-    return [call.name for one in (response, *response.alternatives) for call in one.tool_calls if call.malformed]
+    blocks = (block for one in (response, *response.alternatives) for block in one.blocks)
+    calls = (ToolInvocation.of(block) for block in blocks if isinstance(block, ToolCallBlock))
+    return [call.name for call in calls if call.malformed]

@@ -246,3 +246,9 @@ def test_every_call_keeps_its_id_and_its_place_before_its_result(calls: list[tup
         assert made.name == answer.name == (name if name == "gone" else "execute_tool")
         if name != "gone":
             assert json.loads(made.arguments)["name"] == name
+
+
+def test_broken_arguments_that_are_not_checked_go_on_as_the_model_wrote_them() -> None:
+    written = '{"city": "Ro'
+    result = Model(check_arguments=False).result("execute_tool", {"name": "get_weather", "arguments": written})
+    assert [one.arguments for one in result.events if isinstance(one, ToolCallChunk)] == [written]

@@ -94,7 +94,7 @@ class FunctionsPart:
         if given is None or not self._settings.uses or not given.searched:
             return ()
         vector, fingerprint = given.searched
-        called = {block.name for block in response.blocks if isinstance(block, ToolCallBlock)} & given.found
+        called = {call.name for call in response.tool_calls} & given.found
         return (RecordToolUse(self._tenant, tuple(sorted(called)), vector, fingerprint),) if called else ()
 
     def failed(self) -> Iterable[Effect]:

@@ -38,7 +38,6 @@ from bardo.context.tool_choice.session import (
 )
 from bardo.context.tool_choice.settings import ToolChoiceSettings
 from bardo.streams.stage import Stage
-from bardo.values.blocks import ToolCallBlock
 from bardo.values.degradation import Degradation
 from bardo.values.events import Event
 from bardo.values.request import Request, Tool
@@ -211,7 +210,7 @@ class UsesPart:
 
     def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
         """Return that the tools which were called are noted."""
-        called = {block.name for block in response.blocks if isinstance(block, ToolCallBlock)} & self._names
+        called = {call.name for call in response.tool_calls} & self._names
         if not called or not self._learns:
             return ()
         names = tuple(sorted(called))

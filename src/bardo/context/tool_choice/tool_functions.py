@@ -148,7 +148,8 @@ class ToolFunctions:
             error = f"the arguments do not fit the schema of {name}"
             content = {"error": error, "failures": [*failures][:_MOST_FAILURES_TOLD], "tool": _described(tool)}
             return self._result(call, content)
-        text = msgspec.json.encode({} if tool_arguments is None else tool_arguments).decode()
+        # Broken arguments go on as the model wrote them: an empty object would be a call that it did not make.
+        text = _text_of(arguments["arguments"] if tool_arguments is None else tool_arguments)
         states = [_moved(state, block) for state in call.states]
         events = (ToolCallStart(block, call.id, name), ToolCallChunk(block, text), *states, ToolCallEnd(block))
         return OwnResult(events=events, for_client=True)
@@ -179,6 +180,10 @@ def _arguments_of(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     if "arguments" in arguments:
         return _object({} if arguments["arguments"] is None else arguments["arguments"])
     return {name: value for name, value in arguments.items() if name != "name"}
+
+
+def _text_of(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
 
 
 def _summary(tool: Tool) -> dict[str, Any]:

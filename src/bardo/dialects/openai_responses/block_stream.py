@@ -88,6 +88,7 @@ class BlockStream:
         """
         self._drop_empty_text()
         self.settle(out)
+        self._close_ended(out)
         unended = set(map(id, self._open_calls.values()))
         for item in self._stream.items:
             if id(item) not in unended:
@@ -163,7 +164,7 @@ class BlockStream:
         return out
 
     def take_call_end(self, event: ToolCallEnd) -> Sequence[bytes]:
-        """End a call. It is closed when something else follows: the last call of a reply that was cut is incomplete."""
+        """End a call. It is closed when something else follows, since state and fields of it may come until then."""
         out: list[bytes] = []
         unit = self._units.get(event.block)
         if isinstance(unit, WrittenCall) and not event.choice:

@@ -47,8 +47,8 @@ class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def items(self) -> list[Item]:
-        """What a later request goes on from: its input and its output."""
-        return [*self.input, *self.response["output"]]
+        """What a later request goes on from: its input and its output, without a call in which the reply broke off."""
+        return [*self.input, *(item for item in self.response["output"] if not _is_broken_call(item))]
 
     @property
     def item_ids(self) -> list[str]:
@@ -173,6 +173,10 @@ def page(
         "last_id": data[-1].get("id") if data else None,
         "has_more": begin + limit < len(ordered),
     }
+
+
+def _is_broken_call(item: Item) -> bool:
+    return str(item.get("type")).endswith("_call") and item.get("status") == "incomplete"
 
 
 def _is_reference(item: Item) -> bool:

@@ -101,7 +101,7 @@ class WholeOutput:
 
     def _add_call(self, block: ToolCallBlock, status: str) -> None:
         fields = fields_for(NAME, block.carried)
-        status = status if block.complete else "incomplete"
+        status = "completed" if block.complete else "incomplete"
         if not fields and not block.opaque and self._names.form(block.name) is None:
             item_id = self._new_id(WrittenCall.prefix)
             self._items.append(call_item(item_id, status, block.id, block.name, block.arguments))
@@ -129,8 +129,9 @@ class WholeOutput:
         """End the open item, and write behind it what holds its state."""
         item, self._open = self._open, None
         if item is not None:
-            whole = not isinstance(item, WrittenCall) or item.complete
-            self._items.append(item.done_item(status if whole else "incomplete"))
+            if isinstance(item, WrittenCall):
+                status = "completed" if item.complete else "incomplete"
+            self._items.append(item.done_item(status))
             for target, states in item.riders():
                 rider = WrittenCarrier(target, states)
                 self._name(rider)

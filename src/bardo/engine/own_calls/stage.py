@@ -13,6 +13,7 @@ from bardo.values.events import (
     Finish,
     OpaqueState,
     ToolCallChunk,
+    ToolCallEnd,
     ToolCallStart,
     UsageUpdate,
 )
@@ -53,8 +54,8 @@ class OwnCallStage:
 
     @property
     def calls(self) -> list[OwnCall]:
-        """The calls that were held, in order."""
-        return [held.call() for held in self._held.values()]
+        """The calls that were held and are complete, in order. One in which the reply broke off is not answered."""
+        return [held.call() for held in self._held.values() if held.ended]
 
     def feed(self, item: Event) -> Sequence[Event]:
         """Pass on, or hold."""
@@ -90,6 +91,7 @@ class OwnCallStage:
     def _add(self, held: _BufferedCall, item: Event) -> Sequence[Event]:
         if isinstance(item, OpaqueState | BlockFields):
             held.states.append(item)
+        held.ended = held.ended or isinstance(item, ToolCallEnd)
         if not isinstance(item, ToolCallChunk):
             return ()
         held.add(item.arguments)
@@ -114,13 +116,14 @@ class OwnCallStage:
 class _BufferedCall:
     """A call while it arrives; arguments beyond the bound are left out."""
 
-    __slots__ = ("_pieces", "_room", "_start", "size", "states")
+    __slots__ = ("_pieces", "_room", "_start", "ended", "size", "states")
 
     def __init__(self, start: ToolCallStart, most: int) -> None:
         self._start = start
         self._pieces: list[str] = []
         self._room = most
         self.size = 0
+        self.ended = False
         self.states: list[Event] = []
 
     def add(self, arguments: str) -> None:
