@@ -27,7 +27,7 @@ NESTED: dict[str, Any] = {
     "inner": {"yes": True, "no": None, "list": [[1, 2], [{"deep": 10}]], "empty": {}},
     "last": 1200,
 }
-INTERRUPTED = ("length", "pause", "error")
+INTERRUPTED: tuple[FinishReason, ...] = ("length", "pause", "error")
 
 WRITTEN: dict[str, tuple[Any, str]] = {
     "compact": (NESTED, "{}"),
@@ -252,3 +252,27 @@ def test_json_alone_is_a_value_of_every_kind() -> None:
     assert closed(extract("The answer: [3]", {"type": "array"})) == [3]
     assert closed(extract('"no"', {"type": "string"})) == "no"
     assert closed(extract("who: bob\namount: 3", OPTIONAL)) == {"who": "bob", "amount": 3}
+
+
+@pytest.mark.parametrize("behind", ["", " ", "\n", "\n```", "\n\nI hope this hel", "\n``"])
+@pytest.mark.parametrize("before", ["", "```json\n"])
+def test_a_value_that_was_closed_before_the_cut_is_complete_and_says_that_more_was_cut(
+    before: str, behind: str
+) -> None:
+    text = before + '{"who": "bob", "amount": 1200}' + behind
+    for finish in INTERRUPTED:
+        found = extract(text, PAYMENT, finish=finish)
+        assert (found.value, found.error) == ({"who": "bob", "amount": 1200}, None)
+        assert (found.truncated, found.truncated_after) == (False, True)
+        assert "truncated_after" in found.warnings
+    assert not extract(text, PAYMENT, finish="stop").truncated_after
+
+
+def test_a_loose_value_that_was_closed_before_the_cut_says_that_more_was_cut() -> None:
+    found = extract("{'who': 'bob', 'amount': 1200}\nThat is", PAYMENT, finish="length")
+    assert (found.error, found.repaired, found.truncated_after) == (None, True, True)
+
+
+def test_a_value_that_was_cut_is_truncated_and_nothing_behind_it() -> None:
+    found = extract('{"who": "bob", "amount": 12', PAYMENT, finish="length")
+    assert (found.error, found.truncated, found.truncated_after) == ("truncated", True, False)

@@ -124,6 +124,11 @@ class _Choice(SeparatedChoice[Segment]):
         # Separate thinking passes here chunk by chunk, and super() would cost more than the rest.
         return SeparatedChoice.other(self, item)
 
+    def break_off(self) -> list[Event]:
+        """Return what the reader held: without its end the reply was cut."""
+        self.broken = self.broken or self._end is None
+        return self.flush()
+
     def flush(self) -> list[Event]:
         """Return what the reader held; the block it read is over."""
         splitter = self._splitter if self._reader is not None else None

@@ -40,7 +40,8 @@ def extract(
 
     `finish` is why the provider says the reply ended. With "stop", or where it is not given, the text counts as all that the model had to
     say: closing brackets that are missing behind a complete value are repaired, and `repaired` and `truncated` tell so. With "unknown"
-    they are not. With "length" and the like only a value that was closed before the end is an answer, and the rest is `truncated`. An open
+    they are not. With "length" and the like only a value that was closed before the end is an answer, with `truncated_after`, and the
+    rest is `truncated`. An open
     string, a key without its value or a comma at the end is `truncated` with every finish. `cut` says the same as `finish="length"`,
     `refused` as `finish="refusal"`. `reasoning_removed`: the text is known to hold no thinking markup. Raises InvalidRequest where the
     schema is not one that can be used.
@@ -91,7 +92,7 @@ def extract_sound(text: str, judge: Checker, *, cut: bool = False) -> Extraction
         return None
     if cut and not settled(ParsedValue(value, 0, len(text)), text):
         return None
-    return Extraction(value=value, text=text) if judge.accepts(value) else None
+    return Extraction(value=value, text=text, truncated_after=cut) if judge.accepts(value) else None
 
 
 def extract_strict(
@@ -115,7 +116,8 @@ def extract_strict(
     extraction = strict_values(plain)
     if not extraction:
         return None
-    return Search(judge, text).as_it_stands(one for one in extraction if may_answer(one, plain, cut=cut))
+    found = Search(judge, text).as_it_stands(one for one in extraction if may_answer(one, plain, cut=cut))
+    return found if found is None or not cut else msgspec.structs.replace(found, truncated_after=True)
 
 
 def extract_repair(
@@ -135,6 +137,8 @@ def extract_repair(
     if len(plain) > MAX_READ:
         return search.too_complex(f"{len(plain):,} characters are too many to repair")
     extraction = search.repaired(plain.removeprefix("\ufeff"), cut=cut)
+    if cut and extraction.ok:
+        return msgspec.structs.replace(extraction, truncated_after=True)
     if end_known or not (extraction.ok and extraction.truncated):
         return extraction
     return msgspec.structs.replace(extraction, error="truncated", message="the text ends inside the answer")

@@ -36,6 +36,7 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     `error` is None where `value` conforms to the schema. Otherwise `value` is the best that could be read (None for `no_json`, `refusal`
     and `too_complex`), not to be used as it stands, and `failures` tells the first places where it breaks the schema.
     `truncated`: the text ended inside the value. Without an error, only its closing brackets were missing from a finished reply.
+    `truncated_after`: the reply was cut behind the value, which is complete.
     `repaired`: the text was not JSON as it stood. `salvaged`: a guess of the last resort was needed. `coerced`: paths whose type was
     changed without loss, or whose number was not finite and is null. `unwrapped`: the wrappers taken off, outermost first.
     `defaulted`: paths filled with a default of the schema. `dropped`: optional members left out because they broke the schema. `text`
@@ -47,6 +48,7 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     failures: tuple[Failure, ...] = ()
     truncated: bool = False
+    truncated_after: bool = False
     repaired: bool = False
     salvaged: bool = False
     coerced: tuple[str, ...] = ()
@@ -76,6 +78,7 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
         """What a caller may want to know although the value conforms: codes, in a fixed order."""
         said = {
             "truncated": self.truncated,
+            "truncated_after": self.truncated_after,
             "repaired": self.repaired,
             "salvaged": self.salvaged,
             "coerced": self.coerced,
@@ -120,7 +123,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """What was done to get a typed answer.
 
     `attempts`: how often the model was asked. `coerced`, `defaulted`: JSON Pointers into the answer. `unwrapped`: the wrappers taken off,
-    outermost first. `mode_downgraded`: whether the target could not be asked in the mode that was wanted.
+    outermost first. `mode_downgraded`: whether the target could not be asked in the mode that was wanted. `truncated_after`: whether the
+    reply was cut behind the answer, which is complete.
     """
 
     mode: Mode
@@ -130,4 +134,5 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     unwrapped: tuple[str, ...] = ()
     defaulted: tuple[str, ...] = ()
     mode_downgraded: bool = False
+    truncated_after: bool = False
     error: ErrorCode | None = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from bardo.engine.typed.plan import AnswerPlan
 from bardo.engine.typed.retry import RetryRequest, SlowWork, TypedAnswer
 from bardo.structured import SchemaTarget, checker, plan
 from bardo.values.errors import BardoError, Unreachable
-from bardo.values.events import ContentChunk, Degraded, Event, Failed, Finish
+from bardo.values.events import ContentChunk, Degraded, Event, Failed, Finish, ToolCallChunk, ToolCallStart
 from bardo.values.request import Request
 from support.typed import BAD, GOOD, PLACE
 
@@ -84,3 +86,33 @@ def test_what_cannot_be_used_ends_with_an_error(second: Any) -> None:
     assert asked == 1
     assert type(events[-1]) is Failed
     assert any(type(event) is Degraded for event in events) is isinstance(second, BardoError)
+
+
+@pytest.mark.parametrize(("again", "asked"), [(GOOD, 1), (None, 1)], ids=["then it is whole", "then it is cut again"])
+def test_cut_arguments_of_the_tool_that_carries_the_answer_are_asked_for_once_more(again: Any, asked: int) -> None:
+    by_tool = replace(PLAN, plan=replace(PLAN.plan, tool_name="respond"), retries=3)
+    typed = TypedAnswer(by_tool, forward=False, plain=True, whole=True, partials=False)
+    cut: list[Event] = [ToolCallStart(0, "c", "respond"), ToolCallChunk(0, '{"ci'), Finish("length", "length")]
+    for event in cut:
+        typed.buffer.feed(event)
+    steps, result, times = typed.finish(), None, 0
+    events: list[Event] = []
+    with suppress(StopIteration):
+        while True:
+            step = steps.send(result)
+            result = step.run() if isinstance(step, SlowWork) else None
+            events += step if isinstance(step, list) else []
+            if isinstance(step, RetryRequest):
+                times += 1
+                assert isinstance(step.stages[-1], AnswerBuffer)
+                for event in cut if again is None else (ContentChunk(0, json.dumps(again)), Finish("stop")):
+                    step.stages[-1].feed(event)
+    assert times == asked
+    assert (text_of(events) == GOOD) if again else (events[-1] == Finish("length", "length"))
+
+
+def test_text_that_was_cut_at_its_limit_is_not_asked_for_again() -> None:
+    typed = answer()
+    for event in (ContentChunk(0, '{"ci'), Finish("length", "length")):
+        typed.buffer.feed(event)
+    assert run(typed)[1] == 0

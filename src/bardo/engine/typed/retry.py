@@ -133,7 +133,10 @@ class TypedAnswer:
         yield [*map(Degraded, self._warnings(reading)), *self._last_partial(reading), *self._ending(reading)]
 
     def _may_ask_again(self, buffer: AnswerBuffer, reading: AnswerReading) -> bool:
-        if buffer.shown or buffer.at_limit or self._attempts > self._plan.retries:
+        if buffer.shown or self._attempts > self._plan.retries:
+            return False
+        # Text would end at the same limit again. Arguments that were cut may come shorter; once is enough to know.
+        if buffer.at_limit and not (buffer.called() and self._attempts == 1):
             return False
         return again_worthwhile(reading)
 

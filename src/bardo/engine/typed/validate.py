@@ -195,6 +195,7 @@ def provenance(answer: AnswerPlan, found: Extraction, *, attempts: int) -> Prove
         unwrapped=found.unwrapped,
         defaulted=found.defaulted,
         mode_downgraded=answer.plan.downgraded,
+        truncated_after=found.truncated_after,
         error=found.error,
     )
 
@@ -203,6 +204,8 @@ def warnings(read: AnswerReading) -> tuple[Degradation, ...]:
     """Return what the caller must know of an answer although it is one."""
     found = read.extraction
     told = []
+    if found.truncated_after:
+        told.append(Degradation("answer.text", why="the reply was cut behind the answer, which is complete"))
     if found.defaulted:
         why = "the model's own answer did not conform there, so the schema's defaults stand"
         told.append(Degradation("answer.defaults", sent=list(found.defaulted), why=why))
