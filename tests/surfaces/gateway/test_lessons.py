@@ -185,3 +185,73 @@ def test_no_words_of_the_request_stand_in_a_lesson(running: TwoKeys) -> None:
     asked = {**ASK, "messages": [{"role": "user", "content": secret}]}
     assert running.ask("a", CHAT, asked).status == 200
     assert secret not in json.dumps(lessons(running, "operator"))
+
+
+CALL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+RELATIONS: dict[str, tuple[Body, str, str]] = {
+    "effort beside tools": (
+        {"reasoning_effort": "high", "tools": [CALL]},
+        "reasoning_effort",
+        "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.",
+    ),
+    "temperature beside effort": (
+        {"temperature": 0.5, "reasoning_effort": "high"},
+        "temperature",
+        "Unsupported parameter: 'temperature' is not supported with reasoning_effort other than none.",
+    ),
+    "a twin": (
+        {"max_tokens": 50, "maxTokens": 50},
+        "maxTokens",
+        "Setting 'max_tokens' and 'maxTokens' at the same time is not supported: unknown parameter: 'maxTokens'.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "refused", "said"), RELATIONS.values(), ids=RELATIONS)
+def test_a_relation_is_repaired_for_its_request_and_teaches_nothing(
+    running: TwoKeys, fields: Body, refused: str, said: str
+) -> None:
+    running.call("operator", "DELETE", "/v1/bardo/lessons")
+    running.answer = lambda arrived: refusal(said) if refused in arrived.body else well(arrived)
+    asked = {"model": "lab/m", "messages": ASK["messages"], **fields}
+    for _ in range(2):
+        told = running.ask("a", CHAT, asked)
+        assert told.status == 200
+        first, second = told.bodies
+        assert {name: value for name, value in first.items() if name != refused} == second
+    assert lessons(running, "operator") == []
+
+
+@pytest.mark.parametrize("limit", [4000, 32000])
+def test_a_budget_of_the_whole_limit_is_lowered_for_its_request_and_thinking_goes_on(
+    running: TwoKeys, limit: int
+) -> None:
+    running.call("operator", "DELETE", "/v1/bardo/lessons")
+
+    def answer(arrived: Arrived) -> Given:
+        budget = arrived.body["thinking"]["budget_tokens"]
+        words = "`max_tokens` must be greater than `thinking.budget_tokens`."
+        return well(arrived) if budget < arrived.body["max_tokens"] else refusal(words)
+
+    running.answer = answer
+    asked = {"model": "lab/m", "messages": ASK["messages"], "max_tokens": limit}
+    thinking = {"type": "enabled", "budget_tokens": limit}
+    told = running.ask("a", CHAT, {**asked, "thinking": thinking})
+    assert told.status == 200
+    assert [one["thinking"]["budget_tokens"] for one in told.bodies] == [limit, limit - 1024]
+    assert dict(told.headers)["x-bardo-degraded"] == "reasoning_budget"
+    later = running.ask("a", CHAT, {**asked, "thinking": {**thinking, "budget_tokens": limit - 1}})
+    assert [one["thinking"]["budget_tokens"] for one in later.bodies] == [limit - 1]
+    assert lessons(running, "operator") == []
+
+
+def test_a_text_of_the_callers_that_repeats_a_refusal_changes_no_request(running: TwoKeys) -> None:
+    running.call("operator", "DELETE", "/v1/bardo/lessons")
+    text = "Unsupported parameter: 'temperature' is not supported with this model."
+    running.answer = lambda arrived: refusal(f"Invalid 'user': {text}") if "user" in arrived.body else well(arrived)
+    asked = {"model": "lab/m", "messages": ASK["messages"], "temperature": 0.5, "tool_choice": "auto", "tools": [CALL]}
+    told = running.ask("a", CHAT, {**asked, "user": text})
+    assert (told.status, len(told.sent)) == (400, 1)
+    assert lessons(running, "operator") == []
+    for who in ("a", "b"):
+        assert [one["temperature"] for one in running.ask(who, CHAT, asked).bodies] == [0.5]
