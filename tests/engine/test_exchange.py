@@ -197,6 +197,23 @@ def test_what_a_refusal_taught_is_told_with_the_attempt_that_proves_it() -> None
     assert "high" not in again.wire.body.decode()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Unsupported value: 'high'. Supported values are: 'low' and 'medium' when tools are given.",
+        "Unsupported value: 'high' together with seed. Supported values are: 'low'.",
+        "Unsupported value: 'high'. Supported values are: 'low'. See parallel_tool_calls.",
+    ],
+)
+def test_a_level_that_is_refused_because_of_something_else_is_lowered_and_teaches_nothing(said: str) -> None:
+    asked = chat(reasoning_effort="high", seed=1, parallel_tool_calls=False)
+    course = attempts(asked, [target("openai-chat", "gpt-5.2")])
+    exchanges.begin(course)
+    again, lessons = exchanges.answer(course, UpstreamRefused(said, status=400))
+    assert body_of(again)["reasoning_effort"] != "high"
+    assert lessons == []
+
+
 REFUSALS = [
     ("top_k", "Unsupported parameter: 'top_k' is not supported with this model.", "top_k", True),
     ("top_k", "Unrecognized request argument supplied: top_k", None, True),

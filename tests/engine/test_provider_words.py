@@ -126,6 +126,12 @@ def test_a_refusal_about_a_relation_teaches_nothing(message: str) -> None:
     assert words_of(message, body)[0].is_about_relation({"temperature"})
 
 
+def test_a_refusal_without_words_of_its_own_teaches_nothing() -> None:
+    words, _ = words_of(SAID, {**ASK, "user": f"I got: {SAID}"})
+    assert words.text == "…"
+    assert words_of("", ASK)[0].is_about_relation()
+
+
 ALONE = [
     "Unsupported parameter: 'temperature' is not supported with this model.",
     "Model grok-4 does not support parameter temperature.",

@@ -359,6 +359,18 @@ def test_a_key_that_is_to_wait_a_day_is_tried_after_an_hour_and_meanwhile_for_wh
             assert running.ask("b", path, body) == before
 
 
+def test_a_refusal_that_quotes_one_key_puts_no_providers_key_to_rest(tmp_path: Path) -> None:
+    said = "Your credit balance is too low to access the API"
+    with two_keys(tmp_path, {"lab": "openai-compatible"}, well) as running:
+        path, body = "/v1/chat/completions", {**ASK, "model": "lab/m"}
+        for quoted, waits in ((said, False), ("somebody", True)):
+            running.answer = lambda _: refusal(f"Invalid user: {said}")
+            for _ in range(4):
+                assert running.ask("a", path, {**body, "user": quoted}).status == 400
+            told = json.loads(running.call("operator", "GET", "/v1/bardo/health")[2])["providers"][0]["connection"]
+            assert (told["wait_seconds"] is not None) is waits
+
+
 def test_nothing_that_is_kept_of_one_keys_replies_is_given_to_another(tmp_path: Path) -> None:
     # What stands first belongs to the table before it, which is [failover].
     toml = 'stale_entries = 100\n[inference.pipeline]\nprofile = "keep"\n[inference.pipeline.profiles.keep]\nlayers = ["cache"]\n'
