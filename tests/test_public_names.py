@@ -118,6 +118,7 @@ NAMES = [
     "Provenance",
     "ProviderEntry",
     "ProviderError",
+    "ProviderIdSettings",
     "PublishedEvent",
     "ReasoningBlock",
     "ReasoningCaptured",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         KeyEntry,
         LogSettings,
         ProviderEntry,
+        ProviderIdSettings,
         ReasoningSettings,
         ReplaySettings,
         ResponseSettings,
@@ -193,7 +194,7 @@ _HOMES: dict[str, str] = {
     ),
     "bardo.edge.settings": (
         "CachingSettings GatewaySettings GolemSettings HeaderVariable HttpSettings InferenceSettings KeyEntry LogSettings ProviderEntry "
-        "ReasoningSettings ReplaySettings "
+        "ProviderIdSettings ReasoningSettings ReplaySettings "
         "ResponseSettings Settings TimeoutSettings load_settings parse_settings "
     ),
     "bardo.context.steps.settings": "CompressSettings ConstraintRule ConstraintsSettings DedupSettings FormatSettings "
@@ -365,6 +366,7 @@ __all__ = [
     "Provenance",
     "ProviderEntry",
     "ProviderError",
+    "ProviderIdSettings",
     "PublishedEvent",
     "ReasoningBlock",
     "ReasoningCaptured",
