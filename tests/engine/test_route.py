@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.engine.route import Provider, resolve
+from bardo.engine.route import Provider, names_of_listed, resolve
 from bardo.values.errors import UnknownModel
 
 pytestmark = pytest.mark.each_python
@@ -46,7 +46,9 @@ def ways(model: str, providers: list[Provider] = EVERYONE) -> list[str]:
         ("lab/deepseek-r1", ["lab: deepseek-r1"]),
         ("closet/deepseek-r1", ["closet: deepseek-r1"]),
         ("lab/anything", ["lab: anything"]),
-        ("anthropic/claude-opus-4.5", ["anthropic: claude-opus-4.5"]),
+        # what a provider lists goes before another provider's prefix
+        ("anthropic/claude-opus-4.5", ["openrouter: anthropic/claude-opus-4.5"]),
+        ("anthropic/claude-opus-4-8", ["anthropic: claude-opus-4-8"]),
         ("openrouter/anthropic/claude-opus-4.5", ["openrouter: anthropic/claude-opus-4.5"]),
         ("google/gemini-2.5-flash", ["gemini: gemini-2.5-flash"]),
         ("vllm/deepseek-r1", ["lab: deepseek-r1"]),
@@ -126,3 +128,54 @@ OLLAMA = provider("ollama", "ollama", "my-own:latest", "my-own:27b", configured=
 )
 def test_a_name_without_a_tag_is_the_one_with_ollamas_latest(model: str, expected: list[str]) -> None:
     assert ways(model, [*EVERYONE, OLLAMA]) == expected
+
+
+def test_every_listed_model_of_all_presets_has_a_name_of_its_own_that_leads_to_it() -> None:
+    rows = builtin().providers
+    # What providers list: bare names that others list too, names that begin with another provider, and with their own.
+    makers = [row.id for row in rows]
+    everybody = [
+        Provider(
+            id=row.id,
+            row=row,
+            base_url="http://x",
+            models=(
+                "gpt-5",
+                "m1",
+                f"m-{row.id}",
+                *(f"{maker}/m1" for maker in makers if maker != row.id),
+                f"{row.id}/only",
+                "a/b/c",
+            ),
+        )
+        for row in rows
+    ]
+    for providers in (everybody, everybody[::-1]):
+        named = names_of_listed(providers)
+        assert len({name for name, _ in named}) == len(named)
+        reached = {(target.provider.id, target.model) for _, target in named}
+        assert reached >= {(one.id, model) for one in everybody for model in ("gpt-5", "m1", f"m-{one.id}")}
+        for name, target in named:
+            first = resolve(name, providers)[0]
+            assert (first.provider.id, first.model) == (target.provider.id, target.model), name
+
+
+def test_an_exact_name_goes_before_a_prefix_and_the_prefixed_model_has_another_name() -> None:
+    openai, groq = (
+        provider("openai", "openai", "gpt-5", "gpt-oss"),
+        provider("groq", "groq", "openai/gpt-oss", "gpt-oss"),
+    )
+    assert ways("openai/gpt-oss", [openai, groq]) == ["groq: openai/gpt-oss"]
+    assert ways("openai/gpt-5", [openai, groq]) == ["openai: gpt-5"]
+    assert [(name, one.provider.id) for name, one in names_of_listed([groq, openai])] == [
+        ("openai/gpt-oss", "groq"),
+        ("gpt-oss", "groq"),
+        ("gpt-5", "openai"),
+        ("openai/openai/gpt-oss", "openai"),
+    ]
+    assert ways("openai/openai/gpt-oss", [groq, openai]) == ["openai: gpt-oss"]
+
+
+@pytest.mark.parametrize("model", ["", "x" * 300, "a\x00b", "a\nb"])
+def test_a_listed_name_that_nobody_can_ask_for_is_not_shown(model: str) -> None:
+    assert [name for name, _ in names_of_listed([provider("lab", "vllm", "good", model)])] == ["good"]

@@ -83,6 +83,7 @@ class Assembly:
             await self._introspector.close()
         if self._pings is not None:
             await self._pings.close()
+        await self.runner.directory.close()
         if self.runner.pipeline is not None:
             await self.runner.pipeline.close()
         if self.feedback is not None:

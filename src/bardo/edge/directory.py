@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,13 +22,18 @@ from bardo.edge.provider_accounts import with_account
 from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_routing import workloads_of
 from bardo.engine.aliases import Aliases, ResolvedModel
-from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, resolve
+from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, provider_before, resolve
 from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.values.degradation import Degradation
 from bardo.values.error_cleaning import clean_error
-from bardo.values.errors import BardoError, UnknownModel
+from bardo.values.errors import BardoError, UnknownModel, Unreachable
 
-_PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0)
+_PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0, total=2.0)
+ANSWER_SECONDS = 2.0
+"""How long who asks for a list waits for the providers' own: Claude Code gives up after three seconds."""
+PLACING_SECONDS = 6.0
+"""How long a call whose model nobody is known to serve waits for the providers' lists."""
+_LOCAL = "local"
 _KEPT_SECONDS = 300.0
 _MOST_REASONS = 5
 # Clients choose the names.
@@ -80,7 +85,7 @@ class ProviderDirectory:
         self._listings = listings
         self._asked: dict[str, float] = {}
         self._unlisted: dict[str, str] = {}
-        self._asking: asyncio.Lock | None = None
+        self._coming: dict[str, asyncio.Task[None]] = {}
         # What names stand for and who serves them, as long as nothing changes.
         self._names: dict[str, ResolvedModel] = {}
         self._placed: dict[str, list[Target]] = {}
@@ -122,28 +127,51 @@ class ProviderDirectory:
         """Why there is no list of models of a provider that was asked for one, by its id."""
         return dict(self._unlisted)
 
+    @property
+    def late(self) -> dict[str, str]:
+        """Why a provider that was asked for its models shows none, by its id."""
+        ids = (provider.id for provider in self._providers if not provider.models)
+        return {name: self._unlisted[name] for name in ids if name in self._unlisted}
+
     async def targets(self, model: str) -> list[Target]:
         """Return who may serve `model`, or what it is an alias of, best first. Raises UnknownModel."""
         return list((await self.placement(model)).targets)
 
-    async def placement(self, *models: str) -> Placement:
-        """Return who may serve some models, or those that they are aliases of, best first. Raises UnknownModel where nobody does."""
+    async def placement(self, *models: str, asks: bool = True) -> Placement:
+        """Return who may serve some models, or those that they are aliases of, best first. Raises UnknownModel where nobody does.
+
+        Without `asks` no provider is asked for its list.
+        """
         kept = self._placements.get(models[0]) if len(models) == 1 else None
         if kept is not None:
             return kept
         every = [self.found(model) for model in models]
         names = tuple(dict.fromkeys(name for found in every for name in (found.model, *found.fallbacks)))
-        placed = self._place_all(names)
-        if placed.problems:
-            # Learnt here, or by another call while this one waited for its turn.
+        if asks and any(self._may_be_listed_elsewhere(name) for name in names):
             await self.discover()
+        placed = self._place_all(names)
+        if placed.problems and asks:
+            await self.discover(seconds=PLACING_SECONDS)
             placed = self._place_all(names)
         if not placed.targets:
             problem = placed.problems[0]
             raise self._explained(problem) from problem
-        if len(models) == 1 and not placed.problems:
+        if len(models) == 1 and not placed.problems and asks:
             _remember(self._placements, models[0], placed)
         return placed
+
+    def _may_be_listed_elsewhere(self, name: str) -> bool:
+        """Whether a name that begins with a provider may be of another's list that nobody asked for: `openai/gpt-oss-120b` is Groq's."""
+        named = provider_before(name, self._providers)
+        if named is None or any(provider.lists(name) for provider in self._providers):
+            return False
+        return any(
+            provider is not named
+            and provider.id not in self._asked
+            and self._due(provider)
+            and (not provider.row.models or provider.row.serves_path(name))
+            for provider in self._providers
+        )
 
     def _place_all(self, names: Sequence[str]) -> Placement:
         targets: list[Target] = []
@@ -200,39 +228,76 @@ class ProviderDirectory:
             f"{problem.message}, as far as is known: there is no list of models of {told}{rest}", hint=hint
         )
 
-    async def models(self) -> list[Provider]:
-        """Return the providers with all models they are known to serve, asked where need be."""
-        await self.discover()
+    async def models(self, *, seconds: float | None = None) -> list[Provider]:
+        """Return the providers with all models they are known to serve, asked where need be, after so many seconds at most."""
+        await self.discover(seconds=seconds)
         return self.providers
 
-    async def discover(self) -> None:
-        """Ask every provider that may serve more than is known."""
-        self._asking = self._asking or asyncio.Lock()
-        async with self._asking:
-            if self._seeks_local and self._is_due("local"):
-                await self.add_local()
-            due = [provider for provider in self._providers if self._due(provider)]
-            answers = await asyncio.gather(*(self._ask(provider) for provider in due))
-        for provider, models in zip(due, answers, strict=True):
-            if models is not None:
-                place = next(at for at, held in enumerate(self._providers) if held.id == provider.id)
-                self._providers[place] = msgspec.structs.replace(provider, models=models)
+    async def discover(self, *, seconds: float | None = None) -> None:
+        """Ask every provider that may serve more than is known, and wait for them, but no longer than so many seconds.
+
+        A list that comes later is taken then.
+        """
+        seconds = ANSWER_SECONDS if seconds is None else seconds
+        if self._seeks_local and self._is_due(_LOCAL):
+            self._asked[_LOCAL] = self._clock()
+            self._begin(_LOCAL, self._seek_local())
+        for provider in self._providers:
+            if self._due(provider):
+                self._asked[provider.id] = self._clock()
+                self._begin(provider.id, self._ask_and_take(provider))
+        if self._coming:
+            await asyncio.wait(self._coming.values(), timeout=seconds)
+        for name in self._coming:
+            if name != _LOCAL and name not in self._unlisted:
+                self._unlisted[name] = "it has not answered yet"
+                _log.warning("no model list from %s within %g s: it is shown when it comes", name, seconds)
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._coming[name] = task
+        task.add_done_callback(lambda done: self._end(name, done))
+
+    def _end(self, name: str, task: asyncio.Task[None]) -> None:
+        self._coming.pop(name, None)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _log.error("a mistake in bardo, while the models of %s were asked for", name, exc_info=problem)
+
+    async def close(self) -> None:
+        """Wait for no list any more."""
+        coming = list(self._coming.values())
+        for task in coming:
+            task.cancel()
+        await asyncio.gather(*coming, return_exceptions=True)
+
+    async def _ask_and_take(self, provider: Provider) -> None:
+        models = await self._ask(provider)
+        if models is None:
+            return
+        for place, held in enumerate(self._providers):
+            if held.id == provider.id:
+                self._providers[place] = msgspec.structs.replace(held, models=models)
         self._forget()
 
     async def add_local(self) -> list[Provider]:
         """Look for servers on their usual ports, and take in those that answer."""
-        self._asked["local"] = self._clock()
+        before = {provider.id for provider in self._providers}
+        if _LOCAL not in self._coming:
+            self._asked[_LOCAL] = self._clock()
+            self._begin(_LOCAL, self._seek_local())
+        await asyncio.wait((self._coming[_LOCAL],))
+        return [provider for provider in self._providers if provider.id not in before]
+
+    async def _seek_local(self) -> None:
         rows = [row for row in builtin().local() if all(held.row.id != row.id for held in self._providers)]
         found = [with_account(Provider(id=row.id, row=row, base_url=row.base_url), self._keyring) for row in rows]
         answers = await asyncio.gather(*(self._ask(provider, _PROBING, quiet=True) for provider in found))
-        added = [
+        self._providers += [
             msgspec.structs.replace(provider, models=models)
             for provider, models in zip(found, answers, strict=True)
             if models is not None
         ]
-        self._providers += added
         self._forget()
-        return added
 
     def _due(self, provider: Provider) -> bool:
         asks = bool(provider.row.model_list) and not provider.configured_models
@@ -243,12 +308,16 @@ class ProviderDirectory:
         return asked is None or self._clock() - asked > _KEPT_SECONDS
 
     async def _ask(
-        self, provider: Provider, deadlines: Deadlines = ASKING, *, quiet: bool = False
+        self, provider: Provider, deadlines: Deadlines | None = None, *, quiet: bool = False
     ) -> tuple[str, ...] | None:
+        deadlines = deadlines or ASKING
         self._asked[provider.id] = self._clock()
         try:
-            models = await list_models_of(provider, self._transport, self._keyring, deadlines)
-        except BardoError as problem:
+            async with asyncio.timeout(deadlines.total):
+                models = await list_models_of(provider, self._transport, self._keyring, deadlines)
+        except (BardoError, TimeoutError) as failure:
+            why = f"its list of models did not come within {deadlines.total:g} s"
+            problem = failure if isinstance(failure, BardoError) else Unreachable(why, provider=provider.id)
             if not quiet:
                 clean_error(problem, self._keyring.secrets([provider]))
                 self._unlisted[provider.id] = problem.message

@@ -13,7 +13,7 @@ from bardo.engine.route import Provider
 from bardo.values.errors import MalformedReply
 
 _LIST_LIMIT = 8 * 1024 * 1024
-ASKING = Deadlines(connect=2.0, first_byte=5.0, idle=5.0)
+ASKING = Deadlines(connect=2.0, first_byte=5.0, idle=5.0, total=20.0)
 KEY_REFUSED = (401, 403)
 """Who answers so is there, and does not know the key."""
 

@@ -6,27 +6,28 @@ import contextlib
 
 import msgspec
 
-from bardo.edge.directory import ProviderDirectory
+from bardo.edge.directory import PLACING_SECONDS, ProviderDirectory
 from bardo.edge.introspect import merge
 from bardo.edge.keys import Keyring
-from bardo.engine.route import Provider, Target, unknown_model
+from bardo.engine.route import Provider, Target, names_of_listed, unknown_model
 from bardo.routing.workloads import Workload
 from bardo.values.errors import UnknownModel
 from bardo.values.operations import ModelInfo
 from bardo.values.request import Operation
 
 
-async def listed_models(directory: ProviderDirectory) -> list[ModelInfo]:
-    """Return every model that can be asked for, by the name to ask with.
+async def listed_models(directory: ProviderDirectory, *, seconds: float | None = None) -> list[ModelInfo]:
+    """Return every model that can be asked for, by a name that leads to it, as far as providers have told within so many seconds.
 
     A model that several providers serve stands once under its bare name, for the first of them, and as `provider/model` for the others.
     Aliases that are no globs stand there too, and where there is any model, workloads.
     """
     models: dict[str, ModelInfo] = {}
-    for provider in await directory.models():
-        for model in provider.models:
-            name = model if model not in models else f"{provider.id}/{model}"
-            models[name] = _info(name, Target(provider=provider, model=model))
+    for bare, target in names_of_listed(await directory.models(seconds=seconds)):
+        # An alias of the operator's, or an effort behind the name, may take the bare name for something else.
+        qualified = f"{target.provider.id}/{target.model}"
+        name = next((name for name in (bare, qualified) if directory.found(name).model == name), bare)
+        models[name] = _info(name, target)
     for name in directory.aliases.names:
         with contextlib.suppress(UnknownModel):
             models[name] = await _alias_info(directory, name)
@@ -57,7 +58,9 @@ async def first_model(directory: ProviderDirectory, keyring: Keyring) -> str:
     """
     ready = [provider for provider in directory.providers if not keyring.lacks(provider)]
     if not (ready and ready[0].models):
-        ready = [provider for provider in await directory.models() if not keyring.lacks(provider)]
+        ready = [
+            provider for provider in await directory.models(seconds=PLACING_SECONDS) if not keyring.lacks(provider)
+        ]
     for provider in ready:
         names = [name for name in provider.models if "generate" in _operations(Target(provider=provider, model=name))]
         known = [] if provider.configured_models else [name for name in names if is_known(provider, name)]
@@ -86,11 +89,12 @@ async def _alias_info(directory: ProviderDirectory, name: str) -> ModelInfo:
     workload = directory.workload(name)
     if workload is not None:
         return _workload_info(name, workload)
-    return msgspec.structs.replace(_info(name, (await directory.targets(name))[0]), route="alias")
+    placed = await directory.placement(name, asks=False)
+    return msgspec.structs.replace(_info(name, placed.targets[0]), route="alias")
 
 
 def _info(name: str, target: Target) -> ModelInfo:
-    return ModelInfo(id=name, provider=target.provider.id, operations=_operations(target))
+    return ModelInfo(id=name, provider=target.provider.id, model=target.model, operations=_operations(target))
 
 
 def _operations(target: Target) -> tuple[Operation, ...]:

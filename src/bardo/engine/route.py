@@ -1,12 +1,13 @@
 """Which providers may serve a model, in order.
 
-A client names a bare model id or `provider/model`. A provider that lists the model goes before one whose catalog row only says that it
-serves such names; within each, the order of the configuration holds. A name without a tag and one with Ollama's `latest` are the same.
+A client names a bare model id or `provider/model`. Who lists exactly that name goes before what `provider/` leads to, and before who serves
+such names by its catalog row alone; within each, the order of the configuration holds. A name without a tag and one with Ollama's `latest`
+are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Any
@@ -24,6 +25,7 @@ MAX_MODEL_NAME = 256
 """Characters; the longest known ids, ARNs of inference profiles, have about 150."""
 # The tag that Ollama's clients add to a name without one, and that Ollama lists.
 _LATEST = ":latest"
+_MOST_PREFIXES = 4
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -79,7 +81,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def lists(self, model: str) -> bool:
         """Whether the provider is known to serve exactly this model id."""
-        return model in self.models
+        return model in self._listed
+
+    @cached_property
+    def _listed(self) -> frozenset[str]:
+        return frozenset(self.models)
 
     def headers(self, wire: WireRequest) -> dict[str, str]:
         """Return the headers of a request to the provider, without those that prove who pays."""
@@ -156,10 +162,10 @@ def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
     check_model_name(model)
     if model.endswith(_LATEST) and not any(provider.lists(model) for provider in providers):
         model = model.removesuffix(_LATEST)
-    named = _named(model, providers)
+    listing = [provider for provider in providers if provider.lists(model)]
+    named = None if listing else _named(model, providers)
     if named is not None:
         return [named]
-    listing = [provider for provider in providers if provider.lists(model)]
     fitting = [
         provider
         for provider in providers
@@ -184,16 +190,19 @@ def check_model_name(model: str) -> None:
 
 
 def _named(model: str, providers: Sequence[Provider]) -> Target | None:
-    """Return the target of `provider/model`: a provider's own id goes before what its catalog row is called."""
+    """Return the target of `provider/model`."""
+    provider = provider_before(model, providers)
+    return None if provider is None else target_at(provider, model)
+
+
+def provider_before(model: str, providers: Sequence[Provider]) -> Provider | None:
+    """Return the provider that a name like `provider/model` begins with: its own id goes before what its catalog row is called."""
     prefix, _, rest = model.partition("/")
     if not rest:
         return None
     by_id = (provider for provider in providers if provider.id == prefix)
     by_row = (provider for provider in providers if prefix in (provider.row.id, *provider.row.aliases))
-    provider = next(by_id, None) or next(by_row, None)
-    if provider is None:
-        return None
-    return target_at(provider, model)
+    return next(by_id, None) or next(by_row, None)
 
 
 def target_at(provider: Provider, model: str) -> Target:
@@ -202,7 +211,42 @@ def target_at(provider: Provider, model: str) -> Target:
     own = rest and prefix in (provider.id, provider.row.id, *provider.row.aliases)
     # Some models' own names begin like that: `openrouter/auto`.
     whole = provider.lists(model) or (provider.row.serves_path(model) and not provider.row.serves(rest))
-    return Target(provider=provider, model=rest if own and not whole else model)
+    if not own or whole:
+        return Target(provider=provider, model=model)
+    # Where another provider lists `openai/gpt-5`, the one called `openai` has its own under `openai/openai/gpt-5`.
+    inner = rest
+    while not provider.lists(inner) and inner.startswith(f"{prefix}/"):
+        inner = inner.partition("/")[2]
+    return Target(provider=provider, model=inner if provider.lists(inner) else rest)
+
+
+def names_of_listed(providers: Sequence[Provider]) -> list[tuple[str, Target]]:
+    """Return every listed model with a name that leads to it: its own, with the provider's before it, or with that several times.
+
+    A model that has none of them, or whose name cannot be asked for, is left out.
+    """
+    listing: dict[str, Provider] = {}
+    for provider in providers:
+        for model in provider.models:
+            listing.setdefault(model, provider)
+    found: list[tuple[str, Target]] = []
+    for provider in providers:
+        for model in dict.fromkeys(provider.models):
+            target = Target(provider=provider, model=model)
+            named = (f"{provider.id}/" * count + model for count in range(_MOST_PREFIXES + 1))
+            name = next((name for name in named if _leads_to(name, target, listing, providers)), "")
+            if name and name.isprintable() and len(name) <= MAX_MODEL_NAME:
+                found.append((name, target))
+    return found
+
+
+def _leads_to(name: str, target: Target, listing: Mapping[str, Provider], providers: Sequence[Provider]) -> bool:
+    """Return whether a name leads to a target, as `resolve` finds it."""
+    if name in listing:
+        return listing[name] is target.provider and name == target.model
+    return (
+        provider_before(name, providers) is target.provider and target_at(target.provider, name).model == target.model
+    )
 
 
 def unknown_model(model: str, providers: Sequence[Provider]) -> UnknownModel:

@@ -100,12 +100,13 @@ class TokenCount(msgspec.Struct, frozen=True, kw_only=True):
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A model that can be asked for: the name to ask by, who serves it, and what it is for.
 
-    `route` says of a name that is no model's what it is: an operator's alias, or a workload, for which bardo finds a model. `about` is a
-    sentence for people.
+    `model` is the provider's own name of it. `route` says of a name that is no model's what it is: an operator's alias, or a workload, for
+    which bardo finds a model. `about` is a sentence for people.
     """
 
     id: str
     provider: str = ""
+    model: str = ""
     operations: tuple[Operation, ...] = ("generate",)
     route: Literal["", "alias", "workload"] = ""
     about: str = ""

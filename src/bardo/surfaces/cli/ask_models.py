@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bardo.edge.directory import ProviderDirectory
+from bardo.edge.directory import PLACING_SECONDS, ProviderDirectory
 from bardo.edge.keys import Keyring
 from bardo.edge.model_list import first_model, listed_models
 from bardo.surfaces.render.console import print_stderr
@@ -60,7 +60,7 @@ async def _find_match(
 async def _served_models(directory: ProviderDirectory, keyring: Keyring) -> list[str]:
     """Return the models that can be asked for a reply, in the order of their providers."""
     lacking = {provider.id for provider in directory.providers if keyring.lacks(provider)}
-    models = await listed_models(directory)
+    models = await listed_models(directory, seconds=PLACING_SECONDS)
     return [one.id for one in models if "generate" in one.operations and one.provider not in lacking]
 
 

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from bardo.edge.directory import ProviderDirectory
+from bardo.edge.directory import PLACING_SECONDS, ProviderDirectory
 from bardo.edge.http import HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings, provider_of
@@ -37,7 +37,7 @@ def providers_of(settings: Settings, *, with_lists: bool) -> list[Provider]:
 
 async def _listed_providers(settings: Settings) -> list[Provider]:
     async with open_directory(settings, Keyring()) as directory:
-        found = await directory.models()
+        found = await directory.models(seconds=PLACING_SECONDS)
     print_unlisted(directory.unlisted)
     return found
 
@@ -46,9 +46,11 @@ async def _listed_providers(settings: Settings) -> list[Provider]:
 async def open_directory(settings: Settings, keyring: Keyring) -> AsyncIterator[ProviderDirectory]:
     """Yield the directory of a configuration, whose providers can be asked for their lists meanwhile."""
     transport = HttpTransport(settings.http.client)
+    directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
     try:
-        yield ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
+        yield directory
     finally:
+        await directory.close()
         await transport.close()
 
 

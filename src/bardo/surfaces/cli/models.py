@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from bardo.accounting.price import Price
+from bardo.edge.directory import PLACING_SECONDS
 from bardo.edge.introspect import MergedModel, merge
 from bardo.edge.keys import Keyring
 from bardo.edge.model_facts import ModelFacts
@@ -78,7 +79,7 @@ async def _find_models(config: Path | None) -> tuple[list[ListedModel], dict[str
     settings, keyring = load_settings(config), Keyring()
     warn_of_secrets(settings)
     async with open_directory(settings, keyring) as directory:
-        listed = await listed_models(directory)
+        listed = await listed_models(directory, seconds=PLACING_SECONDS)
         facts = ModelFacts(settings.models)
         by_id = {one.id: one for one in directory.providers}
         served = [info for info in listed if info.route != "workload"]
@@ -90,7 +91,7 @@ async def _find_models(config: Path | None) -> tuple[list[ListedModel], dict[str
 def _listed_model(
     info: ModelInfo, provider: Provider, facts: ModelFacts, keyring: Keyring, prices: PriceBook
 ) -> ListedModel:
-    name = info.id if provider.lists(info.id) else info.id.removeprefix(f"{provider.id}/")
+    name = info.model
     target = Target(provider=provider, model=name)
     return ListedModel(
         info=info,

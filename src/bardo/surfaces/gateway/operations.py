@@ -59,11 +59,22 @@ async def metrics(context: GatewayContext, route: Route, scope: Scope, receive: 
 
 async def list_models(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with every model that can be asked for."""
-    models = await listed_models(context.runner.directory)
+    directory = context.runner.directory
+    models = await listed_models(directory)
     account = caller_of(scope).account
     if account is not None and account.models:
-        models = [one for one in models if account.may_ask(one.id, f"{one.provider}/{one.id}")]
-    await answer.whole(200, _models_form(route).encode_list(models), ())
+        models = [one for one in models if account.may_ask(one.id, f"{one.provider}/{one.model or one.id}")]
+    body, late = _models_form(route).encode_list(models), directory.late
+    if not late:
+        await answer.whole(200, body, ())
+        return
+    # Every dialect's list is an object, and clients skip a field that they do not know.
+    note = msgspec.json.encode({"bardo": {"missing": [{"provider": name, "why": why} for name, why in late.items()]}})
+    await answer.whole(
+        200,
+        body[:-1] + b"," + note[1:],
+        [("x-bardo-missing-lists", ", ".join(late).encode("ascii", "replace").decode())],
+    )
 
 
 async def show_model(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
