@@ -17,6 +17,7 @@ from bardo.edge.price_book import PriceBook
 from bardo.edge.web_search import WebSearcher
 from bardo.engine.attempt import Attempt
 from bardo.engine.prompt_estimates import PromptEstimates
+from bardo.engine.route import Target
 from bardo.engine.written_tokens import OutputEstimates
 from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError
@@ -95,8 +96,8 @@ class CallContext(Protocol):
         shown: Response | None = None,
     ) -> None: ...
 
-    def note_begun(self, call: PendingCall) -> None:
-        """Note a call before it is sent."""
+    def note_begun(self, call: PendingCall, target: Target) -> None:
+        """Note a call before it is sent to a target."""
         ...
 
     def write(self, row: LogRow) -> None: ...

@@ -94,7 +94,8 @@ class CallRecorder:
                 self.key_id,
                 None if subsystem is None else text_without_key(subsystem, self._client_key),
                 self._tags,
-            )
+            ),
+            target,
         )
         return sent
 

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -28,6 +28,7 @@ class KeyEntry(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     `models` are globs, empty for all. `pipelines` are profiles of layers that its calls may name, `*` all. `operator`: it opens the whole
     panel, and chooses any profile. Budgets are US dollars, of days and months in UTC.
+    `unknown_cost` is what `[budgets]` `unknown_cost` says, for this key.
     """
 
     id: str
@@ -43,6 +44,7 @@ class KeyEntry(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=T
     usd_per_day: Money | None = None
     usd_per_month: Money | None = None
     operator: bool = False
+    unknown_cost: Literal["", "refuse", "estimate", "allow"] = ""
 
 
 class ClientKeys:
@@ -81,6 +83,7 @@ def account_of(entry: KeyEntry) -> Account:
         limits=limits,
         expires=time_of(entry.expires) if entry.expires else None,
         operator=entry.operator,
+        unknown_cost=entry.unknown_cost,
     )
 
 

@@ -283,10 +283,10 @@ class Runner(SecretHolder):
         own = () if self.payments is None else self.payments.wallet.signer.secrets
         return self.keyring.secrets(self.directory.providers, (*own, *extra_secrets, *known_values()))
 
-    def note_begun(self, call: PendingCall) -> None:
-        """Note a call before it is sent, so that it is not lost with this process."""
+    def note_begun(self, call: PendingCall, target: Target) -> None:
+        """Note a call before it is sent, so that neither it nor its money is lost with this process."""
         if self._journal is not None:
-            self._journal.begin(call)
+            self._journal.begin(call if self.gate is None else self.gate.with_estimate(call, target))
 
     def write(self, row: LogRow) -> None:
         """Note a finished call, and how long it took."""

@@ -209,7 +209,7 @@ class UnaryCall(Generic[Result]):
     def _note_sent(self, target: Target, cause: AttemptCause, why: str = "") -> None:
         """Note an attempt before it is sent, with the key that it uses."""
         self.attempts.send(target, cause=cause, why=why, key=self._keys.choose(target))
-        self.runner.note_begun(self._begun(target))
+        self.runner.note_begun(self._begun(target), target)
 
     def _secrets(self) -> tuple[str, ...]:
         """Return what no error of this call may hold."""

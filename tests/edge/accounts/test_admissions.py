@@ -22,6 +22,7 @@ from bardo.edge.accounts.leases import STALE_SECONDS, LeaseStore
 from bardo.edge.accounts.redis_leases import RedisLeaseStore
 from bardo.edge.database.problems import DatabaseUnusable
 from bardo.edge.log.row import LogRow
+from bardo.edge.settings_budgets import BudgetSettings
 from bardo.values.attempts import AttemptRecord
 from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorized, Unavailable
 
@@ -58,11 +59,11 @@ OpenStore = Callable[[str, Spent], LeaseStore]
 class Process:
     """One process that serves calls, at a time of the test's."""
 
-    def __init__(self, stores: OpenStore, name: str, spent: Spent, *, count_unknown: bool = True) -> None:
+    def __init__(self, stores: OpenStore, name: str, spent: Spent, **budgets: Any) -> None:
         self.now = NOON
         self.spent = spent
         self.store = store = stores(name, spent)
-        self.admissions = Admissions(store, spent, count_unknown=count_unknown, clock=lambda: self.now)
+        self.admissions = Admissions(store, spent, budgets=BudgetSettings(**budgets), clock=lambda: self.now)
         self._calls = 0
         self.name = name
 
@@ -207,8 +208,8 @@ def test_a_call_of_unknown_cost_counts_as_its_estimate_for_good(stores: OpenStor
 def test_a_call_of_unknown_cost_may_count_as_nothing(stores: OpenStore) -> None:
     async def run() -> None:
         spent, team = Spent(), account(usd_per_day=1_000)
-        one = Process(stores, "one", spent, count_unknown=False)
-        one.end(await one.call(team, nanos=900), output_tokens=5)
+        one = Process(stores, "one", spent, unknown_cost="allow")
+        one.end(await one.call(team, nanos=900), input_tokens=5, output_tokens=5)
         await one.admissions.sync()
         await Process(stores, "later", spent).call(team, nanos=1_000)
 
@@ -419,7 +420,7 @@ def test_calls_do_not_wait_for_a_database_that_is_away_one_after_the_other() -> 
 
     async def run() -> None:
         store, now = Away(), [NOON]
-        admissions = Admissions(cast("LeaseStore", store), None, count_unknown=True, clock=lambda: now[0])
+        admissions = Admissions(cast("LeaseStore", store), None, clock=lambda: now[0])
         team = account(requests_per_minute=5)
         work = [admissions.admit(team, CallFacts(request_id=str(number))) for number in range(20)]
         results = await asyncio.gather(*work, return_exceptions=True)

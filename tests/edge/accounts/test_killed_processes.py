@@ -57,7 +57,7 @@ async def call(admissions, log, number):
 async def main():
     log = LogWriter(log_path, flush_seconds=0.02, journal=__import__("pathlib").Path(journal))
     store = SqlLeaseStore(open_keys(state_path), name, LogSpend(log_path))
-    admissions = Admissions(store, log, count_unknown=True, clock=time.time)
+    admissions = Admissions(store, log, clock=time.time)
     stored = False
     for number in range(10**9):
         await asyncio.gather(*(call(admissions, log, 8 * number + place) for place in range(8)))

@@ -54,7 +54,7 @@ async def call(admissions, log, number):
 
 async def main():
     log = LogWriter(log_path, journal=Path(folder) / "journal")
-    admissions = Admissions(RedisLeaseStore(server, name, LogSpend(log_path)), log, count_unknown=True, clock=lambda: NOON)
+    admissions = Admissions(RedisLeaseStore(server, name, LogSpend(log_path)), log, clock=lambda: NOON)
     print("ready", flush=True)
     sys.stdin.readline()
     for first in range(0, int(calls), 8):

@@ -70,14 +70,14 @@ def test_a_server_that_lost_its_data_is_told_again_what_is_leased(server: OwnSer
 def test_what_is_leased_is_given_out_while_the_server_is_away(server: OwnServer) -> None:
     async def run() -> None:
         store = RedisLeaseStore(server.address, "one", nothing_spent)
-        admissions = Admissions(store, None, count_unknown=True, clock=lambda: NOON)
+        admissions = Admissions(store, None, clock=lambda: NOON)
         await admissions.admit(TEAM, CallFacts(request_id="1"))
         server.stop()
         await admissions.admit(TEAM, CallFacts(request_id="2"))
         with pytest.raises(DatabaseUnusable, match="store of limits"):
             await admissions.admit(TEAM, CallFacts(request_id="3"))
         server.start()
-        later = Admissions(store, None, count_unknown=True, clock=lambda: NOON + 5)
+        later = Admissions(store, None, clock=lambda: NOON + 5)
         await later.admit(TEAM, CallFacts(request_id="4"))
         store.close()
 

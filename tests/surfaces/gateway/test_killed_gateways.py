@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from random import Random
 
 import pytest
 
+from bardo.accounting.limits import day_number
+from bardo.edge.accounts.spend import LogSpend
 from bardo.edge.log import CallSums, LogReader, LogRow, LogWriter
 from bardo.simulators import Running
 from support.any_model import Simulator
@@ -40,7 +43,7 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, server: Running, further: str = "") -> Iterator[Served]:
+def serving(folder: Path, server: Running, further: str = "", **variables: str) -> Iterator[Served]:
     """Run `bardo serve` over one simulated provider, with its log in `folder`."""
     config = folder / "bardo.toml"
     config.write_text(
@@ -49,7 +52,10 @@ def serving(folder: Path, server: Running, further: str = "") -> Iterator[Served
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "bardo", "serve", "--port", "0", "--config", str(config)]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    environment = {**os.environ, **variables}
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
         try:
             yield Served(process, _address(process))
         finally:
@@ -120,6 +126,37 @@ def test_a_gateway_killed_in_mid_stream_has_a_row_for_every_stream(tmp_path: Pat
     assert sorted(row.client_dialect for row in lost) == ["anthropic_messages", "gemini", "openai_chat"]
     assert len(rows) == DONE_CALLS + OPEN_CALLS == len({row.request_id for row in rows})
     assert {(row.provider, row.model, row.streamed) for row in lost} == {("p", "m1", True)}
+
+
+def test_calls_in_flight_at_a_kill_count_in_the_budget_of_their_key(tmp_path: Path) -> None:
+    simulator = Simulator("vllm", models=("m1",))
+    further = (
+        '[[prices]]\nmatch = ["m1"]\ninput = 3.0\noutput = 15.0\n\n'
+        '[[keys]]\nid = "team"\nkey_env = "TEAM_KEY"\nusd_per_day = 5\n'
+    )
+    with simulator.running() as server:
+        gate = simulator.hold()
+        body = body_for("openai_chat", "p/m1") | {"max_tokens": 32_000}
+        with serving(tmp_path, server, further, TEAM_KEY="k" * 20) as gateway, ExitStack() as stack:
+            before = len(server.requests)
+            for _ in range(OPEN_CALLS):
+                path = path_for("openai_chat", "p/m1")
+                stack.enter_context(Caller(gateway.address, path, body, key="k" * 20))
+            _wait_for(server, before + OPEN_CALLS)
+            gateway.kill()
+        gate.release()
+    rows = rows_after_the_next_start(tmp_path)
+    assert [row.error_class for row in rows] == ["ProcessEnded"] * OPEN_CALLS
+    spent = LogSpend(tmp_path / "log.db")
+    today = day_number(rows[0].started_at)
+    for row in rows:
+        assert row.tokens_approx
+        assert row.input_tokens
+        # What an answer is taken to have of which nobody knows more, and not all that it might have had.
+        assert row.cost_nanos == row.input_tokens * 3_000 + 1_000 * 15_000
+        assert sum((row.cost_parts or {}).values()) == row.cost_nanos
+    assert spent("team", today, today) == sum(row.cost_nanos or 0 for row in rows)
+    spent.close()
 
 
 def test_a_gateway_killed_in_mid_call_has_a_row_for_every_call(tmp_path: Path) -> None:

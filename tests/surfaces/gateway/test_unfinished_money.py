@@ -118,3 +118,78 @@ def until_counted(gateway: KeyedGateway, key: str) -> Any:
         if told["today"]["calls"] and not told["today"]["reserved_usd"]:
             return told
     raise AssertionError("the call was never logged")
+
+
+@pytest.mark.parametrize(
+    ("toml", "own", "status", "counted"),
+    [
+        ("", "", 403, 0.0),
+        ("", "refuse", 403, 0.0),
+        ('[budgets]\nunknown_cost = "estimate"', "", 200, 1000 * 5e-6 + 700 * 25e-6),
+        (
+            '[budgets]\nunknown_cost = "estimate"\nassumed_usd_per_million_output = 100',
+            "",
+            200,
+            1000 * 5e-6 + 700 * 1e-4,
+        ),
+        ("", "estimate", 200, 1000 * 5e-6 + 700 * 25e-6),
+        ('[budgets]\nunknown_cost = "allow"', "", 200, 0.0),
+        ('[budgets]\nunknown_cost = "nothing"', "", 200, 0.0),
+        ('[budgets]\nunknown_cost = "allow"', "refuse", 403, 0.0),
+    ],
+)
+def test_a_key_with_a_budget_asks_a_model_without_a_price_as_it_is_told(
+    tmp_path: Path, toml: str, own: str, status: int, counted: float
+) -> None:
+    with keyed_gateway(tmp_path, [talker("vllm")], toml=toml) as gateway:
+        key = gateway.key(usd_per_day=1.0, unknown_cost=own)
+        answer = asked(gateway, key, "vllm/m1")
+        assert answer.status_code == status
+        told = answer.text
+        if status == 403:
+            assert "unknown_cost" in told
+            assert "vllm/m1" in told
+            assert not [one for one in gateway.servers["vllm"].requests if one.method == "POST"]
+            return
+        usage = until_ended(gateway, key)
+        assert usage["limits"]["usd_per_day"]["used"] == pytest.approx(counted)
+        assert usage["today"]["spent_usd"] == 0
+        assert usage["today"]["reserved_usd"] == pytest.approx(counted)
+
+
+def test_a_server_that_is_known_to_cost_nothing_is_asked_under_a_budget(tmp_path: Path) -> None:
+    with keyed_gateway(tmp_path, [talker("ollama")]) as gateway:
+        assert asked(gateway, gateway.key(usd_per_day=1.0), "ollama/m1").status_code == 200
+
+
+def test_a_key_without_a_budget_asks_what_it_likes(tmp_path: Path) -> None:
+    with keyed_gateway(tmp_path, [talker("vllm")]) as gateway:
+        assert asked(gateway, gateway.key(tokens_per_minute=100_000), "vllm/m1").status_code == 200
+
+
+def test_a_budget_leaves_out_the_servers_without_a_price_and_says_so(tmp_path: Path) -> None:
+    priced = PRICE.replace('"*"', '"m1"').replace("[[prices]]", '[[prices]]\nprovider = "deepseek"')
+    with keyed_gateway(
+        tmp_path, [talker("vllm", models=["m1"]), talker("deepseek", models=["m1"])], toml=priced
+    ) as gateway:
+        answer = asked(gateway, gateway.key(usd_per_day=1.0), "m1")
+    assert answer.status_code == 200
+    assert answer.headers["x-bardo-provider"] == "deepseek"
+    assert answer.headers["x-bardo-degraded"] == "model"
+
+
+def asked(gateway: KeyedGateway, key: str, model: str) -> httpx.Response:
+    """Ask a model with a key, and return the answer."""
+    body = {"model": model, "messages": [{"role": "user", "content": "Tell"}], "max_tokens": 1_000}
+    url, headers = f"{gateway.address}/v1/chat/completions", {"authorization": f"Bearer {key}"}
+    return httpx.post(url, json=body, headers=headers, timeout=PATIENCE)
+
+
+def until_ended(gateway: KeyedGateway, key: str) -> Any:
+    """Return the usage of a key once the row of its call is stored."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        told = httpx.get(f"{gateway.address}/v1/bardo/usage", headers={"authorization": f"Bearer {key}"}).json()
+        if told["today"]["calls"]:
+            return told
+    raise AssertionError("the call was never logged")

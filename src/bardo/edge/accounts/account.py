@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
+from typing import Literal
 
 import msgspec
 
@@ -19,7 +20,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for the calls of one key. `tenant` is whose earlier replies its calls may go on from.
 
     `models` are globs of models, aliases and workloads, empty for all. `expires` and `revoked` are Unix times.
-    `operator`: whoever has the key may see the calls of all keys in the panel.
+    `operator`: whoever has the key may see the calls of all keys in the panel. `unknown_cost` is its own `[budgets]` `unknown_cost`.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     expires: float | None = None
     revoked: float | None = None
     operator: bool = False
+    unknown_cost: Literal["", "refuse", "estimate", "allow"] = ""
 
     @property
     def limited(self) -> bool:

@@ -138,6 +138,10 @@ class Accounts:
         """Let a call through where that needs no waiting, and return whether it was."""
         return self._admissions is None or self._admissions.admit_now(account, facts) is not None
 
+    def admitted(self, request_id: str) -> CallFacts | None:
+        """Return what is known of a call that was let through and has not ended; None where its key has no limits."""
+        return None if self._admissions is None else self._admissions.admitted(request_id)
+
     def settle(self, row: LogRow) -> None:
         """Count what a call took, by its row in the log."""
         if self._admissions is not None:

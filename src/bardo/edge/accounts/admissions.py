@@ -14,10 +14,11 @@ from typing import NamedTuple, Protocol, TypeVar
 from bardo.accounting.allowance import UNKNOWN, Allowance, Reservation
 from bardo.accounting.limits import Demand, KeyLimits, Shortage
 from bardo.edge.accounts.account import Account
-from bardo.edge.accounts.call_facts import CallFacts, demand_of, nanos_of, refusal, tokens_of
+from bardo.edge.accounts.call_facts import CallFacts, demand_of, nanos_of, refusal, tokens_of, unknown_nanos
 from bardo.edge.accounts.leases import Estimate, Lease, LeaseStore
 from bardo.edge.database.problems import DatabaseProblem
 from bardo.edge.log.row import LogRow
+from bardo.edge.settings_budgets import BudgetSettings
 
 _WAITS = (0.03, 0.06)
 """Seconds after which a call at a time too many is tried again: another process may just be returning one."""
@@ -67,11 +68,16 @@ class Admissions:
     """The calls of this process that come with a limited key. `clock` gives Unix time."""
 
     def __init__(
-        self, store: LeaseStore, log: RowQueue | None, *, count_unknown: bool, clock: Callable[[], float]
+        self,
+        store: LeaseStore,
+        log: RowQueue | None,
+        *,
+        budgets: BudgetSettings = BudgetSettings(),  # noqa: B008 - a frozen value
+        clock: Callable[[], float],
     ) -> None:
         self._store = store
         self.log = log
-        self._count_unknown = count_unknown
+        self._budgets = budgets
         self._clock = clock
         self._allowances: dict[str, Allowance] = {}
         self._admitted: dict[str, Admission] = {}
@@ -104,6 +110,11 @@ class Admissions:
         admission = self._admitted[facts.request_id] = Admission(account, allowance, taken, facts)
         return admission
 
+    def admitted(self, request_id: str) -> CallFacts | None:
+        """Return what is known of a call that was let through and has not ended."""
+        found = self._admitted.get(request_id)
+        return None if found is None else found.facts
+
     def allowance(self, account: Account) -> Allowance | None:
         """Return what this process has leased for a key."""
         return self._allowances.get(account.id)
@@ -114,11 +125,11 @@ class Admissions:
         admission = self._admitted.pop(row.request_id, None)
         if admission is None:
             return
-        nanos = nanos_of(row)
-        if nanos is None and not self._count_unknown:
-            nanos = 0
-        taken = admission.taken
-        spent = admission.allowance.settle(taken, tokens=tokens_of(row), nanos=nanos, now=self._clock())
+        nanos, taken, tokens, budgets = nanos_of(row), admission.taken, tokens_of(row), self._budgets
+        counted = unknown_nanos(row, admission.account, admission.facts, budgets) if nanos is None else nanos
+        if tokens is None and admission.facts.prompt_tokens is not None:
+            tokens = min(admission.facts.tokens, admission.facts.prompt_tokens + budgets.assumed_output_tokens)
+        spent = admission.allowance.settle(taken, tokens=tokens, nanos=counted, now=self._clock())
         if nanos is None and spent:
             self._estimates.append(Estimate(admission.account.id, taken.day_number, spent))
         if spent and (taken.day is not None or taken.month is not None):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import msgspec
 
 from bardo.accounting.limits import Demand, KeyLimits, Shortage
-from bardo.edge.accounts.account import NANOS
+from bardo.edge.accounts.account import NANOS, Account
 from bardo.edge.log.row import LogRow
+from bardo.edge.settings_budgets import BudgetSettings
 from bardo.values.errors import OverBudget, RateLimited
 
 
 class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a call before it is sent. `nanos` is what it may cost, None where nobody knows; `free`: it can cost nothing.
+
+    `prompt_tokens` are those of the request alone, and `likely_output` those that its answer is taken to have where nothing came of it.
+    `likely_nanos` is what the call counts as then, where nobody knows what it cost.
 
     `requests` and `slots` are 0 for a further call of one request, and for one that another call of the request waits for.
     """
@@ -19,6 +23,9 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
     tokens: int = 0
     nanos: int | None = None
+    prompt_tokens: int | None = None
+    likely_output: int = 0
+    likely_nanos: int | None = None
     free: bool = False
     requests: int = 1
     slots: int = 1
@@ -63,6 +70,17 @@ def tokens_of(row: LogRow) -> int | None:
 def nanos_of(row: LogRow) -> int | None:
     """Return what a call cost; None where nobody knows."""
     return 0 if row.cost_nanos is None and _took_nothing(row) else row.cost_nanos
+
+
+def unknown_nanos(row: LogRow, account: Account, facts: CallFacts, budgets: BudgetSettings) -> int | None:
+    """Return what a call counts as whose cost nobody knows; None where only its estimate before it was sent is there."""
+    counted = row.output_tokens is not None and row.input_tokens is not None
+    if not counted:
+        return facts.likely_nanos
+    rule = budgets.rule(account.unknown_cost)
+    if rule == "estimate":
+        return budgets.assumed_nanos(row.input_tokens or 0, row.output_tokens or 0)
+    return 0 if rule == "allow" else None
 
 
 def _took_nothing(row: LogRow) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -11,7 +12,7 @@ from bardo.edge.accounts.account import Account
 from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.accounts.call_facts import CallFacts
 from bardo.edge.directory import Placement
-from bardo.edge.log.row import LogRow
+from bardo.edge.log.row import LogRow, PendingCall
 from bardo.edge.price_book import PriceBook
 from bardo.edge.settings_budgets import BudgetSettings
 from bardo.engine.route import Target, target_names
@@ -20,11 +21,12 @@ from bardo.values.degradation import Degradation
 from bardo.values.errors import Forbidden
 from bardo.values.operations import EmbedInput, EmbedRequest
 from bardo.values.request import Request
-from bardo.values.usage import estimate_tokens
+from bardo.values.usage import Usage, estimate_tokens
 
 _MOST_PRICED = 8
 """How many of the targets of a call are looked at for what it may cost: the dearest counts."""
 WHY = "the key may not ask it"
+WITHOUT_PRICE = "the key has a budget, and what it costs is not known"
 
 
 class CallGate:
@@ -58,6 +60,8 @@ class CallGate:
             placed = permitted(account, request.model, placed)
         if account.limited:
             facts = CallFacts(request_id=request_id, requests=requests, slots=slots, free=free)
+            if not free:
+                placed = self.priced(account, request.model, placed)
             if not free and (account.has_budget or account.limits.tokens_per_minute is not None):
                 facts = self.facts(account, request, placed.targets, facts)
             if not self.accounts.admit_now(account, facts):
@@ -67,26 +71,67 @@ class CallGate:
     def facts(
         self, account: Account, request: Request | EmbedRequest, targets: Sequence[Target], call_facts: CallFacts
     ) -> CallFacts:
-        """Return what a call may take. Raises Forbidden where its cost must be known and is not."""
+        """Return what a call may take."""
         value, most, wanted = _tokens(request)
-        nanos = None
+        nanos = likely = None
+        assumed = self._settings.assumed_output_tokens * wanted
+        output = assumed if most is None else min(most, assumed)
         if account.has_budget:
-            bounded = self._settings.assumed_output_tokens * wanted if most is None else most
-            nanos = self._most_nanos(targets, value, bounded)
-            if nanos is None and self._settings.unknown_cost == "refuse":
-                hint = "give its price under [[prices]], or ask a model whose price is known"
-                raise Forbidden(f"the key has a budget, and what {request.model!r} costs is not known", hint=hint)
-        return msgspec.structs.replace(call_facts, tokens=value + (most or 0), nanos=nanos)
+            nanos = self._most_nanos(account, targets, value, assumed if most is None else most)
+            likely = self._most_nanos(account, targets, value, output)
+        return msgspec.structs.replace(
+            call_facts,
+            tokens=value + (most or 0),
+            nanos=nanos,
+            prompt_tokens=value,
+            likely_output=output,
+            likely_nanos=likely,
+        )
+
+    def with_estimate(self, call: PendingCall, target: Target) -> PendingCall:
+        """Return a call that is about to be sent to a target, with what it counts as should this process end before the call does."""
+        facts = self.accounts.admitted(call.request_id)
+        if facts is None or facts.prompt_tokens is None:
+            return call
+        usage = Usage(input_tokens=facts.prompt_tokens, output_tokens=facts.likely_output)
+        cost = self._prices.cost(target.provider, target.model, usage, self._clock())
+        parts: Any = cost.parts or None
+        return msgspec.structs.replace(call, input_tokens=facts.prompt_tokens, cost_nanos=cost.nanos, cost_parts=parts)
+
+    def priced(self, account: Account, asked: str, placed: Placement) -> Placement:
+        """Return the targets whose price is known, where the money of a key is limited and it may ask no others.
+
+        Raises Forbidden where none is left.
+        """
+        if not account.has_budget or self._settings.rule(account.unknown_cost) != "refuse":
+            return placed
+        now = self._clock()
+        kept = tuple(
+            one
+            for one in placed.targets
+            if estimate(self._prices.price(one.provider, one.model, now), 1, 1) is not None
+        )
+        if len(kept) == len(placed.targets):
+            return placed
+        if not kept:
+            message = f"the key has a budget, and what {asked[:200]!r} costs is not known"
+            hint = 'ask a model with a price, give its price under [[prices]], or set unknown_cost = "estimate" under [budgets]'
+            raise Forbidden(message, hint=hint)
+        dropped = [one for one in placed.targets if one not in kept]
+        lost = tuple(Degradation("model", asked=name, why=WITHOUT_PRICE) for name in target_names(dropped))
+        return msgspec.structs.replace(placed, targets=kept, skipped=(*placed.skipped, *lost))
 
     def settle(self, row: LogRow) -> None:
         """Count what a call took, by its row in the log."""
         self.accounts.settle(row)
 
-    def _most_nanos(self, targets: Sequence[Target], value: int, most: int) -> int | None:
-        """Return what a call may cost at the dearest of its targets; None where no price is known."""
+    def _most_nanos(self, account: Account, targets: Sequence[Target], value: int, most: int) -> int | None:
+        """Return what a call may cost at the dearest of its targets; None where no price is known, and none is assumed."""
         now, found = self._clock(), None
         for target in targets[:_MOST_PRICED]:
             nanos = estimate(self._prices.price(target.provider, target.model, now), value, most)
+            if nanos is None and self._settings.rule(account.unknown_cost) == "estimate":
+                nanos = self._settings.assumed_nanos(value, most)
             if nanos is not None and (found is None or nanos > found):
                 found = nanos
         return found

@@ -81,7 +81,7 @@ def _with_database(
     accounts = Accounts(
         configured,
         store=KeyStore(engine),
-        admissions=Admissions(leases, None, count_unknown=settings.budgets.unknown_cost != "nothing", clock=time.time),
+        admissions=Admissions(leases, None, budgets=settings.budgets, clock=time.time),
         usage=UsageReader(leases, spend, has_log=settings.log.enabled),
         optional=settings.gateway.allow_unauthenticated,
         close=close,

@@ -125,12 +125,16 @@ class ItemPlanner:
 
     def _permitted(self, batch: BatchRecord, request: Request | EmbedRequest, placed: Placement) -> Placement:
         """Return who may be asked with the key of a batch. Raises Forbidden."""
-        return placed if batch.account is None else permitted(batch.account, request.model, placed)
+        account, gate = batch.account, self._runner.gate
+        if account is None:
+            return placed
+        placed = permitted(account, request.model, placed)
+        return placed if gate is None else gate.priced(account, request.model, placed)
 
     def _priced(
         self, planned: PlannedItem, batch: BatchRecord, request: Request | EmbedRequest, target: Target
     ) -> PlannedItem:
-        """Return an item with what it may cost, where its key has a budget. Raises Forbidden where that must be known and is not."""
+        """Return an item with what it may cost, where its key has a budget."""
         gate, account = self._runner.gate, batch.account
         if gate is None or account is None or not account.has_budget:
             return planned

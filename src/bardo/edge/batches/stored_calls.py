@@ -16,7 +16,7 @@ from bardo.edge.runner import Runner
 from bardo.edge.stored_reply import StoredReply
 from bardo.edge.web_search import WebSearcher
 from bardo.engine.attempt import Attempt
-from bardo.engine.route import Provider
+from bardo.engine.route import Provider, Target
 from bardo.values.errors import BardoError, InternalError
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -94,7 +94,7 @@ class StoredContext:
         """Keep what the turns to come need."""
         await self._runner.remember(response, request, attempt, tenant, reply=reply, fields=fields, shown=shown)
 
-    def note_begun(self, call: PendingCall) -> None:
+    def note_begun(self, call: PendingCall, target: Target) -> None:
         """Note nothing: the item is in the state database since before its job was sent."""
 
     def write(self, row: LogRow) -> None:

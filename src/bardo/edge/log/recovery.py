@@ -16,7 +16,7 @@ import msgspec
 from bardo.edge.log.journal import SUFFIX, is_locked, take_lock
 from bardo.edge.log.problems import RowsRefused
 from bardo.edge.log.row import LogRow, PendingCall
-from bardo.values.cost import nanos_of
+from bardo.values.cost import nanos_of, usd
 
 _MOST_BYTES = 1 << 30
 _LONGEST_LINE = 1 << 20
@@ -26,6 +26,7 @@ _LARGEST_COST = 9_000_000
 LOST = "ProcessEnded"
 """The error class of a call whose end nobody saw."""
 _WHY = "the process ended before the call did: what it cost is not known"
+_WHY_ESTIMATED = "the process ended before the call did: its cost is estimated from what was sent"
 
 logger = logging.getLogger("bardo.log")
 _begun = msgspec.json.Decoder(PendingCall)
@@ -145,7 +146,12 @@ def _row(line: bytes) -> LogRow | None:
     if line.startswith(b"b "):
         call = _begun.decode(line[2:])
         known: Mapping[str, object] = msgspec.structs.asdict(call)
-        return LogRow(**known, outcome="broken", error_class=LOST, error_message=_WHY)  # type: ignore[arg-type]
+        row = LogRow(**known, outcome="broken", error_class=LOST, error_message=_WHY)  # type: ignore[arg-type]
+        if call.cost_nanos is None:
+            return row
+        return msgspec.structs.replace(
+            row, cost_usd=usd(call.cost_nanos), tokens_approx=True, error_message=_WHY_ESTIMATED
+        )
     if line.startswith(b"e "):
         return _with_exact_cost(_ended.decode(line[2:]))
     raise ValueError("no record of a journal")

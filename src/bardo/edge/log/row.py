@@ -110,7 +110,10 @@ class CallPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingCall(msgspec.Struct, frozen=True, array_like=True):
-    """A call that is about to be sent, as far as it is known then. `attempts` counts this one too."""
+    """A call that is about to be sent, as far as it is known then. `attempts` counts this one too.
+
+    Of a call whose key has limits it tells the tokens of the prompt, and what the call counts as where nothing more is ever known of it.
+    """
 
     request_id: str
     started_at: float
@@ -125,6 +128,9 @@ class PendingCall(msgspec.Struct, frozen=True, array_like=True):
     key_id: str | None = None
     subsystem: str | None = None
     tags: tuple[str, ...] = ()
+    input_tokens: int | None = None
+    cost_nanos: int | None = None
+    cost_parts: dict[str, int] | None = None
 
 
 class LogGap(msgspec.Struct, frozen=True, kw_only=True):

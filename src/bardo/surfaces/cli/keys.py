@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,22 @@ Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, metavar
 PerDay = Annotated[str | None, typer.Option("--usd-per-day", metavar="USD", help="Budget of a day (UTC).")]
 PerMonth = Annotated[str | None, typer.Option("--usd-per-month", metavar="USD", help="Budget of a month (UTC).")]
 Expires = Annotated[str | None, typer.Option("--expires", metavar="TIME", help="12h, 90d, or 2027-01-31.")]
+
+
+class UnknownCost(StrEnum):
+    """Whether a key with a budget may ask models without a price."""
+
+    REFUSE = "refuse"
+    ESTIMATE = "estimate"
+    ALLOW = "allow"
+
+
+Unknown = Annotated[
+    UnknownCost | None,
+    typer.Option(
+        "--unknown-cost", help="Whether it may ask models without a price, under a budget; as [budgets] says."
+    ),
+]
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="Stands with its calls in the log; several times.")
 ]
@@ -66,6 +83,7 @@ def create(
     tags: Tags = None,
     tenant: Annotated[str, typer.Option(help="Keys of one tenant may go on from each other's replies; its id.")] = "",
     operator: Annotated[bool, typer.Option("--operator", help="It shows the calls of all keys in the panel.")] = False,
+    unknown_cost: Unknown = None,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
@@ -82,6 +100,7 @@ def create(
         created=now,
         expires=None if expires is None else expiry_of(expires, now),
         operator=operator,
+        unknown_cost="" if unknown_cost is None else unknown_cost.value,
     )
     with _store(config) as (store, is_first):
         made, key = store.create(account)
@@ -133,6 +152,7 @@ def limit(
     usd_per_day: PerDay = None,
     usd_per_month: PerMonth = None,
     expires: Expires = None,
+    unknown_cost: Unknown = None,
     remove: Annotated[
         list[str] | None, typer.Option(metavar="LIMIT", help="A limit to take away, models and expires too.")
     ] = None,
@@ -148,6 +168,8 @@ def limit(
         fields["models"] = checked_globs(models)
     if expires is not None:
         fields["expires"] = expiry_of(expires, time.time())
+    if unknown_cost is not None:
+        fields["unknown_cost"] = unknown_cost.value
     if not changes and not fields:
         raise InvalidRequest("nothing is to be changed", hint="name a limit: bardo keys limit KEY --usd-per-day 5")
     with _store(config) as (store, _):

@@ -20,6 +20,7 @@ def account_fields(account: Account, now: float) -> dict[str, Any]:
         "models": account.models,
         "limits": {name: in_units(name, value) for name, value in limits.items()},
         "operator": account.operator,
+        "unknown_cost": account.unknown_cost or None,
         "created_at": time_text(account.created),
         "expires_at": time_text(account.expires),
         "revoked_at": time_text(account.revoked),
