@@ -22,11 +22,12 @@ from bardo.edge.provider_accounts import with_account
 from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_routing import workloads_of
 from bardo.engine.aliases import Aliases, ResolvedModel
-from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, provider_before, resolve
+from bardo.engine.refusal_causes import is_about_model
+from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, near_names, provider_before, resolve
 from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.values.degradation import Degradation
 from bardo.values.error_cleaning import clean_error
-from bardo.values.errors import BardoError, UnknownModel, Unreachable
+from bardo.values.errors import BardoError, UnknownModel, Unreachable, UpstreamRefused
 
 _PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0, total=2.0)
 ANSWER_SECONDS = 2.0
@@ -227,6 +228,15 @@ class ProviderDirectory:
         return UnknownModel(
             f"{problem.message}, as far as is known: there is no list of models of {told}{rest}", hint=hint
         )
+
+    async def suggest(self, problem: BardoError, model: str) -> None:
+        """Add the names that are near to a provider's refusal of a model. A provider whose models nobody has asked for is asked then."""
+        if not isinstance(problem, UpstreamRefused) or problem.hint or not is_about_model(problem):
+            return
+        await self.discover()
+        near = near_names(self.found(model).model, self._providers)
+        if near:
+            problem.hint = f"did you mean {' or '.join(near)}?"
 
     async def models(self, *, seconds: float | None = None) -> list[Provider]:
         """Return the providers with all models they are known to serve, asked where need be, after so many seconds at most."""

@@ -179,6 +179,7 @@ class Runner(SecretHolder):
             return live
         except BardoError as problem:
             final = live.final(problem)
+            await self.directory.suggest(final, request.model)
             live.clean(final)
             final.request_id = live.request_id
             live.log("error", final)

@@ -93,6 +93,7 @@ class UnaryCall(Generic[Result]):
             return await self._follow(course_of(self.request, list(placed.targets)), (*placed.skipped, *lost))
         except BardoError as problem:
             final = problem if self._payments is None else self._payments.final(problem)
+            await self.runner.directory.suggest(final, self.request.model)
             self.runner.clean(final, self._secrets())
             final.request_id = self.request_id
             self.log("error", error=final)

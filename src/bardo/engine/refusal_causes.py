@@ -23,6 +23,12 @@ _OPERATOR_WORDS = re.compile(
     r"|not been granted access|don't have access to the model",  # Bedrock: 400 and 403
     re.IGNORECASE,
 )
+_MODEL_WORDS = re.compile(
+    r"unknown model|model not exist|is not a valid model|invalid model\b|model identifier is invalid"
+    r"|model_not_found|model_not_supported|not supported model|model .{0,200}(?:does not exist|not found)",
+    re.IGNORECASE,
+)
+_NOT_FOUND, _FAILED = 404, 500
 _CONTENT_WORDS = re.compile(
     r"content[ _]filter|content[ _](?:management )?policy|content_policy_violation|responsible ?ai ?policy"  # OpenAI, Azure
     r"|requires moderation|input was flagged|flagged_input"  # OpenRouter: 403
@@ -43,6 +49,11 @@ def is_operators(refusal: UpstreamRefused) -> bool:
     if refusal.status in _OPERATOR_STATUSES:
         return True
     return 400 <= refusal.status < 500 and _says(refusal, _OPERATOR_WORDS)
+
+
+def is_about_model(refusal: UpstreamRefused) -> bool:
+    """Whether a provider refuses a model that it does not have."""
+    return refusal.status == _NOT_FOUND or (refusal.status < _FAILED and _says(refusal, _MODEL_WORDS))
 
 
 def is_about_content(refusal: UpstreamRefused) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
+from heapq import nlargest
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -26,6 +27,8 @@ MAX_MODEL_NAME = 256
 # The tag that Ollama's clients add to a name without one, and that Ollama lists.
 _LATEST = ":latest"
 _MOST_PREFIXES = 4
+_MOST_COMPARED = 64
+_MOST_LIKELY = 40
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -254,8 +257,30 @@ def unknown_model(model: str, providers: Sequence[Provider]) -> UnknownModel:
     if not providers:
         hint = "no provider is configured: set a provider's key in the environment, or write a bardo.toml"
         return UnknownModel(f"no provider serves {model!r}", hint=hint)
-    known = sorted({name for provider in providers for name in provider.models})
-    near = get_close_matches(model, known, n=3, cutoff=0.5)
+    near = near_names(model, providers)
     ids = ", ".join(provider.id for provider in providers)
     hint = f"did you mean {' or '.join(near)}?" if near else f"use provider/model with one of {ids}"
     return UnknownModel(f"no provider here serves {model!r}", hint=hint)
+
+
+def near_names(model: str, providers: Sequence[Provider]) -> list[str]:
+    """Return up to three names that a name may have been meant for, of the models that are listed; of one provider where it names one.
+
+    A name that is listed was not mistaken.
+    """
+    named = provider_before(model, providers)
+    if named is None:
+        return _nearest(model, sorted({name for provider in providers for name in provider.models}))
+    prefix, _, rest = model.partition("/")
+    found = [f"{prefix}/{name}" for name in _nearest(rest, sorted(set(named.models)))]
+    return found or _nearest(model, sorted({name for provider in providers for name in provider.models}))
+
+
+def _nearest(wanted: str, known: Sequence[str]) -> list[str]:
+    if wanted in known:
+        return []
+    # Comparing is slow: only names that share most pieces are compared, so that thousands of them take milliseconds.
+    pieces = {wanted[at : at + 2].lower() for at in range(min(len(wanted), _MOST_COMPARED) - 1)}
+    shared = {name: sum(piece in name.lower() for piece in pieces) for name in known}
+    likely = nlargest(_MOST_LIKELY, (name for name in known if shared[name]), key=shared.__getitem__)
+    return get_close_matches(wanted[:_MOST_COMPARED], likely, n=3, cutoff=0.5)

@@ -7,10 +7,10 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from bardo.edge.log_filter import clean_log_lines
 from bardo.surfaces.cli import INTERRUPTED, LATER
+from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.streams import OutputFailed
 from bardo.surfaces.render.console import print_problem
 from bardo.values.errors import BardoError, CallerError, OperatorError
@@ -46,7 +46,7 @@ COMMANDS = (
 )
 
 
-class Commands(TyperGroup):
+class Commands(CommandGroup):
     """Runs a command; its BardoError is told, not thrown."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -86,6 +86,9 @@ def make_app(*names: str) -> typer.Typer:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     clean_log_lines()
+    if arguments[:1] == ["help"]:
+        # What other programs call `bardo --help` and `bardo log --help`.
+        arguments = [*arguments[1:], "--help"]
     # Only the named command is loaded; help and a mistyped name need all of them.
     named = [name for name in COMMANDS if name in arguments[:1]]
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,9 @@ def _preset(name: str) -> Provider:
     row = builtin().provider(name)
     found = None if row is None else Provider(id=row.id, row=row, base_url=row.base_url)
     if found is None or not askable([found]):
-        raise InvalidRequest(f"{name[:100]!r} has no list that is read", hint=_hint(), param="NAME")
+        near = get_close_matches(name[:100], listing_sources(), n=1)
+        hint = f"did you mean {near[0]}?" if near else _hint()
+        raise InvalidRequest(f"{name[:100]!r} has no list that is read", hint=hint, param="NAME")
     return found
 
 

@@ -11,6 +11,7 @@ import typer
 from bardo.edge.data_paths import data_folder
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.ask_conversations import Conversation, Conversations
+from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.wording import moment
@@ -22,7 +23,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The conversation's na
 
 def register(app: typer.Typer) -> None:
     """Add the command and its subcommands."""
-    group = typer.Typer(rich_markup_mode=None)
+    group = typer.Typer(cls=CommandGroup, rich_markup_mode=None)
     group.callback(invoke_without_command=True, epilog="Example: bardo history")(list_all)
     group.command("show", epilog="Example: bardo history show work")(show_one)
     group.command("forget", epilog="Example: bardo history forget work")(forget)

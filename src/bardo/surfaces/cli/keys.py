@@ -15,6 +15,7 @@ from bardo.accounting.limits import KeyLimits
 from bardo.edge.accounts.account import Account, checked_globs, expiry_of, nanos_of_usd
 from bardo.edge.data_paths import state_path
 from bardo.edge.settings import load_settings
+from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.client_keys import account_fields, limits_text, time_text
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
@@ -58,7 +59,7 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="Its id or its name, as 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    keys = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
     keys.callback(epilog="Example: bardo keys create team --usd-per-day 5")(_keys)
     keys.command("create", epilog="Example: bardo keys create team --usd-per-day 5 --concurrency 4")(create)
     keys.command("list", epilog="Example: bardo keys list --json")(list_keys)

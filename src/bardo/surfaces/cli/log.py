@@ -15,6 +15,7 @@ from bardo.edge.data_paths import log_path
 from bardo.edge.log import CallOutcome, LogReader, LogRow
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli import log_export, log_prune
+from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.calls import call_facts, calls_table
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_json_text
@@ -55,7 +56,7 @@ class VerdictName(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command and its subcommands."""
-    log = typer.Typer(rich_markup_mode=None)
+    log = typer.Typer(cls=CommandGroup, rich_markup_mode=None)
     log.callback(invoke_without_command=True, epilog="Example: bardo log --since 2h --outcome error")(recent)
     log.command("show", epilog="Example: bardo log show req_2b7b702b")(show_call)
     log.command("export", epilog="Example: bardo log export calls.parquet --since 7d")(log_export.export)

@@ -15,6 +15,7 @@ import typer
 
 from bardo.edge.assembly import open_memory
 from bardo.edge.settings import load_settings
+from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.wording import count
@@ -38,7 +39,7 @@ class SearchBy(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    memory = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    memory = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
     memory.callback(epilog='Example: bardo memory search "why two high tides"')(_memory)
     memory.command("search", epilog='Example: bardo memory search "high tides" --since 7d')(search)
     memory.command("show", epilog="Example: bardo memory show ep_2b7b702b")(show_episode)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,7 +72,12 @@ def models(
         columns = [Column(title) for title in titles]
         show(table(columns, map(_cells, shown)))
     else:
-        print_stderr("no model is known that can be asked: `bardo doctor` says what is missing")
+        ids = {one.info.provider for one in found} | unlisted.keys()
+        near = get_close_matches(provider, sorted(ids), n=1) if provider and provider not in ids else []
+        if near:
+            print_stderr(f"no provider here is called {provider!r}: did you mean {near[0]}?")
+        else:
+            print_stderr("no model is known that can be asked: `bardo doctor` says what is missing")
     print_unlisted({name: why for name, why in unlisted.items() if provider in ("", name)})
 
 

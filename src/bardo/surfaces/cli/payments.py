@@ -16,6 +16,7 @@ import typer
 from bardo.accounting.payments import dollars
 from bardo.edge.data_paths import state_path
 from bardo.edge.settings import Settings, load_settings
+from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.tables import Column, table
@@ -35,7 +36,7 @@ By = Annotated[str, typer.Option("--by", metavar="WHAT", help=f"Sums by one of: 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    payments = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    payments = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
     payments.callback(epilog="Example: bardo payments list --open")(_payments)
     payments.command("list", epilog="Example: bardo payments list --by day")(list_payments)
     payments.command("reconcile", epilog="Example: bardo payments reconcile --config bardo.toml")(reconcile)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bardo.surfaces.cli.ask_templates import Templates
+from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.wording import excerpt
@@ -16,7 +17,7 @@ _BEGINNING = 60
 
 def register(app: typer.Typer) -> None:
     """Add the command and its subcommand."""
-    group = typer.Typer(rich_markup_mode=None)
+    group = typer.Typer(cls=CommandGroup, rich_markup_mode=None)
     group.callback(invoke_without_command=True, epilog="Example: bardo prompts")(list_all)
     group.command("show", epilog="Example: bardo prompts show review")(show_one)
     app.add_typer(group, name="prompts")

@@ -1,0 +1,73 @@
+"""A mistyped command, value, provider or model is told with what it was probably meant for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.any_model import Simulator
+from support.gateway import house
+from support.talk import ALL_CLIENTS, ask
+from surfaces.cli.support import bardo, program, simulated
+
+pytestmark = pytest.mark.each_python
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("hlep", "Did you mean '--help'?"),
+        ("serv", "Did you mean 'serve'"),
+        ("modles", "Did you mean 'models'"),
+        ("log shwo", "Did you mean 'show'"),
+        ("log hepl", "Did you mean '--help'?"),
+        ("keys craete", "Did you mean 'create'"),
+        ("memory serch x", "Did you mean 'search'"),
+        ("payments lst", "Did you mean 'list'"),
+        ("catalog provders", "Did you mean 'providers'?"),
+        ("catalog refresh antropic", "did you mean anthropic?"),
+        ("log --outcome errr", "Did you mean 'error'?"),
+        ("probe --provider antropic claude-x", "did you mean anthropic"),
+        ("simulate antropic", "did you mean anthropic"),
+    ],
+)
+def test_a_mistyped_word_is_told_with_the_nearest(line: str, meant: str) -> None:
+    ran = bardo(*line.split())
+    assert ran.code == 2
+    assert meant in " ".join(ran.err.replace("│", " ").split()), ran.err
+
+
+def test_a_word_that_is_near_to_nothing_gets_no_suggestion() -> None:
+    for line in ("zzzzz", "catalog zzzzz", "log zzzzz"):
+        assert "did you mean" not in bardo(*line.split()).err.lower()
+
+
+def test_help_is_a_command_too() -> None:
+    assert "Usage: bardo [OPTIONS] COMMAND" in program("help").out
+    assert "Usage: bardo log" in program("help", "log").out
+
+
+def test_a_mistyped_provider_of_models_is_told_with_the_nearest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATED_KEY", "key")
+    with simulated(Simulator("deepseek", models=["m1"]), folder=folder):
+        ran = bardo("models", "--provider", "depseek")
+        assert "no provider here is called 'depseek': did you mean deepseek?" in ran.err
+
+
+@pytest.mark.parametrize("client", ALL_CLIENTS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_providers_own_404_is_told_with_the_nearest_models(client: str, stream: bool) -> None:
+    with house([Simulator("anthropic", models=["claude-sonnet-5", "claude-opus-5"]), Simulator("vllm")]) as running:
+        for wanted, meant in (
+            ("claude-sonet-5", "did you mean claude-sonnet-5"),
+            ("anthropic/claude-opus5", "did you mean anthropic/claude-opus-5"),
+        ):
+            answer = ask(running.address, client, wanted, stream=stream)
+            assert answer.status == 404
+            assert meant in answer.text
+
+
+def test_a_refusal_of_a_model_that_is_near_to_none_is_told_as_it_was() -> None:
+    with house([Simulator("anthropic", models=["claude-sonnet-5"])]) as running:
+        assert "did you mean" not in ask(running.address, "openai_chat", "anthropic/zzz").text
