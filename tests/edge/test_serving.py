@@ -20,6 +20,7 @@ import pytest
 
 from bardo.edge import graceful_shutdown
 from bardo.edge.graceful_shutdown import Application, GracefulShutdown, Message, Receive, Scope, Send
+from bardo.edge.loop_watchdog import STANDSTILL
 from bardo.edge.serving import BackgroundServer, load_factory, serve
 from bardo.values.errors import ConfigError
 from support.patience import PATIENCE, read_line
@@ -265,6 +266,10 @@ def test_a_path_that_names_no_app_is_a_matter_of_configuration(path: str) -> Non
 
 SERVED = """
 import asyncio, gc, os
+from bardo.edge import loop_watchdog
+from bardo.edge.loop_watchdog import name_task
+loop_watchdog.LoopWatchdog.__init__.__kwdefaults__.update(
+    notice_seconds=float(os.environ.get("NOTICE", "2")), end_seconds=float(os.environ.get("END", "20")))
 
 def say(word):
     os.write(1, word.encode() + b"\\n")  # In one piece: workers share this pipe.
@@ -283,6 +288,9 @@ async def app(scope, receive, send):
                 return
     while (await receive()).get("more_body"):
         pass
+    if os.environ.get("STANDS"):
+        name_task("req_that_stands")
+        exec(os.environ["STANDS"])
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"pid %d " % os.getpid(), "more_body": True})
     try:
@@ -439,3 +447,71 @@ async def _run(app: Application, path: str) -> None:
         return {}
 
     await app({"type": "http", "path": path}, nothing, nothing)  # type: ignore[arg-type]
+
+
+IN_PYTHON = "while True: pass"
+IN_A_CALL = "import time; time.sleep(3600)"
+# It never comes back to the interpreter, and lets no other thread run.
+IN_C = "import re; re.match('(?:a+)+c', 'a' * 100 + 'd')"
+
+
+def quick(**more: str) -> dict[str, str]:
+    """Return what lets a standstill be noticed at once."""
+    return {"NOTICE": "0.1", **more}
+
+
+@pytest.mark.parametrize("how", [IN_PYTHON, IN_A_CALL])
+def test_a_loop_that_stands_says_where_and_for_which_request_and_ends(tmp_path: Path, how: str) -> None:
+    with process_serving(tmp_path, **quick(END="1", STANDS=how)) as process, process.ask():
+        code, _, errors = process.ended()
+    assert code == STANDSTILL
+    assert "the event loop stands for" in errors
+    assert "in req_that_stands" in errors
+    assert f"{tmp_path}/served.py" in errors
+    assert "the process ends" in errors
+
+
+def test_a_loop_that_stands_outside_of_the_interpreter_says_where_and_ends_too(tmp_path: Path) -> None:
+    with process_serving(tmp_path, **quick(END="1", STANDS=IN_C)) as process, process.ask():
+        code, _, errors = process.ended()
+    assert code == -signal.SIGPROF
+    assert f"{tmp_path}/served.py" in errors
+
+
+def test_a_worker_that_stands_is_replaced(tmp_path: Path) -> None:
+    once = (
+        f"import pathlib; p = pathlib.Path({str(tmp_path / 'stood')!r}); p.exists() or (p.touch(), exec({IN_PYTHON!r}))"
+    )
+    with process_serving(tmp_path, "workers=1 + 1", **quick(END="1", STANDS=once)) as process:
+        with process.ask():
+            started = 0
+            while started < 3:
+                started += read_line(process.process.stdout).startswith("lifespan.startup")
+        assert started == 3
+        assert b"pid" in rest(process.ask())
+        code, _, errors = process.stop()
+    assert code == 0
+    assert "the process ends" in errors
+
+
+@pytest.mark.parametrize("how", [IN_PYTHON, IN_A_CALL])
+def test_a_signal_ends_a_process_whose_loop_stands(tmp_path: Path, how: str) -> None:
+    with (
+        process_serving(
+            tmp_path, "grace=1", **quick(END="3600", STANDS=f"print('stands', flush=True)\n{how}")
+        ) as process,
+        process.ask(),
+    ):
+        while read_line(process.process.stdout).strip() != "stands":
+            pass
+        code, _, _ = process.stop()
+    assert code == STANDSTILL
+
+
+def test_a_loop_that_goes_on_is_left_alone(tmp_path: Path) -> None:
+    with process_serving(tmp_path, "grace=10", **quick(LASTS="2", STANDS="import time; time.sleep(1.2)")) as process:
+        client = process.ask()
+        assert b"end" in rest(client)
+        code, _, errors = process.stop()
+    assert code == 0
+    assert "goes on after it stood" in errors

@@ -15,6 +15,7 @@ from bardo.edge.call_recorder import CallRecorder
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.key_turns import KeyTurns
 from bardo.edge.log.row import CallOutcome
+from bardo.edge.loop_watchdog import name_task
 from bardo.edge.stale_replies import StalePlace
 from bardo.edge.upstream_reply import UpstreamReply
 from bardo.edge.verification import Verifier
@@ -75,6 +76,7 @@ class CallReply:
     ) -> None:
         self.request = request
         self.request_id = new_request_id(context.clock())
+        name_task(self.request_id)
         self.keys = KeyTurns(context, request, tenant)
         self._context = context
         self._validator = validator

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from types import FrameType
 from typing import Any
 
+from bardo.edge.loop_watchdog import LoopWatchdog
 from bardo.edge.server_limits import ServerLimits
 from bardo.values.errors import ShuttingDown
 
@@ -47,7 +48,7 @@ class GracefulShutdown:
 
     `started` is set once its start-up has ended, `failure` is what start-up raised. With `handles_signals`, the first SIGTERM or SIGINT
     gives open requests `grace` seconds to end and then cancels them; a second SIGINT cancels them at once. `on_start` is called once, when
-    start-up has ended.
+    start-up has ended. Such a process is also watched: it ends where its loop stands still.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class GracefulShutdown:
         self._grace = grace
         self._handles_signals = handles_signals
         self._on_start = on_start
+        self._watchdog = LoopWatchdog() if handles_signals else None
         self._interrupts = 0
         self._ending: asyncio.TimerHandle | None = None
 
@@ -112,6 +114,8 @@ class GracefulShutdown:
         async def send_noting(message: Message) -> None:
             if message["type"] == "lifespan.startup.complete":
                 self._begin()
+            elif message["type"].startswith("lifespan.shutdown.") and self._watchdog is not None:
+                self._watchdog.stop()
             await send(message)
 
         try:
@@ -138,6 +142,8 @@ class GracefulShutdown:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._also_handle(number, loop)
+            if self._watchdog is not None:
+                self._watchdog.start()
         if self._on_start is not None:
             self._on_start()
         self.started.set()
@@ -147,6 +153,8 @@ class GracefulShutdown:
         before = signal.getsignal(number)
 
         def handle(signal_number: int, frame: FrameType | None) -> None:
+            if self._watchdog is not None:
+                self._watchdog.told_to_end()
             loop.call_soon_threadsafe(self._signalled, signal_number)
             if callable(before):
                 before(signal_number, frame)

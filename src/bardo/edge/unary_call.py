@@ -20,6 +20,7 @@ from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.health import AttemptWatch
 from bardo.edge.key_turns import KeyTurns
 from bardo.edge.log.row import CallOutcome, LogRow, PendingCall
+from bardo.edge.loop_watchdog import name_task
 from bardo.edge.pipeline.sent_texts import run_on_inputs, run_on_request
 from bardo.edge.reply_head import send_wire
 from bardo.edge.runner import Runner
@@ -66,6 +67,7 @@ class UnaryCall(Generic[Result]):
             self.request = without_key_as_model(self.request, self.client_key, is_known=self.account is not None)
         self._keys = KeyTurns(self.runner, self.request, self.tenant)
         self.request_id = new_request_id(self.runner.clock())
+        name_task(self.request_id)
         self._started_at = self.runner.clock()
         self.attempts = CallAttempts(self.runner.watch, self.runner.prices, self._started_at)
         if self.runner.payments is not None:

@@ -13,15 +13,15 @@ import select
 import subprocess
 import sys
 import time
-from pathlib import Path
 from threading import Lock
 from typing import Any
+
+from bardo.structured import judging_worker
 
 MAX_SECONDS = 2.0
 """Seconds of processor time for one value."""
 # A machine that is busy makes a judgement late, not wrong.
 _PATIENCE = 10 * MAX_SECONDS
-_WORKER = Path(__file__).with_name("judging_worker.py")
 
 Judgement = tuple[bool, list[list[Any]]]
 """Whether a value conforms, and the first places where it does not: path, message and keyword."""
@@ -88,7 +88,7 @@ class JudgingProcess:
     def _start(self) -> subprocess.Popen[bytes]:
         self._read, self._owner = b"", os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(_WORKER)],
+            [sys.executable, "-I", judging_worker.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
