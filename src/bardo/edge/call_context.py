@@ -27,6 +27,7 @@ from bardo.values.response import Response
 if TYPE_CHECKING:
     from bardo.edge.payments.payer import Payments
     from bardo.edge.provider_ids import ProviderIds
+    from bardo.edge.telemetry.telemetry import Telemetry
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +76,8 @@ class CallContext(Protocol):
     """How many tokens a model writes that is not counted."""
     payments: Payments | None
     """What pays providers that ask for a payment of each call; None where nothing is configured."""
+    telemetry: Telemetry | None
+    """What monitoring systems are told of calls by; None where nobody is told."""
     episodes: EpisodeSink | None
     """Where the thinking of calls is kept; None where it is not."""
     provider_ids: ProviderIds | None

@@ -26,6 +26,7 @@ from bardo.values.response import Response
 
 if TYPE_CHECKING:
     from bardo.edge.pipeline.call_layers import CallLayers
+    from bardo.edge.telemetry.details import CallDetails
 
 _MOST_TIMES_KEPT = 16
 """A reply may bring opaque state after its finish, in a few more reads; each of several choices has a finish."""
@@ -78,6 +79,8 @@ class CallRecorder:
             self.payments.payer = Payer(tenant=self.tenant, subsystem=subsystem or "")
             self.payments.expect(attempt, request, self._context.prices, self.started_at)
         sent = self.attempts.send(target, cause=cause, why=why, key=key)
+        if self._details is not None:
+            self._details.sent(target)
         self._context.facts.searches.note(attempt)
         self._context.note_begun(
             PendingCall(
@@ -98,6 +101,11 @@ class CallRecorder:
             target,
         )
         return sent
+
+    @property
+    def _details(self) -> CallDetails | None:
+        telemetry = self._context.telemetry
+        return None if telemetry is None else telemetry.details(self._request_id)
 
     def payment_secrets(self) -> tuple[str, ...]:
         """Return what of the call's payments nobody may quote."""
@@ -176,6 +184,8 @@ class CallRecorder:
     ) -> LogRow:
         """Write the call into the log, as far as the reply has come, where one began. `logged` says that it was done."""
         self.logged = True
+        if self._details is not None and response is not None:
+            self._details.answered(response)
         timing = Timing(
             started_at=self.started_at,
             seconds=self.attempts.age(),

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -24,10 +25,14 @@ from bardo.edge.telemetry import names
 from bardo.edge.telemetry.json_logs import JsonFormatter
 from bardo.edge.telemetry.prometheus import MOST_PAIRS, CallMetrics
 from bardo.edge.telemetry.spans import SpanWriter
-from bardo.edge.telemetry.telemetry import EXPORTER_LOGGERS, Telemetry, address_of, hide_address
+from bardo.edge.telemetry.telemetry import EXPORTER_LOGGERS, SeldomFilter, Telemetry, address_of, hide_address
 from bardo.edge.telemetry.trace import TraceContext, begin_trace
+from bardo.simulators import Script, Turn
 from bardo.values.attempts import AttemptRecord
 from bardo.values.request import Request
+from support.any_model import Simulator
+from support.gateway import house, model_of
+from support.talk import ask, request
 
 pytestmark = pytest.mark.each_python
 
@@ -226,8 +231,8 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
 
 
 def test_an_exporter_shows_nothing_secret_of_its_address(caplog: pytest.LogCaptureFixture) -> None:
-    hide_address("http://user:canary-1a2b3c@127.0.0.1:9/x?k=canary-4d5e6f")
     for name in EXPORTER_LOGGERS:
+        hide_address("http://user:canary-1a2b3c@127.0.0.1:9/x?k=canary-4d5e6f")
         logging.getLogger(name).warning("no way to %s", "/x/v1/traces?k=canary-4d5e6f, canary-1a2b3c")
     assert "canary" not in caplog.text
     assert caplog.text.count("no way to") == len(EXPORTER_LOGGERS)
@@ -236,3 +241,120 @@ def test_an_exporter_shows_nothing_secret_of_its_address(caplog: pytest.LogCaptu
 def test_the_query_of_an_address_stays_behind_its_path() -> None:
     assert address_of("http://collector.example/x?k=1", "traces") == "http://collector.example/x/v1/traces?k=1"
     assert address_of("http://collector.example:4318/", "metrics") == "http://collector.example:4318/v1/metrics"
+
+
+def test_every_name_is_one_of_the_published_conventions() -> None:
+    """Checked against opentelemetry-semantic-conventions 0.66b2, which has the conventions for generative AI of 2026-11."""
+    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+    from opentelemetry.semconv.attributes import error_attributes, http_attributes, server_attributes
+
+    published = {
+        value
+        for module in (gen_ai_attributes, error_attributes, http_attributes, server_attributes)
+        for value in vars(module).values()
+        if isinstance(value, str)
+    }
+    operations = {one.value for one in gen_ai_attributes.GenAiOperationNameValues}
+    ours = {
+        value
+        for name, value in vars(names).items()
+        if name.isupper() and isinstance(value, str) and not value.startswith(("bardo.", "gen_ai.client."))
+    }
+    assert sorted(ours - published) == []
+    # The conventions have no word for a count of tokens, and allow one of one's own there.
+    assert set(names.OPERATIONS.values()) - operations == {"count_tokens"}
+
+
+def test_tokens_are_on_one_span_of_a_call() -> None:
+    heard = Heard()
+    tries = tuple(
+        AttemptRecord(cause="first", provider="a", model="m", seconds=0.5, input_tokens=50, output_tokens=20)
+        for _ in range(2)
+    )
+    heard.telemetry.note(msgspec.structs.replace(ROW, attempt_records=tries))
+    found = [attributes_of(span) for span in heard.spans]
+    assert len(found) == 3
+    assert sum(one.get(names.INPUT_TOKENS, 0) for one in found) == 100
+    assert sum(one.get(names.OUTPUT_TOKENS, 0) for one in found) == 40
+    assert [one[names.OPERATION] for one in found] == ["chat"] * 3
+
+
+def test_a_span_tells_the_parameters_the_server_and_the_reply_as_its_client_has_them() -> None:
+    heard = Heard()
+    script = Script((Turn(text="Done."),) * 2)
+    body = {
+        "model": "deepseek/m",
+        "messages": [{"role": "user", "content": "Hello"}],
+        "max_tokens": 99,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "seed": 7,
+        "stop": ["END"],
+        "frequency_penalty": 0.1,
+        "presence_penalty": 0.2,
+        "bardo": {"session": "conversation-1"},
+    }
+    with house([Simulator("deepseek", script=script)], telemetry=heard.telemetry) as running:
+        answer = request(running.address, "POST", "/v1/chat/completions", body)
+        assert answer.status == 200, answer.text
+        server = urlsplit(running.servers["deepseek"].base_url)
+        row = running.log.of_model("deepseek/m")
+    [span] = heard.spans
+    found = attributes_of(span)
+    asked: dict[str, Any] = {name: value for name, value in found.items() if name.startswith("gen_ai.request.")}
+    assert {name: list(value) if name == names.STOP else value for name, value in asked.items()} == {
+        names.REQUEST_MODEL: "deepseek/m",
+        names.REQUEST_STREAM: False,
+        names.MAX_TOKENS: 99,
+        names.TEMPERATURE: 0.5,
+        names.TOP_P: 0.9,
+        names.SEED: 7,
+        names.STOP: ["END"],
+        names.FREQUENCY_PENALTY: 0.1,
+        names.PRESENCE_PENALTY: 0.2,
+    }
+    assert (found[names.SERVER_ADDRESS], found[names.SERVER_PORT]) == (server.hostname, server.port)
+    assert found[names.CONVERSATION_ID] == "conversation-1"
+    assert found[names.RESPONSE_ID] == answer.json["id"]
+    assert found[names.RESPONSE_MODEL] == "m"
+    assert found[names.REQUEST_ID] == row.request_id
+
+
+@pytest.mark.parametrize("client", ["openai_chat", "openai_responses", "anthropic_messages", "gemini", "ollama"])
+@pytest.mark.parametrize("provider", ["anthropic", "openai_chat", "gemini", "ollama_native"])
+def test_the_id_of_a_span_is_the_one_that_its_client_has(client: str, provider: str) -> None:
+    heard = Heard()
+    with house([Simulator(provider)], telemetry=heard.telemetry) as running:
+        answer = ask(running.address, client, model_of(provider))
+        assert answer.status == 200, answer.text
+        running.log.of_model(model_of(provider))
+    [span] = heard.spans
+    told = attributes_of(span).get(names.RESPONSE_ID)
+    body = answer.json
+    # Ollama's replies have no id, and where a provider gives none the span has none either.
+    assert told is None or told == body.get("id", body.get("responseId", told))
+    assert attributes_of(span)[names.RESPONSE_MODEL] == model_of(provider).partition("/")[2]
+
+
+def test_a_collector_that_is_down_is_said_once_a_minute() -> None:
+    now = [0.0]
+    seldom = SeldomFilter(lambda: now[0])
+
+    def lines(count: int) -> list[str]:
+        records = [logging.LogRecord("x", logging.ERROR, "", 0, "no route to %s", ("it",), None) for _ in range(count)]
+        return [record.getMessage() for record in records if seldom.filter(record)]
+
+    [first] = lines(50)
+    assert first.endswith("said once a minute: no route to it")
+    now[0] = 59.0
+    assert lines(10) == []
+    now[0] = 60.0
+    [second] = lines(3)
+    assert second.endswith("no route to it (59 more lines like it were left out)")
+
+
+def test_every_logger_of_the_exporters_says_it_seldom() -> None:
+    hide_address("http://collector:4318")
+    hide_address("http://collector:4318")
+    for name in EXPORTER_LOGGERS:
+        assert sum(isinstance(one, SeldomFilter) for one in logging.getLogger(name).filters) == 1, name

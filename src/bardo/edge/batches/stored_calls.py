@@ -23,6 +23,7 @@ from bardo.values.response import Response
 
 if TYPE_CHECKING:
     from bardo.edge.payments.payer import Payments
+    from bardo.edge.telemetry.telemetry import Telemetry
 
 
 class StoredTransport:
@@ -71,6 +72,7 @@ class StoredContext:
         # A reply of hours ago says nothing of how its provider is now.
         self.health = HealthKeeper()
         self.payments: Payments | None = None
+        self.telemetry: Telemetry | None = None
         self.prices: PriceBook = BatchPrices(runner.prices)
         self.estimates, self.outputs = runner.estimates, runner.outputs
         self.searcher: WebSearcher | None = None

@@ -17,10 +17,15 @@ _LONGEST = 1000
 
 def session_of(request: Request, tenant: str) -> str:
     """Return what is the same for all turns of one conversation of one tenant, and says nothing of what is in them."""
-    named = request.options.session or _named_by_client(request)
+    named = session_name(request)
     if not named:
         return conversation_head(request, tenant).hex()
     return named_session(named, tenant)
+
+
+def session_name(request: Request) -> str:
+    """Return what the client calls the conversation; empty where it does not say."""
+    return request.options.session or _named_by_client(request)
 
 
 def named_session(name: str, tenant: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from bardo.catalog.telemetry_rows import telemetry_names
 from bardo.edge.log.row import LogRow
 from bardo.edge.telemetry import names
+from bardo.edge.telemetry.details import CallDetails
 from bardo.edge.telemetry.meters import CallMeters
 from bardo.edge.telemetry.packages import SCOPE, package, resource_of
 from bardo.edge.telemetry.trace import TraceContext
@@ -34,13 +35,17 @@ class SpanWriter:
         self._meters = meters
         self._ok = self._trace.Status(self._trace.StatusCode.OK)
 
-    def note(self, row: LogRow, context: TraceContext) -> None:
-        """Export the span of one call, with one for each of its attempts where there were several."""
+    def note(self, row: LogRow, context: TraceContext, details: CallDetails | None = None) -> None:
+        """Export the span of one call, with one for each of its attempts where there were several.
+
+        Usage is that of the call, on its span alone: whoever sums spans up counts each token once.
+        """
         if self._meters is not None:
             self._meters.note(row)
         if not context.sampled:
             return
-        attributes = _attributes(row)
+        details = details or CallDetails()
+        attributes = {**_attributes(row), **details.attributes()}
         own = self._span_context(context.trace_id, context.span_id, context)
         parent = self._span_context(context.trace_id, context.parent, context, remote=True) if context.parent else None
         began, ended = _nanos(row.started_at), _nanos(row.started_at + row.seconds)
@@ -49,7 +54,8 @@ class SpanWriter:
             start = began + _nanos(one.started)
             end = min(ended, start + _nanos(one.seconds or 0.0))
             status = self._status(one.error or None)
-            self._export(_name(row.operation, one.model), child, own, _of_attempt(one, place), start, end, status)
+            told = _of_attempt(row, one, place) | details.server(place)
+            self._export(_name(row.operation, one.model), child, own, told, start, end, status)
         status = self._status(None if row.outcome == "ok" else row.error_class or row.outcome)
         kind = self._trace.SpanKind.CLIENT
         self._export(_name(row.operation, row.model), own, parent, attributes, began, ended, status, kind)
@@ -103,7 +109,7 @@ def _attributes(row: LogRow) -> dict[str, Any]:
         names.REQUEST_MODEL: row.model_asked,
         names.RESPONSE_MODEL: row.model,
         names.REQUEST_STREAM: row.streamed,
-        names.RESPONSE_ID: row.request_id,
+        names.REQUEST_ID: row.request_id,
         names.FINISH_REASONS: [row.finish_reason] if row.finish_reason else None,
         names.TIME_TO_FIRST_CHUNK: row.first_byte_seconds,
         names.INPUT_TOKENS: row.input_tokens,
@@ -124,16 +130,16 @@ def _attributes(row: LogRow) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None and value != ""}
 
 
-def _of_attempt(one: AttemptRecord, place: int) -> dict[str, Any]:
+def _of_attempt(row: LogRow, one: AttemptRecord, place: int) -> dict[str, Any]:
     found = {
+        names.OPERATION: names.OPERATIONS.get(row.operation, row.operation),
+        names.REQUEST_STREAM: row.streamed,
         names.PROVIDER: telemetry_names().get(one.provider, one.provider),
         names.REQUEST_MODEL: one.model,
         names.WHY: one.cause,
         names.ATTEMPTS: place + 1,
         names.STATUS_CODE: one.status,
         names.ERROR_TYPE: one.error or None,
-        names.INPUT_TOKENS: one.input_tokens,
-        names.OUTPUT_TOKENS: one.output_tokens,
     }
     return {name: value for name, value in found.items() if value is not None}
 

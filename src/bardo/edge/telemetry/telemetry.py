@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
+import threading
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
@@ -13,6 +17,7 @@ from bardo.edge.keys import secret_values
 from bardo.edge.log.row import LogRow
 from bardo.edge.log_filter import SecretFilter
 from bardo.edge.settings_telemetry import TelemetrySettings
+from bardo.edge.telemetry.details import CallDetails
 from bardo.edge.telemetry.meters import CallMeters
 from bardo.edge.telemetry.packages import package, resource_of
 from bardo.edge.telemetry.prometheus import CallMetrics
@@ -26,8 +31,11 @@ EXPORTER_LOGGERS = (
     "opentelemetry.exporter.otlp.proto.http.trace_exporter",
     "opentelemetry.exporter.otlp.proto.http.metric_exporter",
     "urllib3.connectionpool",
+    "opentelemetry.sdk._shared_internal",
+    "opentelemetry.sdk.trace.export",
 )
 """The loggers that quote the address of a collector."""
+_SECONDS_BETWEEN_LINES = 60.0
 _MOST_OPEN = 100_000
 """Calls that may be under way; of more of them the first have spans without a parent."""
 
@@ -35,7 +43,7 @@ _MOST_OPEN = 100_000
 class SpanSink(Protocol):
     """Where spans of calls go."""
 
-    def note(self, row: LogRow, context: TraceContext) -> None: ...
+    def note(self, row: LogRow, context: TraceContext, details: CallDetails | None = None) -> None: ...
 
     def close(self) -> None: ...
 
@@ -46,7 +54,7 @@ class Telemetry:
     def __init__(self, metrics: CallMetrics | None = None, spans: SpanSink | None = None) -> None:
         self.metrics = metrics
         self._spans = spans
-        self._open: OrderedDict[str, TraceContext] = OrderedDict()
+        self._open: OrderedDict[str, tuple[TraceContext, CallDetails]] = OrderedDict()
 
     @property
     def traces(self) -> bool:
@@ -59,7 +67,7 @@ class Telemetry:
             return request
         headers = request.client_headers
         context = begin_trace(headers.get(TRACEPARENT, ""), headers.get(TRACESTATE, ""))
-        self._open[request_id] = context
+        self._open[request_id] = context, CallDetails(request)
         if len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)
         others = {name: value for name, value in headers.items() if name not in (TRACEPARENT, TRACESTATE)}
@@ -70,8 +78,13 @@ class Telemetry:
         if self.metrics is not None:
             self.metrics.note(row)
         if self._spans is not None:
-            found = self._open.pop(row.request_id) if row.request_id in self._open else begin_trace()
-            self._spans.note(row, found)
+            context, details = self._open.pop(row.request_id, None) or (begin_trace(), None)
+            self._spans.note(row, context, details)
+
+    def details(self, request_id: str) -> CallDetails | None:
+        """Return what takes the details of a call that is under way; None where its span is not wanted."""
+        found = self._open.get(request_id)
+        return None if found is None else found[1]
 
     def close(self) -> None:
         """Export what waits. Blocks, at most for the time that the exporter gives itself."""
@@ -106,5 +119,38 @@ def address_of(otlp: str, signal: str) -> str:
 def hide_address(otlp: str) -> None:
     """Keep the user, the password and the query of a collector's address out of the exporter's own log lines."""
     hidden = SecretFilter(secrets_of(tuple(sorted(secret_values({}, otlp)))))
+    seldom = SeldomFilter()
     for name in EXPORTER_LOGGERS:
-        logging.getLogger(name).addFilter(hidden)
+        logger = logging.getLogger(name)
+        # Of an earlier configuration: a collector is said once a minute however often it was configured.
+        for before in [one for one in logger.filters if isinstance(one, SeldomFilter)]:
+            logger.removeFilter(before)
+        logger.addFilter(hidden)
+        logger.addFilter(seldom)
+
+
+class SeldomFilter(logging.Filter):
+    """Lets one line in a minute pass, of all exporters together, and says in it how many were left out. `watch` measures time."""
+
+    def __init__(self, watch: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._watch = watch
+        self._lock = threading.Lock()
+        self._next = -math.inf
+        self._left_out = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a line is written."""
+        with self._lock:
+            now = self._watch()
+            if now < self._next:
+                self._left_out += 1
+                return False
+            self._next, left_out, self._left_out = now + _SECONDS_BETWEEN_LINES, self._left_out, 0
+        more = f" ({left_out} more lines like it were left out)" if left_out else ""
+        record.msg = (
+            f"the collector does not take what is exported, which is said once a minute: {record.getMessage()}{more}"
+        )
+        # The stack of an exporter tells nothing that its message does not.
+        record.args, record.exc_info, record.exc_text = (), None, None
+        return True
