@@ -215,7 +215,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     the call has to be answered. `allow_stale`: how old, in seconds, the reply to an earlier, equal call may be that is given where nobody
     answers; None allows none. `verify` is a second model that is asked whether it agrees with the answer; None leaves that to the
     workload, and an empty name is none. `cache` is how the call uses kept replies, None as is configured. `pipeline` names the profile
-    whose layers work on the call, None leaves that to the configuration; `layers` turns single layers on and off.
+    whose layers work on the call, None leaves that to the configuration, and `pipeline_by_operator` says that it is not the caller's word;
+    `layers` turns single layers on and off.
     `session` is the caller's own id of the conversation that the call belongs to.
     """
 
@@ -240,6 +241,7 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     verify: str | None = None
     cache: CacheOptions | None = None
     pipeline: str | None = None
+    pipeline_by_operator: bool = False
     layers: tuple[tuple[str, bool], ...] = ()
     session: str = ""
 

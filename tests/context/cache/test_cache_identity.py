@@ -74,6 +74,7 @@ OPTIONS_MATTER: dict[str, Any] = {
     "private": True,
     "hosted_only": True,
     "pipeline": "fast",
+    "pipeline_by_operator": True,
     "layers": (("cache", True),),
 }
 OPTIONS_DO_NOT: dict[str, Any] = {

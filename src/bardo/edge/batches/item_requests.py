@@ -53,7 +53,9 @@ def with_rules(request: AnyRequest, batch: BatchRecord) -> AnyRequest:
     named = next((rule.pipeline for rule in batch.rules if rule.pipeline), "")
     if not named:
         return request
-    return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, pipeline=named))
+    return msgspec.structs.replace(
+        request, options=msgspec.structs.replace(request.options, pipeline=named, pipeline_by_operator=True)
+    )
 
 
 def settled_request(request: Request, directory: ProviderDirectory, batch: BatchRecord) -> tuple[Request, Request]:

@@ -48,7 +48,8 @@ class LayerChoice:
         configured, workload = self._configured(request, client_key)
         asked = options.pipeline
         if self._for_clients:
-            self._check_allowed(asked, options.layers, configured, client_key)
+            own = asked if asked is not None and options.pipeline_by_operator else configured
+            self._check_allowed(asked, options.layers, own, client_key)
         kept = () if asked is None or asked == configured else self._locked_in(configured)
         profile = configured if asked is None else asked
         if (not profile or profile == OFF) and not options.layers and not kept:
