@@ -91,6 +91,7 @@ def test_tokens_of_a_model_are_learned_from_its_whole_replies() -> None:
     estimates.learn(written(ContentChunk(0, LETTERS), counted(150)), "p", "m")
     assert estimates.correction("p", "m") == 1.5
     assert estimates.correction("p", "other") == 1.0
+    assert estimates.correction("p", "m", "another caller") == 1.0
     estimates.learn(written(ContentChunk(0, LETTERS), counted(100)), "p", "m")
     assert 1.0 < estimates.correction("p", "m") < 1.5
     usage = written(ContentChunk(0, LETTERS)).unfinished_usage(1.5)

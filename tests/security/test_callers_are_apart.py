@@ -265,9 +265,10 @@ def _check(now: Outcome, before: Outcome, why: Any) -> None:
 
 SHARED: dict[str, dict[str, str]] = {
     "Runner": {
+        "provider_ids": "whose they are: what it is for",
         **dict.fromkeys(("directory", "transport", "keyring", "limits", "prices", "clock", "watch"), "the operator's"),
         **dict.fromkeys(("_log", "_journal", "events", "_client_keys"), "rows and events name their key"),
-        **dict.fromkeys(("replay", "estimates", "prompts"), "by tenant"),
+        **dict.fromkeys(("replay", "estimates", "outputs", "prompts"), "by tenant"),
         "facts": "ModelFacts",
         "payments": "the wallet is the operator's",
         "failover": "Failover",
@@ -309,7 +310,10 @@ SHARED: dict[str, dict[str, str]] = {
         ),
         "_learned": "common, where the strategy is `learned`",
     },
-    "CallMemory": {"events": "events name their key", "estimates": "by tenant", "prompts": "by tenant"},
+    "CallMemory": {
+        "events": "events name their key",
+        **dict.fromkeys(("estimates", "outputs", "prompts"), "by tenant"),
+    },
 }
 """Every structure that lives longer than a call and that several callers come by: how it keeps them apart, or why it does not."""
 

@@ -195,7 +195,7 @@ class AnswerStepRunner:
             return
         (sent, spent, before), self._open = self._open, None
         again = None if self._again is before else self._again
-        usage = None if again is None else again.usage(whole=False, turns=self._turns)
+        usage = None if again is None else again.usage(self._recorder.tenant, whole=False, turns=self._turns)
         self._recorder.attempts.end(sent, error=failure, usage=usage, whole=False)
         self.unfinished = spent if usage is None else added(spent, usage)
 

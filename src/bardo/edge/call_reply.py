@@ -150,7 +150,8 @@ class CallReply:
         self, sent: SentAttempt | None = None, error: BardoError | None = None, *, whole: bool = True
     ) -> None:
         """Note the end of an attempt, by default the one that is open, with what its reply used."""
-        usage = None if self._upstream is None else self._upstream.usage(whole=whole and error is None)
+        upstream, tenant = self._upstream, self._recorder.tenant
+        usage = None if upstream is None else upstream.usage(tenant, whole=whole and error is None)
         self._recorder.attempts.end(sent, error=error, usage=usage, whole=whole)
 
     def final(self, problem: BardoError) -> BardoError:
@@ -197,7 +198,7 @@ class CallReply:
             return None
         if self._steps is not None:
             self._steps.end_open()
-        usage = upstream.usage(whole=whole)
+        usage = upstream.usage(self._recorder.tenant, whole=whole)
         if whole:
             return upstream.reader.usage
         told = usage if self._steps is None else self._steps.unfinished

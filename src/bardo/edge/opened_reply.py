@@ -116,7 +116,7 @@ class OpenedReply:
     def note_ended(self, recorder: CallRecorder, error: BardoError | None = None, *, lost: bool = False) -> None:
         """Note that the attempt failed, or was `lost`: another one was quicker."""
         upstream = self.upstream
-        usage = None if upstream is None else upstream.usage(whole=False)
+        usage = None if upstream is None else upstream.usage(recorder.tenant, whole=False)
         recorder.attempts.end(self.sent, error=error, usage=usage, whole=not lost, lost=lost)
 
     async def close(self) -> None:

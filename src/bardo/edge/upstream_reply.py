@@ -149,27 +149,26 @@ class UpstreamReply:
         if self._reading is not None and self._budget is None:
             self._reading.give_directly(may_give, give)
 
-    def usage(self, *, whole: bool, turns: tuple[Message, ...] = ()) -> Usage | None:
+    def usage(self, tenant: str, *, whole: bool, turns: tuple[Message, ...] = ()) -> Usage | None:
         """Return what the reply used; of one that is not `whole` an estimate of what passed. `turns` went behind the request's own.
 
-        What its provider did not say of the prompt is estimated too. None where nothing is known.
+        What its provider did not say of the prompt is estimated too. None where nothing is known. Estimates learn by replies of `tenant`.
         """
         reader, target = self._reader, self.attempt.target
         if reader is None:
             return None
         outputs, provider = self._context.outputs, target.provider.id
         if whole:
-            outputs.learn(reader.written, provider, target.model)
+            outputs.learn(reader.written, provider, target.model, tenant)
             return reader.usage
-        usage = reader.unfinished_usage(outputs.correction(provider, target.model))
+        usage = reader.unfinished_usage(outputs.correction(provider, target.model, tenant))
         if usage is None or usage.input_tokens is not None:
             return usage
         prompt = self._request
         if turns:
             prompt = msgspec.structs.replace(prompt, messages=(*prompt.messages, *turns))
-        return msgspec.structs.replace(
-            usage, input_tokens=self._context.estimates.estimate(prompt, target), approx=True
-        )
+        estimated = self._context.estimates.estimate(prompt, target, tenant)
+        return msgspec.structs.replace(usage, input_tokens=estimated, approx=True)
 
     def learn_start(self, tenant: str) -> None:
         """Keep where the reply's thinking stood, for the tenant's next reply of the same server."""

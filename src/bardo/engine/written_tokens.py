@@ -22,7 +22,7 @@ from bardo.values.events import (
 )
 from bardo.values.usage import TokenEstimate, Usage
 
-_MOST_MODELS = 512
+_MOST_CORRECTIONS = 4096
 _LATEST = 0.25
 """The share of the latest reply in what is known of a model."""
 _ENOUGH_TOKENS = 100
@@ -111,21 +111,24 @@ class WrittenTokens:
 
 
 class OutputEstimates:
-    """How many tokens of each model an estimated token is, by the replies that came to their end. What is not known counts as one."""
+    """How many tokens of each model an estimated token is, by the replies of a tenant that came to their end.
+
+    What is not known counts as one.
+    """
 
     def __init__(self) -> None:
-        self._corrections: dict[tuple[str, str], float] = {}
+        self._corrections: dict[tuple[str, str, str], float] = {}
 
-    def correction(self, provider: str, model: str) -> float:
+    def correction(self, provider: str, model: str, tenant: str = "") -> float:
         """Return what an estimate of this model's text is multiplied by."""
-        return self._corrections.get((provider, model), 1.0)
+        return self._corrections.get((tenant, provider, model), 1.0)
 
-    def learn(self, written: WrittenTokens, provider: str, model: str) -> None:
-        """Take a reply that came to its end. The model that was longest not seen goes where there are too many."""
+    def learn(self, written: WrittenTokens, provider: str, model: str, tenant: str = "") -> None:
+        """Take a reply that came to its end. What was longest not seen goes where there are too many."""
         found = written.correction()
         if found is None or not _LEAST <= found <= _MOST:
             return
-        before = self._corrections.pop((provider, model), None)
-        self._corrections[provider, model] = found if before is None else before + _LATEST * (found - before)
-        if len(self._corrections) > _MOST_MODELS:
+        before = self._corrections.pop((tenant, provider, model), None)
+        self._corrections[tenant, provider, model] = found if before is None else before + _LATEST * (found - before)
+        if len(self._corrections) > _MOST_CORRECTIONS:
             del self._corrections[next(iter(self._corrections))]
