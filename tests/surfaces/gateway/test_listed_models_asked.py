@@ -36,6 +36,7 @@ LISTS: dict[str, tuple[str, dict[str, str], Callable[[Any], list[str]]]] = {
         lambda body: [one["id"] for one in body["data"]],
     ),
     "gemini": ("/v1beta/models", {}, lambda body: [one["name"].removeprefix("models/") for one in body["models"]]),
+    "cohere": ("/v1/models", {"x-fern-sdk-name": "cohere"}, lambda body: [one["name"] for one in body["models"]]),
     "ollama": ("/api/tags", {}, lambda body: [one["model"] for one in body["models"]]),
 }
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+import cohere
+import httpx
 import pytest
 
 from bardo.routing.workloads import builtin_workloads
@@ -47,6 +49,15 @@ def test_each_library_lists_the_same_models(running: House) -> None:
         assert {model.id for model in client.models.list()} == wanted
     with closing(gemini_client(running.address)) as google:
         assert {str(model.name).removeprefix("models/") for model in google.models.list()} == wanted
+
+
+def test_coheres_library_lists_them_too(running: House) -> None:
+    with httpx.Client() as connections:
+        client = cohere.ClientV2(api_key="key", base_url=running.address, httpx_client=connections)
+        listed = {model.name: model.endpoints for model in client.models.list().models}
+        assert listed.keys() == {*NAMES, "gemini/m1", *ROUTES}
+        assert listed["gemini-embedding-001"] == ["embed"]
+        assert "chat" in (client.models.get("org/m2").endpoints or [])
 
 
 def test_google_is_told_what_a_model_is_for(running: House) -> None:

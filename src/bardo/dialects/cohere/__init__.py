@@ -10,6 +10,7 @@ from bardo.dialects.cohere.embeddings import EMBEDDINGS
 from bardo.dialects.cohere.encode_reply import Encoder, encode_response
 from bardo.dialects.cohere.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.cohere.errors import decode_error, encode_error
+from bardo.dialects.cohere.models import MODELS
 from bardo.dialects.declaration import limitations
 from bardo.dialects.log_probabilities import COHERE_LOGPROBS
 from bardo.dialects.reply_declaration import ReplyDeclaration
@@ -48,4 +49,5 @@ DIALECT = Dialect(
     encode_error=encode_error,
     decode_error=decode_error,
     embeddings=EMBEDDINGS,
+    models=MODELS,
 )

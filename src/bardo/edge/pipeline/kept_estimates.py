@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bardo.edge.database.set_aside import set_file_aside
 from bardo.engine.prompt_estimates import PromptEstimates
 
 if TYPE_CHECKING:
@@ -44,8 +45,13 @@ def _load(path: Path, estimates: PromptEstimates) -> None:
             estimates.restore(msgspec.json.decode(path.read_bytes(), type=_Stored))
     except FileNotFoundError:
         return
-    except (OSError, msgspec.MsgspecError) as problem:
-        _log.warning("%s is not read: %s", path.name, type(problem).__name__)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        try:
+            aside = set_file_aside(path)
+        except OSError as failure:
+            _log.warning("%s cannot be read (%s), nor set aside: %s", path, type(problem).__name__, failure.strerror)
+        else:
+            _log.warning("%s cannot be read (%s): it is set aside as %s", path, type(problem).__name__, aside)
 
 
 def _store(path: Path, estimates: PromptEstimates) -> None:

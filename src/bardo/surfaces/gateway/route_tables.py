@@ -172,11 +172,12 @@ STORED_METHODS: dict[tuple[str, str, bool], dict[str, Endpoint]] = {
     ("conversations", "items", False): {"GET": "list_items", "POST": "add_items"},
     ("conversations", "items", True): {"GET": "show_item", "DELETE": "delete_item"},
 }
-# Three libraries ask for models at one path.
+# Four libraries ask for models at one path; a header with a value tells only where it begins so.
 CLIENT_HEADERS = (
-    (b"x-goog-api-client", "gemini"),
-    (b"x-goog-api-key", "gemini"),
-    (b"anthropic-version", "anthropic_messages"),
+    (b"x-goog-api-client", "", "gemini"),
+    (b"x-goog-api-key", "", "gemini"),
+    (b"anthropic-version", "", "anthropic_messages"),
+    (b"x-fern-sdk-name", "cohere", "cohere"),
 )
 GEMINI_VERBS: dict[str, Endpoint] = {
     "generateContent": "generate",

@@ -56,7 +56,7 @@ def find_route(method: str, path: str, query: bytes) -> Route:
 
 def for_client(route: Route, scope: Scope) -> Route:
     """Return a route that is `by_client` in the dialect of the client, where its headers tell which."""
-    told = (name for mark, name in CLIENT_HEADERS if header(scope, mark))
+    told = (name for mark, begin, name in CLIENT_HEADERS if (value := header(scope, mark)) and value.startswith(begin))
     return msgspec.structs.replace(route, dialect=next(told, route.dialect))
 
 
