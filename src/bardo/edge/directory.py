@@ -30,7 +30,7 @@ from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, UnknownModel, Unreachable, UpstreamRefused
 
 _PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0, total=2.0)
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 1.5
 """How long who asks for a list waits for the providers' own: Claude Code gives up after three seconds."""
 PLACING_SECONDS = 6.0
 """How long a call whose model nobody is known to serve waits for the providers' lists."""

@@ -65,7 +65,14 @@ async def first_model(directory: ProviderDirectory, keyring: Keyring) -> str:
         names = [name for name in provider.models if "generate" in _operations(Target(provider=provider, model=name))]
         known = [] if provider.configured_models else [name for name in names if is_known(provider, name)]
         if names:
-            return f"{provider.id}/{(known or names)[0]}"
+            chosen = Target(provider=provider, model=(known or names)[0])
+            qualified = f"{provider.id}/{chosen.model}"
+            # Another provider may list exactly that name.
+            taken = any(one.lists(qualified) for one in directory.providers)
+            named = names_of_listed(directory.providers) if taken else ()
+            return next(
+                (name for name, one in named if one.provider.id == provider.id and one.model == chosen.model), qualified
+            )
     hint = "name one with --model, set a provider's key, start a local server, or write a bardo.toml"
     raise UnknownModel("no model is known that can be asked", hint=hint)
 

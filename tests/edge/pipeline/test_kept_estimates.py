@@ -49,3 +49,5 @@ def test_corrections_survive_a_restart(tmp_path: Path) -> None:
 def test_a_file_that_makes_no_sense_is_not_heeded(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     assert asyncio.run(corrected_after(tmp_path, None)) == 1000
+    if text != '[["lab", "m", 1000.0]]':
+        assert (tmp_path / f"{FILE}.corrupt").read_text() == text
