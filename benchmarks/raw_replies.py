@@ -76,7 +76,9 @@ def chat(objects: Sequence[Json], reply: RawReply) -> None:
                 # Some send what has grown so far as a message beside each piece.
                 first, other = ("delta", "message") if len(objects) > 1 else ("message", "delta")
                 _message(choice.get(first) or choice.get(other) or {}, fields, reply)
-                reply.finish(choice.get("finish_reason"))
+                # OpenRouter says "tool_calls" of a call that was cut, and the provider's own word beside it.
+                cut = choice.get("native_finish_reason") == "max_output_tokens"
+                reply.finish("length" if cut else choice.get("finish_reason"))
                 reply.error = reply.error or bool(choice.get("error"))
     reply.ended_with_calls()
     # The three fields repeat one another.
