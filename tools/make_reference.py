@@ -170,6 +170,10 @@ MEANINGS = {
     "gateway.client_pipelines": "the profiles of layers that any call may name, in addition to its own and `off`; "
     '`"*"` allows all',
     "gateway.unasked_thinking": "whether clients of Anthropic's dialect also get thinking of other providers that they did not ask for",
+    "gateway.drain_cancelled": "whether the reply of a client that has left is read to its end, so that its "
+    "[cost](../how-to/read-costs.md) is exact instead of estimated; the model goes on at your expense",
+    "gateway.drain_seconds": "after how many seconds such a reply is let go of",
+    "gateway.drain_tokens": "how many more tokens such a reply may bring before it is let go of",
     "gateway.panel": "whether the gateway serves its web pages at `/panel`",
     "gateway.keep_alive_seconds": "after this many seconds without data, a stream sends a keep-alive that clients ignore; `0` sends none",
     "timeouts.connect": "seconds to connect to a provider",
@@ -236,9 +240,12 @@ MEANINGS = {
     "state.url_env": "the variable that holds that address, for one with a password",
     "state.url": "the database of keys, payments and batches: a file, or an address like `postgresql://user@host/database`; empty: "
     "the file `state.db` beside the log, or the log's own PostgreSQL database",
-    "budgets.unknown_cost": "what a call counts as in the budgets of its key where nobody knows at its end what it cost: its `estimate`, "
-    "or `nothing`; with `refuse` a key with a budget may not ask models without a price, and other calls count as their estimate",
-    "budgets.assumed_output_tokens": "how many tokens an answer is taken to have in the estimate of a call that names no bound",
+    "budgets.unknown_cost": "whether keys with a budget may ask models without a price: `refuse`; `estimate`, where such a call "
+    "counts by the two assumed prices below; or `allow` (formerly `nothing`), where it counts as nothing",
+    "budgets.assumed_usd_per_million_input": "the price of a million input tokens where `unknown_cost` is `estimate`",
+    "budgets.assumed_usd_per_million_output": "the price of a million output tokens where `unknown_cost` is `estimate`",
+    "budgets.assumed_output_tokens": "how many tokens an answer is taken to have in the estimate of a call that names no bound, and "
+    "at most in one of whose answer nothing came",
     "payments.wallet_key_env": "the environment variable with the private key of the wallet that pays for calls; empty: nothing is paid",
     "payments.order": "the ways to pay a provider that asks for a payment of each call, in the order they are tried: `diem`, its daily "
     "allocation; `wallet`, a payment of the call; `prepaid`, the balance behind its API key",
@@ -294,6 +301,7 @@ MEANINGS = {
     "keys.tenant": "whose replies its calls may go on from; keys of one tenant share them; empty: the `id`",
     "keys.models": "globs of the models, aliases and workloads that it may ask for; empty: all",
     "keys.pipelines": 'the profiles of layers that its calls may name, in addition to `client_pipelines`; `"*"` allows all',
+    "keys.unknown_cost": "what `[budgets]` `unknown_cost` says, for this key; empty: as there",
     "keys.operator": "whether it shows the calls of all keys in the [panel](../how-to/use-the-panel.md)",
     "keys.tags": "words that stand with its calls in the log",
     "keys.expires": "the day, as `2027-01-31` (UTC), or the time from which it is refused",
@@ -320,6 +328,7 @@ MEANINGS = {
     "providers.payment": "how it is paid, the preferred way first: "
     + code(get_args(Payment))
     + "; left out: what the preset says",
+    "providers.drain_cancelled": "as `[gateway]` `drain_cancelled`, for this provider, once its reply has begun; left out: as there",
     "providers.searches_per_day": "in how many calls of a day (UTC, counted by each process) it may be asked to search the web "
     "itself; then the search is turned off, which is reported; left out: any number",
     "providers.account": "a name of your own for the account it is asked with, the same in all entries of one account: only there are "

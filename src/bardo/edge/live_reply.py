@@ -38,6 +38,7 @@ class LiveReply(CallReply):
 
     _progress: ProgressPublisher | None = None
     _is_released = False
+    _client_left = False
 
     async def begin(self, attempt: Attempt, knowledge: Knowledge, sent: SentAttempt) -> None:
         """Send an attempt that was noted as `sent`, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
@@ -168,7 +169,7 @@ class LiveReply(CallReply):
         """Log the call and let go of the reply. Raises the error of a whole reply that failed."""
         failure = reader.failure
         broken: CallOutcome = "broken" if self.request.stream else "error"
-        self.log("ok" if failure is None else broken, failure)
+        self.log(("cancelled" if self._client_left else "ok") if failure is None else broken, failure)
         if self.stale_place is not None and failure is None and self._upstream is not None and self._may_keep():
             self.stale_place.keep(self.attempt, self._upstream.recorded)
         if (layers := self._recorder.layers) is not None:
@@ -177,6 +178,16 @@ class LiveReply(CallReply):
         if failure is not None and not self.request.stream:
             failure.request_id = self.request_id
             raise failure
+
+    def note_client_left(self) -> None:
+        """Note that the client has left, and that the reply is read on only to know what it cost."""
+        self._client_left = True
+
+    @property
+    def written_tokens(self) -> int:
+        """About how many tokens the model has written so far."""
+        upstream = self._upstream
+        return upstream.reader.written.tokens if upstream is not None and upstream.opened else 0
 
     async def close(self) -> None:
         """Let go of the reply, whatever is left of it: a call that was not read to its end is logged as cancelled.

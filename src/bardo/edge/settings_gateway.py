@@ -28,6 +28,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `keep_alive_seconds`: after how long a silence a streamed answer says that it is alive; 0 is never.
     `allowed_hosts` are names besides those of the address it listens on, `allowed_origins` web pages that may call it.
     `unasked_thinking` shows Anthropic clients also the thinking of other providers that they did not ask for.
+    `drain_cancelled` reads the reply of a client that has left to its end, so that its cost is exact: for at most `drain_seconds`, and
+    for at most `drain_tokens` more tokens. A provider may have its own `drain_cancelled`.
     `allow_unauthenticated` lets it listen where other machines reach it although it asks nobody for a key; where there are keys, it
     answers also those who come without one. `client_pipelines` are the profiles of layers that any call may name beside the one that it
     gets by the configuration; `*` is all. `panel` serves web pages about calls, costs and providers at `/panel`.
@@ -53,6 +55,9 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     keep_alive_seconds: Silence = 15.0
     unasked_thinking: bool = False
     client_pipelines: tuple[str, ...] = ()
+    drain_cancelled: bool = False
+    drain_seconds: Seconds = 60.0
+    drain_tokens: Count = 16_000
     panel: bool = True
 
 

@@ -46,6 +46,7 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     payment: tuple[Payment, ...] | None = None
     searches_per_day: int | None = None
     account: str | None = None
+    drain_cancelled: bool | None = None
 
 
 def read_providers(
@@ -141,6 +142,7 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Where | No
         configured_models=entry.models is not None,
         addresses=entry.base_urls if len(entry.base_urls) > 1 else (),
         private=entry.private,
+        drain_cancelled=entry.drain_cancelled,
     )
 
 

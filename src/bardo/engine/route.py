@@ -37,7 +37,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     `addresses` are the base URLs of all its servers where it has several: `base_url` is the first of them then, or in one of `servers` that
     server's, which `address` names without what may be secret of it. `account` is a digest of whose account it is asked with, which two
     entries may share; empty where that is not known. `private` is whether it keeps nothing of a call by the operator's word, None where
-    the operator says nothing.
+    the operator says nothing. `drain_cancelled`: whether replies of clients that have left are read to their end; None where `[gateway]`
+    says so.
     """
 
     id: str
@@ -49,6 +50,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     address: str = ""
     account: str = ""
     private: bool | None = None
+    drain_cancelled: bool | None = None
 
     @cached_property
     def servers(self) -> tuple[Provider, ...]:

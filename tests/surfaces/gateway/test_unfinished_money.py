@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from bardo.edge.log.row import LogRow
 from bardo.simulators import Fault, Incoming, Script, Turn
 from bardo.simulators.delivery import Action, End, Head, Pause, Send
 from bardo.simulators.turns import Usage
+from bardo.surfaces.gateway.draining import Draining
 from support.any_model import Simulator
-from support.gateway import house, model_of
+from support.gateway import Watched, house, model_of
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway
 from support.patience import PATIENCE
 from support.talk import ALL_CLIENTS, Caller, ask, body_for, path_for
@@ -56,8 +58,9 @@ class Story(Simulator):
     PIECE = ("A long story of many words that goes on. " * 48)[:1932]
     LAST = "The last word".ljust(1932, ".")
 
-    def __init__(self, *, pieces: int, breaks: bool) -> None:
+    def __init__(self, *, pieces: int, breaks: bool, between: float = 0.0) -> None:
         super().__init__("anthropic")
+        self._between = between
         self._pieces = pieces
         self._breaks = breaks
 
@@ -73,6 +76,8 @@ class Story(Simulator):
         yield Send(frame({"type": "message_start", "message": message}))
         yield Send(frame({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}))
         for place in range(self._pieces):
+            if self._between:
+                yield Pause(self._between)
             delta = {"type": "text_delta", "text": self.LAST if place == self._pieces - 1 else self.PIECE}
             yield Send(frame({"type": "content_block_delta", "index": 0, "delta": delta}))
         yield Pause(0.0 if self._breaks else 4 * PATIENCE)
@@ -193,3 +198,85 @@ def until_ended(gateway: KeyedGateway, key: str) -> Any:
         if told["today"]["calls"]:
             return told
     raise AssertionError("the call was never logged")
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Tell when the gateway has seen that its client left."""
+    seen, leave = threading.Event(), Draining.leave
+
+    def note(draining: Draining, cancel: Callable[[], object]) -> None:
+        leave(draining, cancel)
+        seen.set()
+
+    monkeypatch.setattr(Draining, "leave", note)
+    return seen
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages"])
+def test_the_reply_of_a_client_that_left_is_read_to_its_end_for_the_exact_figure(
+    client: str, stream: bool, left: threading.Event
+) -> None:
+    provider = talker("deepseek")
+    gate = provider.hold(after=30 if stream else 0)
+    with house([provider], toml=PRICE, gateway={"drain_cancelled": True}) as running:
+        body = body_for(client, "deepseek/m1", stream=stream)
+        with Caller(running.address, path_for(client, "deepseek/m1", stream=stream), body) as caller:
+            if stream:
+                caller.hear(b"word1")
+            else:
+                until(lambda: bool(running.arrived("deepseek")))
+        assert left.wait(PATIENCE)
+        gate.release()
+        (row,) = running.log.wait(lambda _: True)
+    assert (row.outcome, row.tokens_approx) == ("cancelled", False)
+    assert (row.input_tokens, row.output_tokens) == (1000, 700)
+    assert row.cost_nanos == 1000 * 1_000 + 700 * 10_000
+
+
+@pytest.mark.parametrize(
+    ("gateway", "own"),
+    [
+        ({"drain_cancelled": True, "drain_seconds": 0.05}, {}),
+        ({"drain_cancelled": True}, {"drain_cancelled": False}),
+        ({}, {"drain_cancelled": True}),
+    ],
+    ids=["bound-of-seconds", "provider-says-no", "provider-says-yes"],
+)
+def test_a_reply_is_read_on_within_its_bound_and_as_its_provider_says(
+    gateway: dict[str, Any], own: dict[str, Any], left: threading.Event
+) -> None:
+    provider = Watched(
+        "deepseek", script=Script(turns=(Turn(text=TEXT, usage=Usage(input_tokens=1000, answer_tokens=700)),))
+    )
+    gate = provider.hold(after=30)
+    with house([provider], toml=PRICE, gateway=gateway, each=own) as running:
+        body = body_for("openai_chat", "deepseek/m1", stream=True)
+        with Caller(running.address, path_for("openai_chat", "deepseek/m1", stream=True), body) as caller:
+            caller.hear(b"word1")
+        assert left.wait(PATIENCE)
+        if own.get("drain_cancelled"):
+            gate.release()
+        (row,) = running.log.wait(lambda _: True)
+        gate.release()
+    assert row.outcome == "cancelled"
+    assert row.tokens_approx is not own.get("drain_cancelled", False)
+
+
+def test_a_reply_that_brings_more_tokens_than_its_bound_is_let_go_of() -> None:
+    gateway = {"drain_cancelled": True, "drain_tokens": 100, "drain_seconds": 4 * PATIENCE}
+    with house([Story(pieces=10_000, breaks=False, between=0.01)], toml=PRICE, gateway=gateway) as running:
+        model = model_of("anthropic")
+        body = body_for("anthropic_messages", model, stream=True)
+        with Caller(running.address, path_for("anthropic_messages", model, stream=True), body) as caller:
+            caller.hear(b"content_block_start")
+        (row,) = running.log.wait(lambda _: True)
+    assert (row.outcome, row.tokens_approx) == ("cancelled", True)
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -79,4 +79,6 @@ class ChatEngine:
     def _account(self, user: str) -> Account:
         """Return the account of a user: what the log, limits and budgets know the calls by."""
         name = f"{self._service}:{user}"
-        return Account(id=name, name=name, tenant=name, tags=(self._service,), limits=self._limits)
+        # Every user has a budget, so that models without a price would be refused to all.
+        limits = self._limits
+        return Account(id=name, name=name, tenant=name, tags=(self._service,), limits=limits, unknown_cost="estimate")

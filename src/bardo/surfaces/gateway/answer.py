@@ -43,6 +43,8 @@ class Answer:
 
     started = False
     ended = False
+    gone = False
+    """Whether the client has left while its reply is read on: nothing is sent any more."""
     silent_since: float | None = None
     own_headers: Callable[[], list[tuple[str, str]]] | None = None
     """What every answer to this client says besides: what is left of the limits of its key."""
@@ -84,9 +86,12 @@ class Answer:
             self.started = True
             if self.own_headers is not None:
                 headers = [*headers, *self.own_headers()]
-            await start_stream(self._send, headers, content_type=content_type)
+            if not self.gone:
+                await start_stream(self._send, headers, content_type=content_type)
 
     async def _send_whole(self, status: int, body: bytes, headers: Any, content_type: str) -> None:
+        if self.gone:
+            return
         own = own_headers(headers, ("content-type", content_type), ("content-length", str(len(body))))
         if self._cycle is None or not self._cycle.send_whole(status, own, body):
             await send_whole(self._send, status, own, body)
@@ -103,11 +108,11 @@ class Answer:
 
     def takes_piece(self) -> bool:
         """Whether a piece can be sent at once: the stream has begun on a server of ours, and its client takes what it is sent."""
-        return self._cycle is not None and self._cycle.takes_piece()
+        return self.gone or (self._cycle is not None and self._cycle.takes_piece())
 
     def piece_at_once(self, piece: bytes) -> None:
         """Send a piece where `takes_piece` says so."""
-        if piece and self._cycle is not None:
+        if piece and self._cycle is not None and not self.gone:
             self._cycle.send_piece(piece)
             if self._clock is not None:
                 self.silent_since = self._clock()
@@ -122,6 +127,8 @@ class Answer:
     async def end(self, piece: bytes) -> None:
         """Send its last piece."""
         self.ended = True
+        if self.gone:
+            return
         if self._cycle is None or not self._cycle.end_stream(piece):
             await send_piece(self._send, piece, more=False)
 
@@ -171,12 +178,20 @@ class KeepAlive:
         self._alarm = self._loop.call_at(due, self._check_silence)
 
 
-async def run_until_disconnect(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` in this task, and cancel it when the client leaves. Raises ClientDisconnected then, or what `work` raises."""
+async def run_until_disconnect(
+    receive: Receive,
+    work: Coroutine[Any, Any, None],
+    leave: Callable[[Callable[[], object]], object] | None = None,
+) -> None:
+    """Run `work` in this task, and cancel it when the client leaves. Raises ClientDisconnected then, or what `work` raises.
+
+    `leave` is called then in its place, with what cancels it.
+    """
     task = asyncio.current_task()
     assert task is not None
     watcher = cycle_of(receive) or _DisconnectPoller(receive)
-    watcher.watch(partial(task.cancel, CLIENT_GONE))
+    cancel = partial(task.cancel, CLIENT_GONE)
+    watcher.watch(cancel if leave is None else partial(leave, cancel))
     try:
         await work
     except asyncio.CancelledError:

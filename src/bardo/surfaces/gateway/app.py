@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bardo.edge.accounts.accounts import Accounts
@@ -49,6 +50,7 @@ from bardo.surfaces.gateway.conversations import (
     show_item,
     update_conversation,
 )
+from bardo.surfaces.gateway.draining import Draining
 from bardo.surfaces.gateway.events import send_events
 from bardo.surfaces.gateway.feedback import take_feedback
 from bardo.surfaces.gateway.files import delete_file, list_files, read_file, show_file, upload_file
@@ -168,6 +170,12 @@ class Gateway:
             max_body=settings.max_body_bytes,
             keep_alive_seconds=settings.keep_alive_seconds,
             unasked_thinking=settings.unasked_thinking,
+            draining=partial(
+                Draining,
+                drains=settings.drain_cancelled,
+                seconds=settings.drain_seconds,
+                tokens=settings.drain_tokens,
+            ),
             responses=responses,
             feedback=feedback,
             accounts=accounts,

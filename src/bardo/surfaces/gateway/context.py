@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bardo.edge.accounts.accounts import Accounts
@@ -19,6 +20,7 @@ from bardo.edge.runner import Runner
 from bardo.edge.server_reply import cycle_of
 from bardo.surfaces.gateway.access import require_json
 from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.draining import Draining
 from bardo.surfaces.gateway.http import Receive, Scope, read_body, within
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.values.errors import BardoError, InternalError, Unavailable
@@ -37,7 +39,7 @@ class GatewayContext:
 
     `responses` is where responses are kept, `feedback` takes what clients think of answers; None where neither is done.
     `accounts` are the keys that are asked for, None where anybody may ask, and `batches` the batches of clients, None where none are taken.
-    `events` is the feed that an earlier configuration began.
+    `draining` makes what is asked when the client of a request leaves. `events` is the feed that an earlier configuration began.
     `panel` loads the panel, None where there is none.
     `memory` is the thinking of past calls, None where it is not kept.
     """
@@ -49,6 +51,7 @@ class GatewayContext:
         max_body: int,
         keep_alive_seconds: float,
         unasked_thinking: bool = False,
+        draining: Callable[[Answer], Draining] | None = None,
         responses: ResponseStore | None = None,
         feedback: FeedbackRecorder | None = None,
         accounts: Accounts | None = None,
@@ -71,6 +74,7 @@ class GatewayContext:
         self.prompt_estimates = runner.estimates
         self.keep_alive_seconds = keep_alive_seconds
         self.unasked_thinking = unasked_thinking
+        self.draining = draining or partial(Draining, drains=False, seconds=0.0, tokens=0)
         self.max_body = max_body
 
     def is_busy(self) -> bool:

@@ -20,6 +20,7 @@ from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.engine.receipt import cost_headers, early_headers, late_headers
 from bardo.surfaces.gateway.answer import Answer, KeepAlive, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext, mistake
+from bardo.surfaces.gateway.draining import Draining
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.partials import with_partials
 from bardo.surfaces.gateway.request_options import with_headers, with_trace
@@ -65,16 +66,20 @@ async def answer_request(
         request = with_trace(request, scope)
     if context.unasked_thinking and request.options.omit_unasked:
         request = msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, omit_unasked=False))
-    caller = caller_of(scope)
+    caller, draining = caller_of(scope), context.draining(answer)
     if request.stream:
         spoken = dialect(route.dialect)
         named = ClientModelEncoder(spoken.open_encoder(request, route.arrival), request.model)
         encoder = with_partials(named, spoken, request.options.include)
         may_forward = kept is None and _may_forward(route, request)
-        work = stream_replies(context, [(request, encoder)], caller, answer, may_forward=may_forward, kept=kept)
+        replies = [(request, encoder)]
+        work = stream_replies(context, replies, caller, answer, may_forward=may_forward, kept=kept, draining=draining)
     else:
-        work = _whole(context, route, request, caller, answer, kept)
-    await run_until_disconnect(receive, work)
+        work = _whole(context, route, request, caller, answer, kept, draining)
+    try:
+        await run_until_disconnect(receive, work, draining.leave)
+    finally:
+        draining.end()
 
 
 def _may_forward(route: Route, request: Request) -> bool:
@@ -88,12 +93,19 @@ def _speaks(route: Route, request: Request) -> bool:
 
 
 async def _whole(
-    context: GatewayContext, route: Route, request: Request, caller: Caller, answer: Answer, kept: ReplyStorage | None
+    context: GatewayContext,
+    route: Route,
+    request: Request,
+    caller: Caller,
+    answer: Answer,
+    kept: ReplyStorage | None,
+    draining: Draining,
 ) -> None:
     may_forward = kept is None and _speaks(route, request)
     live = await context.runner.open(
         request, may_forward=may_forward, tenant=caller.tenant, client_key=caller.key, account=caller.account
     )
+    draining.take(live)
     try:
         await _send_whole(live, route, answer, kept)
     except asyncio.CancelledError as cancelled:
@@ -128,10 +140,11 @@ async def stream_replies(
     *,
     may_forward: bool,
     kept: ReplyStorage | None = None,
+    draining: Draining | None = None,
 ) -> None:
     """Send `replies`, each as its encoder writes it, one after the other as one stream. Raises BardoError where none begins.
 
-    `kept` keeps the last of them.
+    `kept` keeps the last of them, and `draining` reads them on where their client leaves.
     """
     encoder = replies[0][1]
     alive = KeepAlive(answer, encoder, context.keep_alive_seconds)
@@ -146,6 +159,8 @@ async def stream_replies(
                 account=caller.account,
                 most_text=MOST_STREAMED_TEXT,
             )
+            if draining is not None:
+                draining.take(live)
             try:
                 last = place == len(replies) - 1
                 await _send_stream(live, encoder, answer, context.prompt_estimates, last=last, kept=kept)
