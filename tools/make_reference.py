@@ -246,6 +246,8 @@ MEANINGS = {
     "budgets.assumed_usd_per_million_output": "the price of a million output tokens where `unknown_cost` is `estimate`",
     "budgets.assumed_output_tokens": "how many tokens an answer is taken to have in the estimate of a call that names no bound, and "
     "at most in one of whose answer nothing came",
+    "budgets.overrun": "what becomes of answers that are being given when the budget of their key is spent: `finish`, or `cut`, "
+    "where they end with what came of them",
     "payments.wallet_key_env": "the environment variable with the private key of the wallet that pays for calls; empty: nothing is paid",
     "payments.order": "the ways to pay a provider that asks for a payment of each call, in the order they are tried: `diem`, its daily "
     "allocation; `wallet`, a payment of the call; `prepaid`, the balance behind its API key",

@@ -99,6 +99,19 @@ class Allowance:
             if gauge is not None:
                 gauge.used += nanos
 
+    def grow(self, taken: Reservation, *, tokens: int, nanos: int, now: float) -> bool:
+        """Take more for a call that has used more than was taken for it, whether or not there is more, and return whether it has."""
+        extra, surplus = nanos - taken.nanos, tokens - taken.tokens
+        if extra > 0:
+            for money in (taken.day, taken.month):
+                if money is not None:
+                    money.used += extra
+            taken.nanos = nanos
+        if surplus > 0 and taken.tokens_gauge is not None:
+            self._gauge("tokens_per_minute", int(now)).used += surplus
+            taken.tokens = tokens
+        return extra > 0
+
     def settle(self, taken: Reservation, *, tokens: int | None, nanos: int | None, now: float) -> int:
         """Put the truth in the place of what was taken, and return the money that is now spent. None: unknown, the estimate holds.
 

@@ -123,6 +123,15 @@ class CallAttempts:
         cost = self._prices.cost(target.provider, target.model, usage, self._now)
         return msgspec.structs.replace(cost, approx=True) if usage.approx else cost
 
+    @property
+    def has_open(self) -> bool:
+        """Whether an attempt has not ended."""
+        return self._latest_open() is not None
+
+    def ended_nanos(self) -> int:
+        """Return what the attempts that have ended cost, as far as that is known."""
+        return sum(one.cost.nanos or 0 for one in self._sent if not one.open)
+
     def cost(self) -> CallCost:
         """Return what the call cost by the attempts that have ended; unknown while one is open."""
         if len(self._sent) == 1:

@@ -183,6 +183,26 @@ class LiveReply(CallReply):
         """Note that the client has left, and that the reply is read on only to know what it cost."""
         self._client_left = True
 
+    def so_far(self, prompt_tokens: int) -> tuple[int, int]:
+        """Return about how many tokens the call has used so far, and what it cost in nano-dollars as far as that is known.
+
+        `prompt_tokens` are those of its prompt where its provider has not counted them.
+        """
+        ended = self.recorder.attempts.ended_nanos()
+        if self._upstream is None:
+            return 0, ended
+        usage, target = self._upstream.so_far(self._recorder.tenant), self.attempt.target
+        usage = msgspec.structs.replace(usage, input_tokens=usage.input_tokens or prompt_tokens)
+        if usage.output_tokens is None or not self.recorder.attempts.has_open:
+            return 0, ended
+        cost = self._context.prices.cost(target.provider, target.model, usage, self.recorder.started_at)
+        return (usage.input_tokens or 0) + usage.output_tokens, ended + (cost.nanos or 0)
+
+    def cut(self, error: BardoError) -> None:
+        """End a stream with an error where its next piece comes: what came is priced, and its client gets the error."""
+        if self._upstream is not None:
+            self._upstream.cut(error)
+
     @property
     def written_tokens(self) -> int:
         """About how many tokens the model has written so far."""

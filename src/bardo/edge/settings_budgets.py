@@ -23,6 +23,8 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     counts as what it would cost at `assumed_usd_per_million_input` and `assumed_usd_per_million_output` tokens; with `allow` (or
     `nothing`, its older name) it counts as nothing. A key may have its own. `assumed_output_tokens`: how long an answer is taken to be that
     has no bound in its request, or of which nothing came before its client left or its provider failed.
+    `overrun`: whether an answer that goes on when the budget of its key is spent is brought to its end (`finish`), or ended with what came
+    of it (`cut`).
     """
 
     store: str = ""
@@ -31,6 +33,7 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     assumed_usd_per_million_input: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 5.0
     assumed_usd_per_million_output: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 25.0
     assumed_output_tokens: Annotated[int, msgspec.Meta(ge=0)] = 1000
+    overrun: Literal["finish", "cut"] = "finish"
 
     def rule(self, own: str) -> UnknownCost:
         """Return what holds for calls of unknown cost of a key whose own word is `own`, empty where it has none."""

@@ -9,7 +9,7 @@ from bardo.edge.health import AttemptWatch
 from bardo.edge.http_calls import Reply
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.reply_reader import ReplyReader
-from bardo.values.errors import MalformedReply, ProviderError
+from bardo.values.errors import BardoError, MalformedReply, ProviderError
 from bardo.values.events import Finish
 
 # How long a server that keeps the connection open may take to send what comes behind the end of an answer: its usage.
@@ -37,6 +37,7 @@ class StreamReading:
         self._most_bytes = most_bytes
         self._size = 0
         self._may_end = False
+        self._cut: BardoError | None = None
         # How long a piece was that was read when it came, and what it gave; then what came behind it.
         self._ahead: tuple[int, ReplyUpdate] | None = None
         self._behind: ReplyUpdate | None = None
@@ -45,6 +46,10 @@ class StreamReading:
     def held_end(self) -> bytes:
         """The frames of a forwarded reply that were held until its answer is judged."""
         return b"".join(self._forwarding.held_end)
+
+    def cut(self, error: BardoError) -> None:
+        """End the reply with an error where its next piece comes."""
+        self._cut = error
 
     def stop(self) -> None:
         """Read no more."""
@@ -68,6 +73,10 @@ class StreamReading:
                 chunk = await (self._next_chunk(self._chunks) if self._may_end else anext(self._chunks, None))
                 if chunk is None:
                     return self._rest()
+                if self._cut is not None:
+                    self._chunks = None
+                    self._health.left()
+                    return forwarding.fail(self._cut)
                 self._size += len(chunk)
                 if self._size > self._most_bytes:
                     raise _too_long(self._provider, self._most_bytes)
@@ -96,7 +105,7 @@ class StreamReading:
 
         def take(piece: bytes) -> bool:
             size = self._size + len(piece)
-            if self._may_end or size > self._most_bytes or not may_give():
+            if self._may_end or self._cut is not None or size > self._most_bytes or not may_give():
                 return False
             update = forwarding.repeated(piece)
             if update is None:

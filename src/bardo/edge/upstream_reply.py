@@ -170,6 +170,19 @@ class UpstreamReply:
         estimated = self._context.estimates.estimate(prompt, target, tenant)
         return msgspec.structs.replace(usage, input_tokens=estimated, approx=True)
 
+    def so_far(self, tenant: str) -> Usage:
+        """Return about what the reply has used so far, of which nothing may be known yet."""
+        reader, target = self._reader, self.attempt.target
+        if reader is None:
+            return _NOTHING
+        correction = self._context.outputs.correction(target.provider.id, target.model, tenant)
+        return reader.written.unfinished_usage(correction) or _NOTHING
+
+    def cut(self, error: BardoError) -> None:
+        """End a stream with an error where its next piece comes."""
+        if self._reading is not None:
+            self._reading.cut(error)
+
     def learn_start(self, tenant: str) -> None:
         """Keep where the reply's thinking stood, for the tenant's next reply of the same server."""
         attempt = self.attempt
@@ -304,6 +317,9 @@ class UpstreamReply:
         for degradation in (*attempt.degraded, *self.lost):
             reader.fold.feed(Degraded(degradation))
         return reader
+
+
+_NOTHING = Usage()
 
 
 async def open_reply(

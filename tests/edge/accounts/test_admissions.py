@@ -251,6 +251,78 @@ def test_the_tokens_of_attempts_that_broke_count_in_the_limit_of_a_minute(stores
     asyncio.run(run())
 
 
+class Running:
+    """A call whose reply is being read, at the figures of the test."""
+
+    def __init__(self) -> None:
+        self.tokens = self.nanos = 0
+        self.error: BardoError | None = None
+
+    def so_far(self, prompt_tokens: int) -> tuple[int, int]:
+        return self.tokens + prompt_tokens, self.nanos
+
+    def cut(self, error: BardoError) -> None:
+        self.error = error
+
+
+def test_what_a_running_call_costs_beyond_its_estimate_is_refused_to_new_calls_at_once(stores: OpenStore) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=1_000)
+        one, other = Process(stores, "one", spent), Process(stores, "other", spent)
+        call, running = await one.call(team, nanos=100), Running()
+        one.admissions.watch(call.facts.request_id, running)
+        running.nanos = 950
+        one.now += 0.06
+        with pytest.raises(OverBudget):
+            await one.call(team, nanos=51)
+        await one.admissions.sync()
+        with pytest.raises(OverBudget):
+            await other.call(team, nanos=51)
+        await other.call(team, nanos=50)
+        # The truth at the end goes before what was counted on the way.
+        one.end(call, input_tokens=1, output_tokens=1, cost_nanos=40)
+        spent.store()
+        await one.admissions.sync()
+        other.now += 1
+        await other.call(team, nanos=900)
+
+    asyncio.run(run())
+
+
+def test_tokens_of_a_running_call_count_in_the_limit_of_a_minute(stores: OpenStore) -> None:
+    async def run() -> None:
+        one, team = Process(stores, "one", Spent()), account(tokens_per_minute=100)
+        call, running = await one.call(team, tokens=10), Running()
+        one.admissions.watch(call.facts.request_id, running)
+        running.tokens = 90
+        one.now += 0.06
+        with pytest.raises(RateLimited):
+            await one.call(team, tokens=11)
+        await one.call(team, tokens=10)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("overrun", "nanos", "ends"), [("cut", 1_001, True), ("cut", 1_000, False), ("finish", 5_000, False)]
+)
+def test_running_calls_end_when_their_budget_is_spent_where_the_operator_says_so(
+    stores: OpenStore, overrun: str, nanos: int, ends: bool
+) -> None:
+    async def run() -> None:
+        one = Process(stores, "one", Spent(), overrun=overrun)
+        team, rich = account(usd_per_day=1_000), Account(id="rich", limits=KeyLimits(usd_per_day=1_000_000))
+        calls = [(await one.call(who, nanos=100), Running()) for who in (team, team, rich)]
+        for call, running in calls:
+            one.admissions.watch(call.facts.request_id, running)
+        calls[0][1].nanos = nanos - 100
+        calls[2][1].nanos = 5_000
+        await one.admissions.sync()
+        assert [type(running.error) for _, running in calls] == [OverBudget if ends else type(None)] * 2 + [type(None)]
+
+    asyncio.run(run())
+
+
 def test_a_process_that_is_gone_holds_no_calls_and_no_money(stores: OpenStore) -> None:
     async def run() -> None:
         spent, team = Spent(), account(concurrency=1, usd_per_day=1_000)

@@ -275,6 +275,21 @@ def test_a_reply_that_brings_more_tokens_than_its_bound_is_let_go_of() -> None:
     assert (row.outcome, row.tokens_approx) == ("cancelled", True)
 
 
+@pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages", "gemini"])
+def test_an_answer_that_goes_on_behind_its_budget_is_ended_in_its_clients_words(tmp_path: Path, client: str) -> None:
+    toml = PRICE + '[budgets]\noverrun = "cut"\n'
+    with keyed_gateway(tmp_path, [Story(pieces=10_000, breaks=False, between=0.002)], toml=toml) as gateway:
+        key, model = gateway.key(usd_per_day=0.1), model_of("anthropic")
+        body = body_for(client, model, stream=True)
+        with Caller(gateway.address, path_for(client, model, stream=True), body, key=key) as caller:
+            caller.hear(b"is spent, and the answer was ended")
+        refused = asked(gateway, key, model)
+        usage = until_counted(gateway, key)
+    assert refused.status_code == 429
+    assert usage["today"]["spent_usd"] > 0.1
+    assert usage["by_model"][0]["failed"] == 1
+
+
 def until(happened: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not happened():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from bardo.edge.accounts.account import Account
-from bardo.edge.accounts.admissions import Admission, Admissions, RowQueue
+from bardo.edge.accounts.admissions import Admission, Admissions, RowQueue, RunningCall
 from bardo.edge.accounts.call_facts import CallFacts
 from bardo.edge.accounts.key_registry import KeyRegistry, check_active, unknown_key
 from bardo.edge.accounts.usage import KeyUsage, UsageReader
@@ -137,6 +137,11 @@ class Accounts:
     def admit_now(self, account: Account, facts: CallFacts) -> bool:
         """Let a call through where that needs no waiting, and return whether it was."""
         return self._admissions is None or self._admissions.admit_now(account, facts) is not None
+
+    def watch(self, request_id: str, call: RunningCall) -> None:
+        """Count what a call takes while its reply is read, where its key has limits."""
+        if self._admissions is not None:
+            self._admissions.watch(request_id, call)
 
     def admitted(self, request_id: str) -> CallFacts | None:
         """Return what is known of a call that was let through and has not ended; None where its key has no limits."""

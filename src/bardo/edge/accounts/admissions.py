@@ -9,16 +9,18 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from bardo.accounting.allowance import UNKNOWN, Allowance, Reservation
-from bardo.accounting.limits import Demand, KeyLimits, Shortage
+from bardo.accounting.limits import Demand, KeyLimits, Shortage, next_day, next_month
 from bardo.edge.accounts.account import Account
-from bardo.edge.accounts.call_facts import CallFacts, demand_of, nanos_of, refusal, tokens_of, unknown_nanos
+from bardo.edge.accounts.call_facts import CallFacts, demand_of, nanos_of, overrun, refusal, tokens_of, unknown_nanos
 from bardo.edge.accounts.leases import Estimate, Lease, LeaseStore
 from bardo.edge.database.problems import DatabaseProblem
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings_budgets import BudgetSettings
+from bardo.values.errors import BardoError
 
 _WAITS = (0.03, 0.06)
 """Seconds after which a call at a time too many is tried again: another process may just be returning one."""
@@ -26,6 +28,8 @@ _REFUSED_SECONDS = 0.25
 """For how long a refusal is repeated without asking again."""
 _AWAY_SECONDS = 1.0
 """For how long a state database that could not be used is not asked by calls."""
+_COUNT_SECONDS = 0.05
+"""How old the figures of running calls may be by which a new call is let through."""
 _FEW_AT_A_TIME = 20
 """Of a smaller limit, what is free is returned at once."""
 
@@ -39,6 +43,16 @@ class RowQueue(Protocol):
 
     @property
     def waiting(self) -> int: ...
+
+
+class RunningCall(Protocol):
+    """A call whose reply is being read."""
+
+    def so_far(self, prompt_tokens: int) -> tuple[int, int]:
+        """Return about how many tokens it has used so far, and nano-dollars."""
+
+    def cut(self, error: BardoError) -> None:
+        """End it with an error."""
 
 
 class Admission(NamedTuple):
@@ -81,6 +95,10 @@ class Admissions:
         self._clock = clock
         self._allowances: dict[str, Allowance] = {}
         self._admitted: dict[str, Admission] = {}
+        self._running: dict[str, RunningCall] = {}
+        self._counted_at = 0.0
+        self._grown: set[str] = set()
+        """The keys with a running call that has cost more than was taken for it, since that was last looked at."""
         self._refusals: dict[str, _Refusal] = {}
         self._spent: deque[_PendingSpend] = deque()
         self._estimates: list[Estimate] = []
@@ -104,11 +122,18 @@ class Admissions:
         allowance = self._allowances.get(account.id)
         if allowance is None or allowance.limits is not account.limits:
             return None
+        if self._running and self._clock() - self._counted_at >= _COUNT_SECONDS:
+            self._count_running()
         taken = allowance.take(demand_of(account.limits, facts), self._clock())
         if taken is None:
             return None
         admission = self._admitted[facts.request_id] = Admission(account, allowance, taken, facts)
         return admission
+
+    def watch(self, request_id: str, call: RunningCall) -> None:
+        """Count what a call takes while its reply is read; one that was not let through here is none of ours."""
+        if request_id in self._admitted:
+            self._running[request_id] = call
 
     def admitted(self, request_id: str) -> CallFacts | None:
         """Return what is known of a call that was let through and has not ended."""
@@ -122,6 +147,7 @@ class Admissions:
     def settle(self, row: LogRow) -> None:
         """Count what a call took, by its row in the log; calls that were not let through here are none of ours."""
         self._rows += 1
+        self._running.pop(row.request_id, None)
         admission = self._admitted.pop(row.request_id, None)
         if admission is None:
             return
@@ -138,6 +164,7 @@ class Admissions:
 
     def release(self, admission: Admission) -> None:
         """Release all that a call took which was not sent."""
+        self._running.pop(admission.facts.request_id, None)
         if self._admitted.pop(admission.facts.request_id, None) is not None:
             admission.allowance.settle(admission.taken, tokens=0, nanos=0, now=self._clock())
             self._free(admission)
@@ -146,6 +173,7 @@ class Admissions:
         """Return what is leased and not used, and store what calls have taken."""
         async with self._asking:
             now = self._clock()
+            self._count_running()
             rows, estimates = self._changes(now), self._estimates
             self._estimates = []
             try:
@@ -154,6 +182,10 @@ class Admissions:
                 self._estimates = [*estimates, *self._estimates]
                 raise
             self._note_stored(rows)
+            grown, self._grown = self._grown, set()
+            if self._budgets.overrun == "cut":
+                for account in grown:
+                    await self._cut_overrun(account)
 
     async def clean(self) -> None:
         """Remove what counts no longer."""
@@ -166,6 +198,41 @@ class Admissions:
         await self.sync()
         async with self._asking:
             await self._ask(self._store.leave)
+
+    def _count_running(self) -> None:
+        """Take what running calls have used beyond what was taken for them: new calls are refused for it at once."""
+        now = self._counted_at = self._clock()
+        for request_id, call in self._running.items():
+            account, allowance, taken, facts = self._admitted[request_id]
+            tokens, nanos = call.so_far(facts.prompt_tokens or 0)
+            if allowance.grow(taken, tokens=tokens, nanos=nanos, now=now):
+                self._grown.add(account.id)
+
+    async def _cut_overrun(self, account_id: str) -> None:
+        """End the running calls of a key whose budget is spent."""
+        running = [(call, self._admitted[one].account) for one, call in self._running.items()]
+        calls = [(call, account) for call, account in running if account.id == account_id]
+        for _ in range(2):
+            # A cost that moved from here to the log just now was counted in both: looked at again, it is counted once.
+            if not calls:
+                return
+            now, own = self._clock(), calls[0][1]
+            self._forget_stored()
+            rows = self._rows_of(account_id)
+            await self._ask(partial(self._store.sync, rows, (), now))
+            self._note_stored(rows)
+            used = await self._ask(partial(self._store.used, account_id, now))
+            spent = [
+                (name, limit)
+                for name, limit in own.limits.named()
+                if name in ("usd_per_day", "usd_per_month") and limit is not None and used.total(name, now) > limit
+            ]
+            if not spent:
+                return
+        name, limit = spent[0]
+        seconds = (next_day(now) if name == "usd_per_day" else next_month(now)) - now
+        for call, _ in calls:
+            call.cut(overrun(name, limit, seconds))
 
     def _changes(self, now: float) -> list[Lease]:
         self._forget_stored()

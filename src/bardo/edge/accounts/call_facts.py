@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bardo.accounting.limits import Demand, KeyLimits, Shortage
+from bardo.accounting.limits import Demand, KeyLimits, LimitName, Shortage
 from bardo.edge.accounts.account import NANOS, Account
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings_budgets import BudgetSettings
@@ -46,6 +46,14 @@ def refusal(shortage: Shortage) -> RateLimited | OverBudget:
     }
     message = f"the key may make no more than {words[name]} ({name})"
     return RateLimited(message, hint=f"try again in {max(1, round(seconds))} s", limit=name, retry_after=seconds)
+
+
+def overrun(name: LimitName, limit: int, seconds: float) -> OverBudget:
+    """Return the error that ends an answer because the budget of its key is spent."""
+    span = "today" if name == "usd_per_day" else "this month"
+    message = f"the key's budget of {limit / NANOS:g} US dollars for {span} is spent, and the answer was ended"
+    hint = "wait until the budget begins anew (UTC), or ask whoever runs bardo for more"
+    return OverBudget(message, hint=hint, limit=name, retry_after=seconds)
 
 
 def demand_of(limits: KeyLimits, facts: CallFacts) -> Demand:
