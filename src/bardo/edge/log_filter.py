@@ -31,6 +31,7 @@ LOGGERS = (
     "bardo.pipeline",
     "bardo.replay",
     "bardo.responses",
+    "bardo.routing",
     "bardo.search",
     "bardo.settings",
     "bardo.telemetry",

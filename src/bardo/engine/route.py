@@ -284,5 +284,6 @@ def _nearest(wanted: str, known: Sequence[str]) -> list[str]:
     # Comparing is slow: only names that share most pieces are compared, so that thousands of them take milliseconds.
     pieces = {wanted[at : at + 2].lower() for at in range(min(len(wanted), _MOST_COMPARED) - 1)}
     shared = {name: sum(piece in name.lower() for piece in pieces) for name in known}
-    likely = nlargest(_MOST_LIKELY, (name for name in known if shared[name]), key=shared.__getitem__)
+    few = len(known) <= _MOST_LIKELY
+    likely = known if few else nlargest(_MOST_LIKELY, (name for name in known if shared[name]), key=shared.__getitem__)
     return get_close_matches(wanted[:_MOST_COMPARED], likely, n=3, cutoff=0.5)
