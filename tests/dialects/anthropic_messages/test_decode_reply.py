@@ -247,14 +247,14 @@ def test_an_error_in_the_stream_keeps_what_came_before() -> None:
     assert (failed.error.status, failed.error.kind, failed.error.provider) == (529, "overloaded", "anthropic")
 
 
-def test_a_block_that_was_held_is_given_when_the_stream_breaks() -> None:
+def test_a_block_that_was_held_is_given_when_the_stream_breaks_unless_it_is_a_call() -> None:
     events = read_frames(
         START,
-        began(0, type="server_tool_use", id="s", name="web_search", input={}),
-        piece(0, type="input_json_delta", partial_json='{"que'),
+        began(0, type="map", at="here"),
+        began(1, type="server_tool_use", id="s", name="web_search", input={}),
+        piece(1, type="input_json_delta", partial_json='{"que'),
     )
-    value = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"INVALID_JSON": '{"que'}}
-    assert events[1] == UnknownContent(0, "anthropic_messages", value)
+    assert events[1] == UnknownContent(0, "anthropic_messages", {"type": "map", "at": "here"})
     assert isinstance(events[2], Failed)
     assert isinstance(events[2].error, BrokenStream)
 

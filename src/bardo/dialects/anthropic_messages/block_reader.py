@@ -189,9 +189,9 @@ class Content:
             self.close(index, out)
 
     def flush(self, out: list[Event]) -> None:
-        """Return what is held of blocks that will not be finished, without saying that they are."""
+        """Return what is held of blocks that will not be finished, without saying that they are: no call of the provider's tools."""
         for block in self.open_blocks.values():
-            if block.kind is None:
+            if block.kind is None and not str(block.value.get("type")).endswith("tool_use"):
                 out.append(UnknownContent(block.number, NAME, _whole(block)))
             elif block.kind is InputDelta and not block.has_content and block.initial not in ("", "{}"):
                 out.append(ToolCallChunk(block.number, block.initial))

@@ -151,9 +151,10 @@ class Content:
             self.close(index, out)
 
     def flush(self, out: list[Event]) -> None:
-        """Return what is held of blocks that will not be finished, without saying that they are."""
+        """Return what is held of blocks that will not be finished, without saying that they are: no call of the provider's tools."""
         for block in self.open_blocks.values():
-            self._give(block, out)
+            if block.kind != "other" or "toolUse" not in block.value:
+                self._give(block, out)
         self.open_blocks.clear()
 
     def _begin(self, index: int, kind: Kind) -> Block:
