@@ -163,6 +163,11 @@ def listed(body: bytes, status: int = 200) -> list[str]:
     [
         (b'{"data": [{"id": "a"}, {"id": "b", "object": "model"}]}', ["a", "b"]),
         (b'{"models": [{"name": "models/gemini-x"}, {"name": "tuned"}]}', ["gemini-x", "tuned"]),
+        (b'{"data": [{"id": "models/gemini-x", "owned_by": "google"}]}', ["gemini-x"]),
+        (
+            b'{"data": [{"id": "models/qwen.gguf", "owned_by": "vllm"}, {"id": "m", "owned_by": 3}]}',
+            ["models/qwen.gguf", "m"],
+        ),
         (b'{"data": []}', []),
         (b'{"data": [{"id": ""}, {}]}', []),
         (b'{"data": 5}', []),

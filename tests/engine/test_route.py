@@ -86,6 +86,12 @@ def test_a_name_that_leads_nowhere_is_an_error(model: str) -> None:
         resolve(model, [LAB, CLOSET])
 
 
+@pytest.mark.parametrize("model", ["DEEPSEEK-R1", "DeepSeek-R1 ", "DEEPSEEK-V1", "CLOSET/DEEPSEEK-R1"])
+def test_names_are_near_however_their_letters_are_written(model: str) -> None:
+    with pytest.raises(UnknownModel, match="did you mean deepseek-r1"):
+        resolve(model, [LAB])
+
+
 def test_the_error_helps() -> None:
     with pytest.raises(UnknownModel, match="did you mean deepseek-r1"):
         resolve("deepseek-r2", [LAB])

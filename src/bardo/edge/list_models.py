@@ -56,6 +56,7 @@ async def list_models_of(
 class _Listed(msgspec.Struct):
     id: str = ""
     name: str = ""
+    owned_by: object = None
 
 
 class _List(msgspec.Struct):
@@ -71,4 +72,10 @@ def _ids(body: bytes, provider: str) -> tuple[str, ...]:
     if listed.data is None and listed.models is None:
         raise MalformedReply("its model list is not one", provider=provider)
     rows = listed.data if listed.data is not None else listed.models or []
-    return tuple((row.id or row.name).removeprefix("models/") for row in rows if row.id or row.name)
+    return tuple(_id(row) for row in rows if row.id or row.name)
+
+
+def _id(row: _Listed) -> str:
+    """Return by which name a model is asked for. Google writes `models/` before it in both of its lists; others mean a path by that."""
+    name = row.id or row.name
+    return name.removeprefix("models/") if not row.id or row.owned_by == "google" else name

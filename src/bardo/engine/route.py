@@ -281,9 +281,14 @@ def near_names(model: str, providers: Sequence[Provider]) -> list[str]:
 def _nearest(wanted: str, known: Sequence[str]) -> list[str]:
     if wanted in known:
         return []
+    folded = wanted.strip().casefold()
+    same = [name for name in known if name.casefold() == folded]
+    if same:
+        return same[:3]
     # Comparing is slow: only names that share most pieces are compared, so that thousands of them take milliseconds.
     pieces = {wanted[at : at + 2].lower() for at in range(min(len(wanted), _MOST_COMPARED) - 1)}
     shared = {name: sum(piece in name.lower() for piece in pieces) for name in known}
     few = len(known) <= _MOST_LIKELY
     likely = known if few else nlargest(_MOST_LIKELY, (name for name in known if shared[name]), key=shared.__getitem__)
-    return get_close_matches(wanted[:_MOST_COMPARED], likely, n=3, cutoff=0.5)
+    by_lower = {name.lower(): name for name in reversed(likely)}
+    return [by_lower[name] for name in get_close_matches(wanted[:_MOST_COMPARED].lower(), by_lower, n=3, cutoff=0.5)]

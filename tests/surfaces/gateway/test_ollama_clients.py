@@ -54,6 +54,7 @@ def test_models_are_listed_by_the_names_to_ask_with(lab: House, client: Any) -> 
         ("anthropic/claude-sonnet-4-5", ["completion", "tools", "thinking"]),
         ("anthropic/claude-3-haiku-20240307", ["completion", "tools"]),
         ("watsonx/m1", ["completion"]),
+        ("bardo/cheap", ["completion", "tools", "thinking"]),
     ],
 )
 def test_a_model_shows_what_it_can_do(client: Any, model: str, expected: list[str]) -> None:
@@ -125,6 +126,16 @@ def test_a_request_without_a_question_loads_a_model(lab: House, client: Any, pro
     assert (last.done, last.done_reason) == (True, "load")
     # Only an Ollama server has models to load.
     assert len(lab.arrived(provider)) - before == (3 if provider == "ollama_native" else 0)
+
+
+def test_every_listed_model_shows_what_it_can_do(client: Any) -> None:
+    for model in client.list().models:
+        assert client.show(model.model).capabilities, model.model
+
+
+@whole_and_streamed
+def test_a_workload_is_loaded_as_a_model_is(client: Any, stream: bool) -> None:
+    assert completed(client, stream, model="bardo/cheap").done_reason == "load"
 
 
 def test_what_is_not_loaded_is_told(lab: House) -> None:

@@ -24,6 +24,8 @@ from bardo.values.response import Response
 API_VERSION = "0.12.6"
 """The version of Ollama whose API is spoken: clients refuse to talk to older ones."""
 _NEVER = (0, "0", "0s")
+_OF_WORKLOADS = ["completion", "tools", "thinking"]
+"""A workload leads each call to a model that can do what the call needs."""
 
 
 async def root(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -48,18 +50,22 @@ async def show_capabilities(
     fields = decode_object(await context.body(scope, receive))
     # Older clients call it `name`.
     name = optional(fields, "model", str) or required(fields, "name" if fields.get("name") else "model", str)
+    if context.runner.directory.workload(name) is not None:
+        await answer.json(_model_description(name, None, _OF_WORKLOADS))
+        return
     target = (await context.runner.directory.targets(name))[0]
-    await answer.json(_model_description(name, target, context.runner.facts.of(target).known))
+    known = context.runner.facts.of(target).known
+    await answer.json(_model_description(name, known.found.maker, _capabilities(target, known)))
 
 
-def _model_description(name: str, target: Target, known: ResolvedFacts) -> dict[str, Any]:
+def _model_description(name: str, maker: str | None, capabilities: list[str]) -> dict[str, Any]:
     return {
         "modelfile": "",
         "parameters": "",
         "template": "",
-        "details": details(known.found.maker),
+        "details": details(maker),
         "model_info": {"general.basename": name},
-        "capabilities": _capabilities(target, known),
+        "capabilities": capabilities,
         "modified_at": EPOCH,
     }
 
@@ -101,4 +107,6 @@ async def generate_or_load(
 
 async def _may_load(runner: Runner, request: Request) -> bool:
     """Whether the model's first provider speaks the client's dialect, and so loads models. Raises UnknownModel."""
+    if runner.directory.workload(request.model) is not None:
+        return False
     return (await runner.directory.targets(request.model))[0].provider.row.dialect == request.dialect
