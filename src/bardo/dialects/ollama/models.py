@@ -12,7 +12,7 @@ from bardo.values.operations import ModelInfo
 EPOCH = "1970-01-01T00:00:00Z"
 
 
-def details(maker: str) -> dict[str, Any]:
+def details(maker: str | None) -> dict[str, Any]:
     """Return how Ollama describes a model; of its file nothing is known."""
     families = [maker] if maker else None
     return {
