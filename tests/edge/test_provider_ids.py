@@ -100,6 +100,8 @@ def test_another_key_is_told_the_same_of_an_id_that_is_and_of_one_that_never_was
         r'{"previous\u005fresponse_id": "THEIRS"}',
         r'{"input": [{"content": [{"\u0066ile_id": "THEIRS"}]}]}',
         '{"conversation": {"id": "THEIRS", "id": "MINE"}}',
+        '{"conversation": {"ID": "THEIRS"}}',
+        '{"input": [{"Type": "item_reference", "ID": "THEIRS"}]}',
         '{"previous_response_id": " THEIRS"}',
         '{"previous_response_id": "MINE "}',
         '{"previous_response_id": "mine"}',

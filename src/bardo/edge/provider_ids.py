@@ -158,7 +158,7 @@ def _ids_in(raw: bytes) -> Iterator[KeptId]:
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, _Pairs):
-            kinds = {one for name, one in value if name == "type" and isinstance(one, str)}
+            kinds = {one for name, one in value if plain_name(name) == "type" and isinstance(one, str)}
             calls = not rows.marks_of_calls.isdisjoint(kinds.union(name for name, _ in value))
             for name, inner in value:
                 if name in rows.content or (calls and name in rows.content_of_calls and isinstance(inner, _Pairs)):
@@ -169,7 +169,7 @@ def _ids_in(raw: bytes) -> Iterator[KeptId]:
                     yield from _ids_at_field(row, inner, below)
                 waiting.append((below, inner))
             if any(plain_name(one) == "itemreference" for one in kinds):
-                yield from (KeptId(one, "Item", f"{path}.id") for name, one in value if name == "id" and _is_id(one))
+                yield from (KeptId(one, "Item", f"{path}.id") for name, one in value if _is_id_field(name, one))
         elif isinstance(value, list):
             waiting += [(f"{path}[{place}]", inner) for place, inner in enumerate(value)]
 
@@ -181,14 +181,17 @@ class _Pairs(list[tuple[str, Any]]):
 def _ids_at_field(row: KeptIdField, value: Any, path: str) -> Iterator[KeptId]:
     if isinstance(value, _Pairs):
         if row.has_id:
-            yield from (
-                KeptId(one, row.what, f"{path}.id", row.code) for name, one in value if name == "id" and _is_id(one)
-            )
+            yield from (KeptId(one, row.what, f"{path}.id", row.code) for name, one in value if _is_id_field(name, one))
         return
     for one in value if isinstance(value, list) else [value]:
         if not _is_id(one) or row.only_id or (row.address and not _names_kept(one, row)):
             continue
         yield KeptId(one, row.what, path, row.code)
+
+
+def _is_id_field(name: str, value: Any) -> bool:
+    # A server in Go reads the names of fields in any case.
+    return plain_name(name) == "id" and _is_id(value)
 
 
 def _is_id(value: Any) -> bool:
