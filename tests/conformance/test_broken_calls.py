@@ -359,6 +359,18 @@ def test_an_error_inside_a_call_is_a_failure_and_nothing_follows_it() -> None:
     assert [type(one) for one in given[-2:]] == [ToolCallChunk, Failed]
 
 
-def test_broken_arguments_of_a_reply_that_ends_well_stay_as_the_model_wrote_them() -> None:
-    [call] = fold(passed([*BEGUN, ToolCallChunk(1, '{"a": 1'), ToolCallEnd(1), Finish("tool_calls")])).tool_calls
-    assert (call.raw_arguments, call.malformed) == ('{"a": 1', True)
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "unknown"])
+@pytest.mark.parametrize("arguments", ['{"a": 1', '{"a": "x', '{"a": "x\ny', '{"a": -', '{"a": 1.', "[1,", "{"])
+def test_a_reply_that_ends_well_inside_the_arguments_of_a_call_has_broken_off(
+    arguments: str, reason: FinishReason
+) -> None:
+    end, finish, said = ToolCallEnd(1), Finish(reason), ToolCallChunk(1, arguments)
+    for given in (passed([*BEGUN, said, end, finish]), passed([*BEGUN, said, finish, end])):
+        assert type(given[-1]) is Failed
+        assert not any(type(one) in (ToolCallEnd, Finish) for one in given)
+
+
+@pytest.mark.parametrize("arguments", ["{'a': 1}", '{"a": 1}}', '{"a": "x\ny"}', '{"a": }', "[1]", "nul", "a text"])
+def test_wrong_arguments_that_came_to_their_end_stay_as_the_model_wrote_them(arguments: str) -> None:
+    [call] = fold(passed([*BEGUN, ToolCallChunk(1, arguments), ToolCallEnd(1), Finish("tool_calls")])).tool_calls
+    assert (call.raw_arguments, call.malformed) == (arguments, True)

@@ -6,6 +6,7 @@ its provider says so. A call in which the reply broke off is not ended.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -44,6 +45,9 @@ LONGEST_NAME = 500
 _LONGEST_HELD = 64
 _FREE_TEXT = ("custom", "custom_tool_call")
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ANY = msgspec.json.Decoder(msgspec.Raw)
+_TRUNCATED = "Input data was truncated"
+_CONTROL = re.compile("[\x00-\x1f]")
 
 
 class TextObserver:
@@ -223,9 +227,26 @@ class _Call:
             return False
         return True
 
+    @property
+    def is_torn(self) -> bool:
+        """Whether the arguments began as JSON and stop before its end. What models write wrongly otherwise is for the client to judge."""
+        text = "".join(self.pieces).strip()
+        if self.free or not text.startswith(("{", "[", '"')):
+            return False
+        try:
+            # A number may be cut, too; models write control characters into strings, which JSON does not allow.
+            _ANY.decode(_CONTROL.sub(" ", text.rstrip("+-.eE")))
+        except msgspec.DecodeError as problem:
+            return str(problem) == _TRUNCATED
+        except (UnicodeError, RecursionError):
+            return False
+        return False
+
 
 class CallArguments:
     """Gives a call without arguments an empty object, and ends no call in which the reply broke off.
+
+    A reply that ends in a good way although the arguments of a call stop before their end has broken off, whatever its provider says.
 
     The first pieces of arguments are held as long as they may come to nothing, to `null` or to an empty object, which some providers write
     where no arguments came yet. The end of a call that said nothing, or no object, is held until something follows it, or the reply says
@@ -311,6 +332,8 @@ class CallArguments:
         choice = event.choice
         cut = self._cut.setdefault(choice, set())
         if event.reason not in BREAKS_OFF:
+            if any(of == choice and call.is_torn for (of, _), call in self._calls.items()):
+                return self._failed(Failed(BrokenStream(_why(event))))
             ended = [place for place in self._ended if place[0] == choice]
             return (*(one for place in ended for one in self._conclude(*place)), event)
         open_calls = {block: call for (of, block), call in self._calls.items() if of == choice}
@@ -328,8 +351,7 @@ class CallArguments:
         if not cut:
             return (event,)
         if event.reason == "error":
-            why = f"the reply ended with {event.raw or 'an error'} inside the arguments of a call"
-            return (*out, Failed(BrokenStream(why)))
+            return (*out, Failed(BrokenStream(_why(event))))
         return (*out, *(Degraded(broken_call(event)) for _ in cut), event)
 
     def _failed(self, event: Failed) -> Sequence[Event]:
@@ -345,6 +367,10 @@ class CallArguments:
 
 def _says_nothing(arguments: str) -> bool:
     return arguments == "{}" or "null".startswith(arguments)
+
+
+def _why(finish: Finish) -> str:
+    return f"the reply ended with {finish.raw or finish.reason} inside the arguments of a call"
 
 
 def broken_call(finish: Finish) -> Degradation:
