@@ -243,12 +243,14 @@ def test_a_name_that_stands_for_another_model_now_gets_no_reply_of_the_earlier_o
 
 
 def test_a_store_that_cannot_be_used_costs_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "notes.txt").write_text("no database " * 100)
-    with caching(store=str(tmp_path / "notes.txt"), timeout_seconds=PATIENCE) as running:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "one").touch()
+    with caching(store=str(tmp_path / "notes"), timeout_seconds=PATIENCE) as running:
         assert [outcome(ask(running.address, "openai_chat", MODEL)) for _ in range(3)] == ["miss"] * 3
     said = [record.message for record in caplog.records if record.name == "bardo.cache"]
-    assert len(said) == 1
-    assert "notes.txt" in said[0]
+    assert len(said) == 2
+    assert "notes, for kept replies, is a folder with something in it, and is left alone" in said[0]
+    assert "is not used for a while" in said[1]
 
 
 def test_a_tenant_sees_and_removes_its_own_entries() -> None:

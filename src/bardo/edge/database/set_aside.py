@@ -61,6 +61,7 @@ class RenewableFile:
         self._name = name
         self._log = logging.getLogger(f"bardo.{area}")
         self._opened: Identity | None = None
+        self._told = ""
 
     def open(self, opening: Callable[[], T]) -> T:
         """Return what `opening` does; a file that it cannot use is set aside, and opened once more. Raises what `opening` raises."""
@@ -97,17 +98,24 @@ class RenewableFile:
                     return True
                 foreign = _what_it_is(self._path)
                 if foreign:
-                    text = "%s, for %s, is %s, and is left alone: %s"
-                    self._log.error(text, self._path, self._name, foreign, why)
+                    self._tell(f"{self._path}, for {self._name}, is {foreign}, and is left alone: {why}")
                     return False
                 aside = _move(self._path)
         except OSError as failure:
-            text = "%s, which keeps %s, is damaged (%s), and cannot be set aside: %s"
-            self._log.error(text, self._path, self._name, why, failure.strerror or failure)
+            reason_not = failure.strerror or failure
+            self._tell(
+                f"{self._path}, which keeps {self._name}, is damaged ({why}), and cannot be set aside: {reason_not}"
+            )
             return False
         text = "%s, which keeps %s, is damaged (%s): it is set aside as %s, and made anew"
         self._log.warning(text, self._path, self._name, why, aside)
         return True
+
+    def _tell(self, text: str) -> None:
+        """Write a line that is true until somebody acts, once: the file is opened again and again."""
+        if text != self._told:
+            self._told = text
+            self._log.error("%s", text)
 
 
 def reason(problem: BaseException) -> str:
