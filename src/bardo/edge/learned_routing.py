@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bardo.edge.call_row import MALFORMED_CALLS
-from bardo.edge.learned_state import open_router, state_path, store_state
+from bardo.edge.learned_state import open_or_renew_router, state_path, store_state
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings import Settings
 from bardo.engine.learned_order import LearnedCall, prompt_of
@@ -45,7 +45,7 @@ class LearnedRouting:
     @classmethod
     def of(cls, settings: Settings) -> LearnedRouting:
         """Return the router of a configuration with what its file holds. Raises ConfigError."""
-        return cls(open_router(settings), state_path(settings))
+        return cls(open_or_renew_router(settings), state_path(settings))
 
     async def call(self, request: Request, request_id: str, at: float, workload: str) -> LearnedCall:
         """Return what a choice for one request needs. `at` is Unix time; `workload` is empty for a call that names none.

@@ -78,13 +78,19 @@ def store_state(state: LearnedState, path: Path) -> None:
 
 
 def open_router(settings: Settings) -> LearnedRouter:
-    """Return the router with the settings of `[routing.learned]` and what its file holds. Raises ConfigError.
+    """Return the router with the settings of `[routing.learned]` and what its file holds. Raises ConfigError."""
+    embedding = embedding_of(settings)
+    return _router(settings, embedding, load_state(state_path(settings), embedding))
 
-    A file that cannot be read is set aside, and the router begins anew, unless it needs clusters that somebody has to fit.
+
+def open_or_renew_router(settings: Settings) -> LearnedRouter:
+    """Return the router as `open_router` does; a file that cannot be read is set aside, and the router begins anew.
+
+    Raises ConfigError, also where the router needs clusters that somebody has to fit.
     """
-    learned, path, embedding = settings.routing.learned, state_path(settings), embedding_of(settings)
+    path, embedding = state_path(settings), embedding_of(settings)
     try:
-        state = load_state(path, embedding)
+        return _router(settings, embedding, load_state(path, embedding))
     except UnreadableState as problem:
         if embedding.fingerprint != shipped_embedding().fingerprint:
             raise
@@ -93,9 +99,13 @@ def open_router(settings: Settings) -> LearnedRouter:
             _log.warning("%s; it is set aside as %s, and routing learns anew", problem.message, aside)
         except OSError as failure:
             _log.error("%s, and it cannot be set aside: %s", problem.message, failure.strerror or failure)
-        state = None
+        return _router(settings, embedding, None)
+
+
+def _router(settings: Settings, embedding: Embedding, state: LearnedState | None) -> LearnedRouter:
+    learned = settings.routing.learned
     if state is None and embedding.fingerprint != shipped_embedding().fingerprint:
-        message = f"no clusters were fitted with the embedding {settings.routing.embedding}: there is no {path}"
+        message = f"no clusters were fitted with the embedding {settings.routing.embedding}: there is no {state_path(settings)}"
         hint = "fit them with `bardo routing fit FILE`, or leave out embedding under [routing]"
         raise ConfigError(message, hint=hint)
     return LearnedRouter(

@@ -16,7 +16,7 @@ from bardo.context.cache.entries import CacheBounds, CacheEntry
 from bardo.edge.database.set_aside import RenewableFile, set_file_aside
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.file_exchange import FileExchange
-from bardo.edge.learned_state import open_router, state_path, store_state
+from bardo.edge.learned_state import UnreadableState, open_or_renew_router, open_router, state_path, store_state
 from bardo.edge.replay_store import open_keeper
 from bardo.edge.reply_cache.evidence import SimilarEvidence
 from bardo.edge.reply_cache.opening import open_replies
@@ -276,11 +276,11 @@ def test_learned_routing_begins_anew_where_its_file_cannot_be_read(
     path = tmp_path / "routing.json"
     path.write_text(content)
     settings = parse_settings(f'[routing]\nstrategy = "learned"\n[routing.learned]\nfile = "{path}"\n')
-    router = open_router(settings)
+    router = open_or_renew_router(settings)
     assert "routing learns anew" in caplog.text
     assert (tmp_path / "routing.json.corrupt").read_text() == content
     store_state(router.state, state_path(settings))
-    open_router(settings)
+    open_or_renew_router(settings)
     assert aside(tmp_path) == ["routing.json.corrupt"]
 
 
@@ -292,6 +292,18 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, caplog: pyt
     assert (tmp_path / "home" / "letter").exists()
 
 
-def test_a_folder_is_set_aside_as_a_file_is(tmp_path: Path) -> None:
+def test_a_command_that_only_reads_what_routing_learned_leaves_a_damaged_file_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "routing.json"
+    path.write_text("{")
+    with pytest.raises(UnreadableState):
+        open_router(parse_settings(f'[routing.learned]\nfile = "{path}"\n'))
+    assert path.read_text() == "{"
+
+
+def test_a_folder_is_set_aside_as_a_file_is_unless_something_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter").touch()
+    with pytest.raises(OSError, match="a folder with something in it"):
+        set_file_aside(tmp_path / "home")
     (tmp_path / "routing.json").mkdir()
     assert set_file_aside(tmp_path / "routing.json") == tmp_path / "routing.json.corrupt"

@@ -144,6 +144,8 @@ def _move(path: Path) -> Path:
 def set_file_aside(path: Path) -> Path:
     """Rename a damaged file of another kind than a database, and return its new name. Raises OSError."""
     with _alone(path.parent):
+        if foreign := _what_it_is(path):
+            raise OSError(f"it is {foreign}")
         return _move(path)
 
 
