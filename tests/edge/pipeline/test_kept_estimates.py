@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -49,5 +50,11 @@ def test_corrections_survive_a_restart(tmp_path: Path) -> None:
 def test_a_file_that_makes_no_sense_is_not_heeded(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     assert asyncio.run(corrected_after(tmp_path, None)) == 1000
-    if text != '[["lab", "m", 1000.0]]':
+    if text != '[["", "lab", "m", 1000.0]]':
         assert (tmp_path / f"{FILE}.corrupt").read_text() == text
+
+
+def test_a_named_pipe_in_the_place_of_the_file_is_set_aside(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE)
+    assert asyncio.run(corrected_after(tmp_path, None)) == 1000
+    assert (tmp_path / f"{FILE}.corrupt").is_fifo()

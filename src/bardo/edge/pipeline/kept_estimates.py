@@ -7,6 +7,7 @@ it knows.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from pathlib import Path
@@ -41,6 +42,9 @@ def keep_estimates(parts: LayerParts) -> None:
 
 def _load(path: Path, estimates: PromptEstimates) -> None:
     try:
+        if not path.is_file() and path.exists():
+            # Reading what is no file, such as a named pipe, may wait without end.
+            raise OSError(errno.EINVAL, "it is no file")
         if path.stat().st_size <= _MOST_BYTES:
             estimates.restore(msgspec.json.decode(path.read_bytes(), type=_Stored))
     except FileNotFoundError:
