@@ -229,6 +229,17 @@ def test_a_body_over_the_limit_is_413(town: House, client: str, stream: bool) ->
     assert "over 1000000 bytes" in refusal(client, answer)
 
 
+def test_a_request_of_more_messages_than_a_call_can_look_at_is_refused() -> None:
+    turns = [{"role": ("user", "assistant")[at % 2], "content": "x"} for at in range(100_001)]
+    with house([Simulator("deepseek")], gateway={"max_body_bytes": 8_000_000}) as large:
+        for client in ("openai_chat", "anthropic_messages"):
+            body = {**body_for(client, MODEL), "messages": turns}
+            answer = request(large.address, "POST", path_for(client, MODEL), body)
+            assert answer.status == 400
+            assert "100,001 messages" in refusal(client, answer)
+        assert not large.arrived("deepseek")
+
+
 def test_a_body_of_unknown_length_is_measured_as_it_arrives(town: House) -> None:
     connection = HTTPConnection(urlsplit(town.address).netloc, timeout=PATIENCE)
     try:

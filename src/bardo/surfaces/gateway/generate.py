@@ -27,13 +27,16 @@ from bardo.surfaces.gateway.request_options import with_headers, with_trace
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.cost import CallCost
-from bardo.values.errors import BardoError
+from bardo.values.errors import BardoError, InvalidRequest
 from bardo.values.events import Failed, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.usage import Usage
 
 MOST_STREAMED_TEXT = 1_000_000
 """Characters of a stream that are held for the log and for replay: its own client has them already."""
+
+MOST_MESSAGES = 100_000
+"""Messages of one request, as Anthropic's Messages API takes them (documentation of 2026-11): each step of a call looks at all of them."""
 
 
 class ReplyStorage(Protocol):
@@ -46,7 +49,10 @@ class ReplyStorage(Protocol):
 
 async def generate(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for a reply. Raises BardoError where none begins."""
-    request = dialect(route.dialect).decode_request(await context.body(scope, receive), route.arrival)
+    body = await context.body(scope, receive)
+    # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
+    _check_messages(body.count(b'"role"'))
+    request = dialect(route.dialect).decode_request(body, route.arrival)
     await answer_request(context, route, request, scope, receive, answer)
 
 
@@ -61,6 +67,7 @@ async def answer_request(
     kept: ReplyStorage | None = None,
 ) -> None:
     """Answer a request that was decoded. `kept` keeps its reply. Raises BardoError where no reply begins."""
+    _check_messages(len(request.messages))
     request = with_headers(request, scope)
     if context.runner.telemetry is not None:
         request = with_trace(request, scope)
@@ -80,6 +87,12 @@ async def answer_request(
         await run_until_disconnect(receive, work, draining.leave)
     finally:
         draining.end()
+
+
+def _check_messages(count: int) -> None:
+    if count > MOST_MESSAGES:
+        message = f"the request has {count:,} messages, and bardo takes at most {MOST_MESSAGES:,}"
+        raise InvalidRequest(message, hint="leave out or join earlier messages", param="messages")
 
 
 def _may_forward(route: Route, request: Request) -> bool:
