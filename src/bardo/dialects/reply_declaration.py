@@ -48,7 +48,7 @@ EVENTS_NOT_DECLARED: dict[type, str] = {
 }
 """The other events, and why no dialect declares them."""
 
-USAGE_NOT_DECLARED = frozenset({"raw", "cost_usd", "details"})
+USAGE_NOT_DECLARED = frozenset({"raw", "cost_usd", "details", "approx"})
 """Counts that bardo itself gives beside the reply, or that are the provider's own."""
 
 COMMON = frozenset(

@@ -28,6 +28,7 @@ LOGGERS = (
     "bardo.keys",
     "bardo.log",
     "bardo.memory",
+    "bardo.payments",
     "bardo.pipeline",
     "bardo.replay",
     "bardo.responses",

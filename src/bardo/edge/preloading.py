@@ -11,8 +11,10 @@ from importlib import import_module
 from bardo.accounting.price_table import price_table
 from bardo.catalog.dialect_models import builtin_dialect_models
 from bardo.catalog.endpoint_choice import choice_rows
+from bardo.catalog.field_refusals import builtin_field_refusals
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.hosted_tools import hosted_tools
+from bardo.catalog.kept_ids import kept_ids
 from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import builtin_meaningful
 from bardo.catalog.models import builtin_models
@@ -41,6 +43,7 @@ _TABLES: tuple[Callable[[], object], ...] = (
     builtin,
     builtin_adapters,
     builtin_dialect_models,
+    builtin_field_refusals,
     builtin_formats,
     builtin_forms,
     builtin_meaningful,
@@ -52,6 +55,7 @@ _TABLES: tuple[Callable[[], object], ...] = (
     price_rows,
     price_table,
     hosted_tools,
+    kept_ids,
     shared_rows,
     subsets,
     tool_call_formats,

@@ -21,6 +21,7 @@ from support.talk import ALL_CLIENTS, Answer, body_for, path_for, request
 TOML = f"""{PRICE}
 [gateway]
 max_body_bytes = 200000
+client_pipelines = ["own"]
 [responses]
 store = "memory"
 [telemetry]

@@ -126,7 +126,7 @@ class Decoder:
         if line.get("error"):
             return self._fail(out, refusal(line, provider=self._provider))
         message = line.get("message")
-        if message is None and line.get("done") is True:
+        if message is None and line.get("done") is True and "response" not in line:
             message = {}  # The model said nothing.
         if not isinstance(message, dict):
             return self._malformed(out, f"message is {kind_of(message)}")
