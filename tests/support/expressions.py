@@ -267,12 +267,16 @@ def _text(unit: str, length: int) -> str:
 
 
 def main(seed: int, share: float, only: str = "") -> None:
-    """Try a share of the expressions, or only one, and write what is wrong."""
-    chance = random.Random(seed)
+    """Try a share of the expressions, or only one, and write what is wrong.
+
+    A part of them gets the same texts each time, so that a day does not come upon what no night has seen; all of them get others each time.
+    """
+    choice = random.Random(seed)
     known = {(only, re.compile(only).flags): ""} if only else expressions()
     for (text, flags), place in sorted(known.items()):
-        if chance.random() > share:
+        if choice.random() > share:
             continue
+        chance = random.Random(text if share < 1 else f"{seed} {text}")
         use = _Use(re.compile(text, flags), _methods(place))
         print(json.dumps({"tries": text, "place": place}), flush=True)
         suspicious = 0
