@@ -156,6 +156,7 @@ def test_ids_that_bardo_gave_to_items_are_no_providers() -> None:
         "s3://bucket/secret",
         "files/abc",
         "//generativelanguage.googleapis.com/v1beta/files/abc",
+        pytest.param(f"https://{'u' * 3_000}@generativelanguage.googleapis.com/v1beta/files/abc", id="long-user"),
     ],
 )
 def test_an_address_that_is_read_with_the_operators_credential_is_an_id(address: str) -> None:
@@ -171,6 +172,7 @@ def test_an_address_that_is_read_with_the_operators_credential_is_an_id(address:
         "https://www.youtube.com/watch?v=abc",
         "data:image/png;base64,AAAA",
         "https://example.com/?of=generativelanguage.googleapis.com",
+        pytest.param(f"https://example.com/?of={'x' * 3_000}", id="long-query"),
     ],
 )
 def test_an_address_of_the_web_is_nobodys(address: str) -> None:

@@ -242,7 +242,7 @@ def _methods(place: str) -> frozenset[str]:
     """Return what is done with an expression, by its name in its module; nothing where that is not known: then it is looked for."""
     module, _, line = place.rpartition(":")
     if not module.startswith("bardo"):
-        return frozenset({line}) if line in ("match", "fullmatch") else frozenset()
+        return _KNOWN_USES.get(place, frozenset({line} if line in ("match", "fullmatch") else ()))
     source = importlib.import_module(module).__file__
     assert source is not None
     text = Path(source).read_text()
@@ -258,6 +258,8 @@ _KNOWN_USES = {
     # `Following.whole` is tried behind a string, on no more than 300 characters.
     "bardo.tools.literals.ARGUMENT": frozenset({"match"}),
     "bardo.tools.literals.LISTED_ARGUMENT": frozenset({"match"}),
+    # What an address begins with.
+    "catalog/data/kept_ids.toml": frozenset({"match"}),
 }
 _NAME = re.compile(r"(\w+)(?:: [^=]+)? = (?:\w+\()?re\.compile\(")
 

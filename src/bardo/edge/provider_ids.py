@@ -45,6 +45,7 @@ from bardo.values.request import Request
 
 _SLICE_BYTES, _OVERLAP_BYTES = 256 * 1024, 256
 _LONGEST_ID = 2_000
+_HOST_END = re.compile(r"[/?#\\]")
 _MOST_IDS = 1_000
 _MOST_ESCAPES = 8
 _LONGEST_LINE = 64 * 1024 * 1024
@@ -208,7 +209,11 @@ def _names_kept(address: str, row: KeptIdField) -> bool:
         if plain == before:
             break
     plain = re.sub(r"[\s\x00-\x1f\x7f]", "", unicodedata.normalize("NFKC", plain)).lower()
-    return kept_address().match(plain) is not None or (row.address == "of_provider" and not plain.startswith(_WEB))
+    if kept_address().match(plain) is not None or (row.address == "of_provider" and not plain.startswith(_WEB)):
+        return True
+    # Whose host it is cannot be seen where what stands before it is that long.
+    cut = len(address) > _LONGEST_ID and plain.startswith(_WEB)
+    return cut and _HOST_END.search(plain, plain.index(":") + 3) is None
 
 
 def _items_of(request: Request | EmbedRequest) -> Iterator[KeptId]:
