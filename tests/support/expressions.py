@@ -278,7 +278,7 @@ def main(seed: int, share: float, only: str = "") -> None:
     for (text, flags), place in sorted(known.items()):
         if choice.random() > share:
             continue
-        chance = random.Random(text if share < 1 else f"{seed} {text}")
+        chance = random.Random((text if share < 1 else f"{seed} {text}").encode("utf-8", "surrogatepass"))
         use = _Use(re.compile(text, flags), _methods(place))
         print(json.dumps({"tries": text, "place": place}), flush=True)
         suspicious = 0

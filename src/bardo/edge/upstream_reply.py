@@ -305,6 +305,7 @@ class UpstreamReply:
             formats=attempt.formats,
             tool_names=attempt.tool_names,
             make_id=_new_call_id,
+            answer_tool="" if attempt.answer is None else attempt.answer.plan.tool_name,
             thinking=thinking_stage(self._request, provider.row.dialect),
             budget=self._budget,
             stamp=stamp,

@@ -37,6 +37,7 @@ class ReplyPipeline:
         billed_as_output: bool,
         most_text: int | None,
         make_id: Callable[[], str],
+        answer_tool: str,
         budget: Stage[Event, Event] | None,
         thinking: Stage[Event, Event] | None,
         stamp: ReplyStart | None,
@@ -44,7 +45,7 @@ class ReplyPipeline:
         secrets: Secrets,
         clean: Callable[[BardoError], object],
     ) -> None:
-        self.ids = CallIds(make_id)
+        self.ids = CallIds(make_id, answer_tool)
         self.fold = ResponseFold(provider=provider, model=model, billed_as_output=billed_as_output, most_text=most_text)
         self.unfiltered: ResponseFold | None = None
         stages = [*of_text] if budget is None else [*of_text, budget]

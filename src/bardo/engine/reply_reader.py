@@ -41,7 +41,7 @@ class ReplyReader:
     """Reads one reply from one provider.
 
     `formats` is how its text is read; by default, as the row and the model say. `tool_names` are the client's names of tools, by those that
-    the provider knows, where they differ. `make_id` names tool calls that come without an id.
+    the provider knows, where they differ. `make_id` names tool calls that come without an id. `answer_tool` carries a typed answer.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
     `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `budget` ends the
     thinking, whether or not the client gets it, and `stages` look at the events last. `beginning` is how it began.
@@ -58,6 +58,7 @@ class ReplyReader:
         formats: TextFormats | None = None,
         tool_names: Mapping[str, str] | None = None,
         make_id: Callable[[], str] | None = None,
+        answer_tool: str = "",
         thinking: Stage[Event, Event] | None = None,
         budget: Stage[Event, Event] | None = None,
         stamp: ReplyStart | None = None,
@@ -91,6 +92,7 @@ class ReplyReader:
             billed_as_output=row.billed_as_output,
             most_text=most_text,
             make_id=make_id,
+            answer_tool=answer_tool,
             budget=budget,
             thinking=thinking,
             stamp=stamp,

@@ -182,12 +182,15 @@ class FillMissingFields:
 
 
 class CallIds:
-    """The ids of one reply. `make_id` returns ids that no other call has; `minted` says whether one was needed."""
+    """The ids of one reply. `make_id` returns ids that no other call has; `minted` says whether one was needed.
 
-    def __init__(self, make_id: Callable[[], str]) -> None:
+    `answer_tool` is the tool that carries a typed answer, as `CallArguments` knows it.
+    """
+
+    def __init__(self, make_id: Callable[[], str], answer_tool: str = "") -> None:
         self.minted = False
         self._make_id = make_id
-        self._arguments = CallArguments()
+        self._arguments = CallArguments(answer_tool)
 
     def filled(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events, with an id for each call that has none, and an empty object for one without arguments."""
@@ -209,9 +212,10 @@ class CallIds:
 class _Call:
     """A call of which the end has not been passed on. `held` are its first pieces, None from the first one on that says something."""
 
-    __slots__ = ("free", "held", "pieces")
+    __slots__ = ("free", "held", "is_answer", "pieces")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_answer: bool = False) -> None:
+        self.is_answer = is_answer
         self.held: str | None = ""
         self.pieces: list[str] = []
         self.free = False
@@ -231,7 +235,7 @@ class _Call:
     def is_torn(self) -> bool:
         """Whether the arguments began as JSON and stop before its end. What models write wrongly otherwise is for the client to judge."""
         text = "".join(self.pieces).strip()
-        if self.free or not text.startswith(("{", "[", '"')):
+        if self.free or self.is_answer or not text.startswith(("{", "[", '"')):
             return False
         try:
             # A number may be cut, too; models write control characters into strings, which JSON does not allow.
@@ -251,9 +255,12 @@ class CallArguments:
     The first pieces of arguments are held as long as they may come to nothing, to `null` or to an empty object, which some providers write
     where no arguments came yet. The end of a call that said nothing, or no object, is held until something follows it, or the reply says
     why it ended: some providers end every call where the tokens ran out.
+
+    The arguments of `answer_tool` are a typed answer: nobody executes them, and whoever reads them repairs what lacks its last bracket.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, answer_tool: str = "") -> None:
+        self._answer_tool = answer_tool
         self._calls: dict[tuple[int, int], _Call] = {}
         self._ended: dict[tuple[int, int], None] = {}
         self._cut: dict[int, set[int]] = {}
@@ -277,7 +284,7 @@ class CallArguments:
 
     def _start(self, event: ToolCallStart) -> Sequence[Event]:
         before = self._follow(event) if self._ended else ()
-        self._calls[event.choice, event.block] = _Call()
+        self._calls[event.choice, event.block] = _Call(is_answer=event.name != "" and event.name == self._answer_tool)
         return (*before, event)
 
     def _piece(self, event: ToolCallChunk) -> Sequence[Event]:

@@ -20,7 +20,7 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "product", "schema": PA
 TOOLS = [{"type": "function", "function": {"name": "multiply", "parameters": PARAMETERS}}]
 GOOD = Turn(text='{"n": 1161}')
 CALLED = Turn(tool_calls=(ToolCall("multiply", {"n": 1}),))
-BROKEN = Turn(tool_calls=(ToolCall("multiply", '{"n": '),))
+BROKEN = Turn(tool_calls=(ToolCall("multiply", '{"n": }'),))
 UNSURE = Turn(text="I'm not sure; perhaps 1000.")
 
 
