@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -245,6 +246,9 @@ def test_the_query_of_an_address_stays_behind_its_path() -> None:
 
 def test_every_name_is_one_of_the_published_conventions() -> None:
     """Checked against opentelemetry-semantic-conventions 0.66b2, which has the conventions for generative AI of 2026-11."""
+    release = version("opentelemetry-semantic-conventions")
+    if tuple(map(int, release.split("b")[0].split(".")[:2])) < (0, 66):
+        pytest.skip(f"the conventions {release} are older than what bardo writes")
     from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
     from opentelemetry.semconv.attributes import error_attributes, http_attributes, server_attributes
 
