@@ -51,6 +51,9 @@ def test_every_client_gets_what_the_server_says(served: Served, template: str, c
     script, kind = CASES[case]
     known, unknown = MODELS[template]
     for client, model in [*((client, known) for client in CLIENTS), (CLIENTS[0], unknown)]:
+        if stream and template == "left-to-the-model":
+            # Where such a reply begins is learned from a whole one, for each caller alone; a first stream has nothing to go by.
+            ask_client(served.gateway, client, f"{name_of(template)}/{model}", script, kind, stream=False)
         got, told = ask_client(served.gateway, client, f"{name_of(template)}/{model}", script, kind, stream=stream)
         said = ask_server(served.servers[name_of(template)], script, kind, told)
         assert got == (with_calls_of_its_text(said) if model in WRITES_CALLS else said), (client, model)
