@@ -25,6 +25,8 @@ END_AFTER_SIGNAL_SECONDS = 5.0
 STANDSTILL = 70
 """The exit code of a process whose loop stood too long: EX_SOFTWARE of sysexits.h."""
 _BEAT_SECONDS = 0.5
+_THREAD_FIRST_SECONDS = 3.0
+"""So much later than the thread the system ends the process: the thread says more, where it can run."""
 _MOST_FRAMES = 40
 _ERRORS = 2
 
@@ -90,7 +92,7 @@ class LoopWatchdog:
         assert self._loop is not None
         faulthandler.dump_traceback_later(self._notice + 1, file=_ERRORS)
         if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_PROF, self._limit)
+            signal.setitimer(signal.ITIMER_PROF, self._limit + _THREAD_FIRST_SECONDS)
         self._handle = self._loop.call_later(_BEAT_SECONDS, self._beat)
 
     def _watch(self) -> None:
