@@ -56,6 +56,10 @@ class Spent:
 OpenStore = Callable[[str, Spent], LeaseStore]
 
 
+def away(*_: object) -> NoReturn:
+    raise DatabaseUnusable("it does not answer")
+
+
 class Process:
     """One process that serves calls, at a time of the test's."""
 
@@ -201,6 +205,29 @@ def test_a_call_of_unknown_cost_counts_as_its_estimate_for_good(stores: OpenStor
         with pytest.raises(OverBudget):
             await later.call(team, nanos=101)
         await later.call(team, nanos=100)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["", "after-a-failure"])
+def test_an_estimate_is_seen_once_whether_or_not_the_log_has_stored_its_call(stores: OpenStore, fails: bool) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=1_000)
+        one = Process(stores, "one", spent)
+        one.end(await one.call(team, nanos=900), output_tokens=5)
+        if fails:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(one.store, "sync", away)
+                with pytest.raises(DatabaseUnusable):
+                    await one.admissions.sync()
+            one.now += 2
+            with pytest.raises(OverBudget):
+                await one.call(team, nanos=101)
+        for is_stored in (False, True):
+            if is_stored:
+                spent.store()
+            await one.admissions.sync()
+            assert one.store.used(team.id, one.now).total("usd_per_day", one.now) == 900
 
     asyncio.run(run())
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SYNC_SECONDS = 1.0
 """How often a process looks for changed keys, and returns what it leased and did not use."""
+_LOOKS = 3
+"""How often a key's figures are read at most while calls of this process go into the log."""
 _SYNCS_BETWEEN_CLEANINGS = 60
 
 _log = logging.getLogger("bardo.keys")
@@ -174,9 +176,16 @@ class Accounts:
         if self._usage is None:
             return KeyUsage(account=account)
         try:
-            if self._admissions is not None:
-                await self._admissions.sync()
-            return await asyncio.to_thread(self._usage.read, account, self._clock())
+            for _ in range(_LOOKS):
+                stored = 0
+                if self._admissions is not None:
+                    stored = self._admissions.rows_stored
+                    await self._admissions.sync()
+                found = await asyncio.to_thread(self._usage.read, account, self._clock())
+                if self._admissions is None or self._admissions.rows_stored == stored:
+                    break
+                # A cost that went into the log meanwhile may be in the leases too.
+            return found
         except DatabaseProblem as problem:
             raise _away("what the key has used cannot be read now") from problem
 

@@ -71,7 +71,10 @@ class _Refusal(NamedTuple):
 
 
 class _PendingSpend(NamedTuple):
-    """Money that a call spent, until the log has stored its row: `row` is the row's number among those of this process."""
+    """Money that a call spent, until the log has stored its row: `row` is the row's number among those of this process.
+
+    What no row will tell, the money of a call of unknown cost, waits for the next `sync` instead.
+    """
 
     row: int
     admission: Admission
@@ -101,7 +104,7 @@ class Admissions:
         """The keys with a running call that has cost more than was taken for it, since that was last looked at."""
         self._refusals: dict[str, _Refusal] = {}
         self._spent: deque[_PendingSpend] = deque()
-        self._estimates: list[Estimate] = []
+        self._estimated: list[_PendingSpend] = []
         self._rows = 0
         self._alone = True
         self._away: tuple[float, DatabaseProblem] | None = None
@@ -140,6 +143,11 @@ class Admissions:
         found = self._admitted.get(request_id)
         return None if found is None else found.facts
 
+    @property
+    def rows_stored(self) -> int:
+        """How many rows of calls of this process the log has stored."""
+        return self._rows - (0 if self.log is None else self.log.waiting)
+
     def allowance(self, account: Account) -> Allowance | None:
         """Return what this process has leased for a key."""
         return self._allowances.get(account.id)
@@ -156,9 +164,9 @@ class Admissions:
         if tokens is None and admission.facts.prompt_tokens is not None:
             tokens = min(admission.facts.tokens, admission.facts.prompt_tokens + budgets.assumed_output_tokens)
         spent = admission.allowance.settle(taken, tokens=tokens, nanos=counted, now=self._clock())
-        if nanos is None and spent:
-            self._estimates.append(Estimate(admission.account.id, taken.day_number, spent))
-        if spent and (taken.day is not None or taken.month is not None):
+        if spent and nanos is None:
+            self._estimated.append(_PendingSpend(self._rows, admission, spent))
+        elif spent and (taken.day is not None or taken.month is not None):
             self._spent.append(_PendingSpend(self._rows, admission, spent))
         self._free(admission)
 
@@ -174,12 +182,20 @@ class Admissions:
         async with self._asking:
             now = self._clock()
             self._count_running()
-            rows, estimates = self._changes(now), self._estimates
-            self._estimates = []
+            # An estimate and the leases without it are stored at once: nobody sees it twice, or not at all.
+            estimated, self._estimated = self._estimated, []
+            for one in estimated:
+                one.admission.allowance.forget(one.admission.taken, one.nanos)
+            rows = self._changes(now)
+            estimates = [
+                Estimate(one.admission.account.id, one.admission.taken.day_number, one.nanos) for one in estimated
+            ]
             try:
                 self._alone = await self._ask(lambda: self._store.sync(rows, estimates, now)) <= 1
             except BaseException:
-                self._estimates = [*estimates, *self._estimates]
+                for one in estimated:
+                    one.admission.allowance.forget(one.admission.taken, -one.nanos)
+                self._estimated = [*estimated, *self._estimated]
                 raise
             self._note_stored(rows)
             grown, self._grown = self._grown, set()
@@ -242,8 +258,7 @@ class Admissions:
 
     def _forget_stored(self) -> None:
         """Count money no longer as spent here that the log has stored: its sums hold it."""
-        stored = self._rows - (0 if self.log is None else self.log.waiting)
-        while self._spent and self._spent[0].row <= stored:
+        while self._spent and self._spent[0].row <= self.rows_stored:
             spent = self._spent.popleft()
             spent.admission.allowance.forget(spent.admission.taken, spent.nanos)
 
