@@ -300,7 +300,7 @@ def test_a_host_or_an_origin_that_no_request_can_name_is_told(line: str, said: s
         parse_settings(f"[gateway]\n{line}\n")
 
 
-@pytest.mark.parametrize("name", ["origin", "authorization", "x-api-key", "x-goog-api-key", "content-type"])
+@pytest.mark.parametrize("name", ["origin", "authorization", "x-api-key", "x-goog-api-key", "api-key", "content-type"])
 def test_a_header_given_twice_is_refused(name: str) -> None:
     access, twice = Access(GatewaySettings()), name.encode()
     headers = [(b"host", b"localhost"), (twice, b"Bearer one"), (twice, b"Bearer two")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -107,10 +108,11 @@ def test_anybody_may_see_that_the_gateway_is_ready_and_who_has_a_key_its_provide
         ({"authorization": "bearer KEY"}, ""),
         ({"x-api-key": "KEY"}, ""),
         ({"x-goog-api-key": "KEY"}, ""),
+        ({"api-key": "KEY"}, ""),
         ({}, "?key=KEY"),
         ({}, "?alt=sse&key=KEY"),
     ],
-    ids=["bearer", "lower case", "anthropic", "google", "query", "query with more"],
+    ids=["bearer", "lower case", "anthropic", "google", "azure", "query", "query with more"],
 )
 def test_a_key_may_come_by_each_dialects_way(gateway: KeyedGateway, headers: dict[str, str], query: str) -> None:
     key = gateway.key()
@@ -120,6 +122,92 @@ def test_a_key_may_come_by_each_dialects_way(gateway: KeyedGateway, headers: dic
     assert httpx.post(path, json=body, headers=sent, timeout=PATIENCE).status_code == 200
     arrived = gateway.servers["deepseek"].requests[-1]
     assert key not in repr(arrived)
+
+
+Place = tuple[dict[str, str], str]
+PLACES: dict[str, Callable[[str], Place]] = {
+    "bearer": lambda key: ({"authorization": f"Bearer {key}"}, ""),
+    "x-api-key": lambda key: ({"x-api-key": key}, ""),
+    "x-goog-api-key": lambda key: ({"x-goog-api-key": key}, ""),
+    "api-key": lambda key: ({"api-key": key}, ""),
+    "query": lambda key: ({}, f"key={key}"),
+    "query again": lambda key: ({}, f"a=b&key={key}"),
+}
+DIALECTS: dict[str, dict[str, Any]] = {
+    "/v1/chat/completions": {**ASK, "model": "deepseek/m1"},
+    "/v1/messages": {**ASK, "model": "deepseek/m1"},
+    "/v1/responses": {"input": "hi", "model": "deepseek/m1"},
+    "/v1beta/models/deepseek/m1:generateContent": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+    "/api/chat": {"messages": ASK["messages"], "model": "deepseek/m1", "stream": False},
+    "/v2/chat": {"messages": ASK["messages"], "model": "deepseek/m1"},
+    "/model/deepseek%2Fm1/converse": {"messages": [{"role": "user", "content": [{"text": "hi"}]}]},
+}
+
+
+def with_keys(gateway: KeyedGateway, one: Place, other: Place, path: str = "/v1/chat/completions") -> httpx.Response:
+    """Ask with two keys in one request."""
+    query = "&".join(filter(None, (one[1], other[1])))
+    address = f"{gateway.address}{path}?{query}"
+    return httpx.post(address, json=DIALECTS[path], headers={**one[0], **other[0]}, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(PLACES, 2)))
+def test_of_two_keys_in_a_request_the_gateways_own_counts_and_two_of_them_are_refused(
+    gateway: KeyedGateway, first: str, second: str
+) -> None:
+    (own, key), (_, other) = make_key(gateway.state), make_key(gateway.state)
+    one, another = PLACES[first], PLACES[second]
+    # The second key is new: nobody has asked with it alone.
+    for refused in (
+        with_keys(gateway, one(key), another(other)),
+        with_keys(gateway, one(other), another(key)),
+        with_keys(gateway, one(key), another(TEAM)),
+        with_keys(gateway, one("sk-ant-of-a-provider"), another("a-second-one")),
+    ):
+        assert refused.status_code == 401
+        assert not [secret for secret in (key, other, TEAM) if secret in refused.text]
+    for answered in (
+        with_keys(gateway, one(key), another(key)),
+        with_keys(gateway, one(key), another("sk-ant-of-a-provider")),
+        with_keys(gateway, one("sk-ant-of-a-provider"), another(key)),
+        with_keys(gateway, one(f"{key[:-1]}x"), another(key)),
+    ):
+        assert answered.status_code == 200
+        assert row_of(gateway, answered.headers["x-bardo-request-id"]).key_id == own.id
+
+
+@pytest.mark.parametrize("path", DIALECTS)
+def test_two_keys_are_refused_in_each_dialects_words(gateway: KeyedGateway, path: str) -> None:
+    one, other = PLACES["bearer"](gateway.key()), PLACES["x-api-key"](gateway.key())
+    assert with_keys(gateway, one, one, path).status_code == 200
+    refused, unknown = with_keys(gateway, one, other, path), with_keys(gateway, ({}, ""), ({}, ""), path)
+    assert refused.status_code == unknown.status_code == 401
+    assert "two different keys" in refused.text
+    assert refused.json().keys() == unknown.json().keys()
+
+
+def test_what_is_no_place_of_a_key_neither_opens_nor_refuses(gateway: KeyedGateway) -> None:
+    key, other = gateway.key(), gateway.key()
+    strange = {
+        "proxy-authorization": f"Bearer {other}",
+        "cookie": f"authorization={other}; bardo_panel={other}; key={other}",
+        "x-forwarded-authorization": f"Bearer {other}",
+    }
+    assert (
+        with_keys(gateway, ({"authorization": f"Bearer {key}"}, ""), (strange, f"api_key={other}")).status_code == 200
+    )
+    assert with_keys(gateway, ({}, ""), (strange, f"api_key={other}")).status_code == 401
+
+
+def test_a_key_beside_a_signature_of_aws_counts(gateway: KeyedGateway) -> None:
+    signed = ({"authorization": "AWS4-HMAC-SHA256 Credential=AKID/20260101/r/bedrock/aws4_request, Signature=0"}, "")
+    assert with_keys(gateway, signed, PLACES["x-api-key"](gateway.key())).status_code == 200
+    assert with_keys(gateway, signed, PLACES["x-api-key"]("wrong")).status_code == 401
+
+
+def test_a_request_of_many_keys_is_refused_without_trying_them(gateway: KeyedGateway) -> None:
+    many = "&".join(f"key={number}" for number in range(20))
+    assert "more than 8" in with_keys(gateway, PLACES["bearer"](gateway.key()), ({}, many)).text
 
 
 def test_requests_that_are_signed_are_told_what_to_do(gateway: KeyedGateway) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bardo.edge.accounts.account import Account
@@ -26,6 +26,7 @@ SYNC_SECONDS = 1.0
 _LOOKS = 3
 """How often a key's figures are read at most while calls of this process go into the log."""
 _SYNCS_BETWEEN_CLEANINGS = 60
+_MOST_KEYS = 8
 
 _log = logging.getLogger("bardo.keys")
 
@@ -111,6 +112,23 @@ class Accounts:
         account = self._registry.by_id(own_id)
         return account if account is not None and account.state(self._clock()) == "active" else None
 
+    async def known_key(self, keys: Sequence[str]) -> str:
+        """Return the one of several keys of a request that is of this gateway, the first where none is: programs send others' keys, too.
+
+        Raises Unauthorized where several are, since nobody can tell which of them is meant, and Unavailable where that cannot be found out.
+        """
+        if len(keys) > _MOST_KEYS:
+            raise Unauthorized(f"the request has more than {_MOST_KEYS} different keys", hint="send one")
+        if self._store is not None and any(map(self._registry.may_be_new, keys)):
+            await self._look_for_new_keys()
+        known = [one for one in keys if self._registry.find(one) is not None]
+        if len(known) > 1:
+            hint = (
+                "send one of them, in one place: `Authorization`, `x-api-key`, `x-goog-api-key`, `api-key` or `?key=`"
+            )
+            raise Unauthorized("the request has two different keys of this gateway", hint=hint)
+        return known[0] if known else keys[0]
+
     async def account_of(self, key: str) -> Account | None:
         """Return whose a key is, also one that was made just now. Raises Unauthorized, and Unavailable where that cannot be found out."""
         try:
@@ -118,11 +136,14 @@ class Accounts:
         except Unauthorized:
             if self._store is None or not self._registry.may_be_new(key):
                 raise
-            try:
-                await self._look_for_changes()
-            except DatabaseProblem as problem:
-                raise _away("whether this gateway knows the key cannot be found out now") from problem
+            await self._look_for_new_keys()
             return self.authenticate(key)
+
+    async def _look_for_new_keys(self) -> None:
+        try:
+            await self._look_for_changes()
+        except DatabaseProblem as problem:
+            raise _away("whether this gateway knows the key cannot be found out now") from problem
 
     async def admit(self, account: Account, facts: CallFacts) -> Admission | None:
         """Let a call through, which is settled by its row in the log; None for a key without limits.

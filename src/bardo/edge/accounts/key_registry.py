@@ -10,7 +10,7 @@ from bardo.edge.accounts.access_keys import digest_of, id_of
 from bardo.edge.accounts.account import Account
 from bardo.values.errors import Unauthorized
 
-HOW_TO_SEND = "send it as `Authorization: Bearer …`, `x-api-key` or `x-goog-api-key`; whoever runs bardo gives keys out"
+HOW_TO_SEND = "send it as `Authorization: Bearer …`, `x-api-key`, `x-goog-api-key` or `api-key`; whoever runs bardo gives keys out"
 
 
 class RegisteredKey(Protocol):

@@ -21,7 +21,7 @@ _PORT = re.compile(r":\d*$")
 _HEADER_NAMES = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z, ]{0,2000}")
 _KNOWN_HOSTS = 256
 # A program before bardo may look at another of two keys than bardo does.
-_ONCE = (b"host", b"origin", b"content-type", b"authorization", b"x-api-key", b"x-goog-api-key")
+_ONCE = (b"host", b"origin", b"content-type", b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
 
 
 class Access:

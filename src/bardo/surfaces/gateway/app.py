@@ -77,7 +77,7 @@ from bardo.surfaces.gateway.responses import respond
 from bardo.surfaces.gateway.route_tables import Endpoint, Route
 from bardo.surfaces.gateway.routes import dialect_of_path, find_route, for_client, is_panel
 from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
-from bardo.surfaces.gateway.tenants import key_of
+from bardo.surfaces.gateway.tenants import key_of, keys_of
 from bardo.values.errors import BardoError, Forbidden
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class Gateway:
         except BardoError as told:
             # Where a store is stands in the log of the program alone.
             problem = mistake(scope["path"]) if isinstance(told, DatabaseProblem) else told
-            self._context.runner.clean(problem, (key_of(scope),))
+            self._context.runner.clean(problem, (key_of(scope), *keys_of(scope)))
             if is_panel(scope["path"]) and self._context.panel is not None:
                 await show_panel_problem(self._context.panel, self._context, scope, answer, problem)
             else:

@@ -35,7 +35,7 @@ _CLIENT_HEADERS = frozenset(
     )
 )
 _CLIENT_PREFIXES = (b"x-claude-code-", b"x-codex-")
-_KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key")
+_KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
 _ACCESS_HEADERS = frozenset((b"host", b"origin", b"upgrade", b"content-type", b"content-encoding"))
 _READ = _OPTION_HEADERS | _DIALECT_HEADERS | _CLIENT_HEADERS | _ACCESS_HEADERS | frozenset(_KEYS)
 # Each signature of AWS is another; the id of the key that made it stays.
@@ -68,13 +68,19 @@ class ClientHead:
     @once
     def key(self) -> str:
         """The key of the client, the id of the key where it signs requests as AWS's do, empty where no header holds one."""
-        raw = self.fields.get(_KEYS[0]) or self.fields.get(_KEYS[1]) or self.fields.get(_KEYS[2])
-        if not raw:
-            return ""
-        found = str(raw, "latin-1")
-        if found.startswith("AWS4-") and (signed := _SIGNED.match(found)):
+        signed = _SIGNED.match(str(self.fields.get(_KEYS[0], b""), "latin-1"))
+        if signed is not None:
             return signed[1]
-        return found.removeprefix("Bearer ").removeprefix("bearer ").strip()
+        return next(iter(self.keys), "")
+
+    @once
+    def keys(self) -> tuple[str, ...]:
+        """The different keys of all headers that may hold one, that of `Authorization` first. A signature is no key."""
+        raw = (str(self.fields.get(name, b""), "latin-1") for name in _KEYS)
+        texts = (
+            one.removeprefix("Bearer ").removeprefix("bearer ").strip() for one in raw if not one.startswith("AWS4-")
+        )
+        return tuple(dict.fromkeys(filter(None, texts)))
 
     @once
     def is_signed(self) -> bool:

@@ -12,7 +12,7 @@ from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import usage_reply
 from bardo.surfaces.gateway.route_tables import Route
-from bardo.surfaces.gateway.tenants import ACCOUNT, caller_of, is_signed, key_of
+from bardo.surfaces.gateway.tenants import ACCOUNT, KEY, caller_of, is_signed, keys_of
 from bardo.values.errors import Unauthorized, UnknownRoute
 
 _WINDOW = 60
@@ -25,11 +25,17 @@ _LIMITS: tuple[tuple[str, Literal["requests", "tokens"]], ...] = (
 
 async def authenticate(context: GatewayContext, accounts: Accounts, route: Route, scope: Scope, answer: Answer) -> None:
     """Find whose key a request has, and note it in `scope`. Raises Unauthorized."""
-    if _is_open(route, scope) or (route.endpoint == "ready" and not is_signed(scope) and not key_of(scope)):
+    keys = keys_of(scope)
+    if _is_open(route, scope) or (route.endpoint == "ready" and not is_signed(scope) and not keys):
         return
-    account = await accounts.account_of(_request_key(scope))
+    if not keys and is_signed(scope):
+        # A signature proves a secret that both sides know. bardo keeps no secrets of keys, only digests.
+        hint = "give AWS's library the key as a bearer token: AWS_BEARER_TOKEN_BEDROCK=bardo_…"
+        raise Unauthorized("requests signed as AWS's are hold no key that can be checked", hint=hint)
+    key = await accounts.known_key(keys) if len(keys) > 1 else next(iter(keys), "")
+    account = await accounts.account_of(key)
     if account is not None:
-        scope[ACCOUNT] = account
+        scope[ACCOUNT], scope[KEY] = account, key
         if account.limited:
             answer.own_headers = lambda: limit_headers(account, accounts, route.dialect, context.runner.clock())
 
@@ -37,14 +43,6 @@ async def authenticate(context: GatewayContext, accounts: Accounts, route: Route
 def _is_open(route: Route, scope: Scope) -> bool:
     """Whether anybody may ask: programs look at a health endpoint, or send `HEAD /`, to see whether somebody is there."""
     return route.endpoint == "health" or (route.endpoint == "root" and scope["method"] == "HEAD")
-
-
-def _request_key(scope: Scope) -> str:
-    if is_signed(scope):
-        # A signature proves a secret that both sides know. bardo keeps no secrets of keys, only digests.
-        hint = "give AWS's library the key as a bearer token: AWS_BEARER_TOKEN_BEDROCK=bardo_…"
-        raise Unauthorized("requests signed as AWS's are hold no key that can be checked", hint=hint)
-    return key_of(scope)
 
 
 def limit_headers(account: Account, accounts: Accounts, dialect: str, now: float) -> list[tuple[str, str]]:

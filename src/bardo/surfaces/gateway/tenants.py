@@ -16,6 +16,8 @@ _LONGEST_CACHED = 512
 
 ACCOUNT = "bardo.account"
 """Where a request's scope holds the account of its key."""
+KEY = "bardo.key"
+"""Where it holds the key that was accepted: a request may have others beside it, which are for somebody else."""
 
 
 class Caller(NamedTuple):
@@ -46,7 +48,14 @@ def caller_of(scope: Scope) -> Caller:
 
 def key_of(scope: Scope) -> str:
     """Return the key a client came with, the id of the key where it signs requests as AWS's do, empty where it came without one."""
-    return head_of(scope).key or _key_in_query(scope.get("query_string", b""))
+    accepted: str | None = scope.get(KEY)
+    return accepted or head_of(scope).key or next(iter(_keys_in_query(scope.get("query_string", b""))), "")
+
+
+def keys_of(scope: Scope) -> tuple[str, ...]:
+    """Return the different keys of a request, those of its headers first. A signature is no key."""
+    own, query = head_of(scope).keys, scope.get("query_string", b"")
+    return tuple(dict.fromkeys((*own, *_keys_in_query(query)))) if b"key=" in query else own
 
 
 def is_signed(scope: Scope) -> bool:
@@ -54,11 +63,12 @@ def is_signed(scope: Scope) -> bool:
     return head_of(scope).is_signed
 
 
-def _key_in_query(query: bytes) -> str:
-    """Return the key of `?key=`, as Gemini's clients may send it."""
+def _keys_in_query(query: bytes) -> list[str]:
+    """Return the keys of `?key=`, as Gemini's clients may send it."""
     if b"key=" not in query:
-        return ""
-    return parse_qs(query.decode("latin-1")).get("key", [""])[0].strip()
+        return []
+    found = parse_qs(query.decode("latin-1")).get("key", [])
+    return [key for one in found if (key := one.strip())]
 
 
 def tenant_of(key: str) -> str:

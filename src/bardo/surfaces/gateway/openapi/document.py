@@ -32,6 +32,7 @@ _SECURITY: list[dict[str, list[str]]] = [
     {"bearer": []},
     {"x_api_key": []},
     {"x_goog_api_key": []},
+    {"api_key": []},
     {"key_in_query": []},
     {},
 ]
@@ -178,6 +179,7 @@ def _components() -> dict[str, Any]:
                 "name": "x-goog-api-key",
                 "description": "As Google's do.",
             },
+            "api_key": {"type": "apiKey", "in": "header", "name": "api-key", "description": "As Azure's clients do."},
             "key_in_query": {"type": "apiKey", "in": "query", "name": "key", "description": "As Gemini's may."},
         },
     }
