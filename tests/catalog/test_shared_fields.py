@@ -8,6 +8,7 @@ import pytest
 
 import bardo
 from bardo.catalog.shared_fields import shared_rows
+from bardo.dialects.shared_fields import take
 from bardo.edge.settings import parse_settings
 from bardo.engine.explanation import Explanation
 
@@ -164,3 +165,16 @@ def test_what_else_a_field_asks_for_is_reported() -> None:
         ("include", ["x.y"]),
         ("metadata", {"a": 1}),
     ]
+
+
+def test_what_is_carried_is_taken_out_of_a_copy() -> None:
+    shared: dict[str, Any] = {"a": {"b": {"c": 1, "d": 2}, "e": 3}}
+    extra = dict(shared)
+    assert take(extra, "a.b.c") == 1
+    assert take(extra, "a.b.missing") is None
+    assert take(extra, "a.e.f") is None
+    assert extra == {"a": {"b": {"d": 2}, "e": 3}}
+    assert take(extra, "a.b.d") == 2
+    assert take(extra, "a.e") == 3
+    assert extra == {}
+    assert shared == {"a": {"b": {"c": 1, "d": 2}, "e": 3}}

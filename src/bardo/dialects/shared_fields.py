@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import msgspec
@@ -25,7 +24,7 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     request, of_reasoning = _carry_of_reasoning(request, row)
     client = request.dialect or _CHAT
     rows = shared_between(client, row.dialect) if request.extra else ()
-    extra: dict[str, Any] = copy.deepcopy(request.extra) if rows else {}
+    extra: dict[str, Any] = dict(request.extra) if rows else {}
     fields: dict[str, Any] = of_reasoning
     untouched = True
     for shared in sorted(rows, key=lambda one: row.id not in one.providers):
@@ -110,15 +109,21 @@ def _switched(extra: dict[str, Any], found: dict[str, Any], switch: ListSwitch, 
 
 
 def take(extra: dict[str, Any], path: str) -> Any:
-    """Take the value at a dotted path out of `extra`, and what holds nothing but it; None where there is none."""
+    """Take the value at a dotted path out of `extra`, and what holds nothing but it; None where there is none.
+
+    An object on the way is not changed but replaced, so that `extra` may share it with others.
+    """
     name, _, rest = path.partition(".")
     value = extra.get(name)
     if not rest:
         return extra.pop(name, None)
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or rest.partition(".")[0] not in value:
         return None
-    inner = take(value, rest)
-    if inner is not None and not value:
+    left = dict(value)
+    inner = take(left, rest)
+    if inner is not None and left:
+        extra[name] = left
+    elif inner is not None:
         extra.pop(name)
     return inner
 

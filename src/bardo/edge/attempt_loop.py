@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from bardo.edge.call_attempts import SentAttempt
@@ -16,6 +17,7 @@ from bardo.edge.failover import Failover, Recovery
 from bardo.edge.health import note_attempt
 from bardo.edge.hedging import Race, hedge_after
 from bardo.edge.live_reply import LiveReply
+from bardo.edge.long_work import run_by_size, size_of
 from bardo.edge.opened_reply import OpenedReply
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import Exchange, is_about_form
@@ -54,6 +56,7 @@ class AttemptLoop:
         "_live",
         "_made",
         "_plan",
+        "_size",
     )
     _latest: OpenedReply
 
@@ -69,6 +72,7 @@ class AttemptLoop:
         self._context = context
         self._live = live
         self._plan = plan
+        self._size = size_of(plan.request)
         self._exchange: Exchange | None = None
         self._deadline = deadline
         self._made: Recovery | None = None
@@ -82,7 +86,7 @@ class AttemptLoop:
 
     async def run(self) -> Attempt:
         """Return the attempt that was answered. Raises BardoError where none is."""
-        self._open_next(self._first(), "first", "")
+        self._open_next(await run_by_size(self._size, self._first), "first", "")
         hedged = self._hedge is not None
         while True:
             try:
@@ -194,7 +198,7 @@ class AttemptLoop:
         again = not is_about_form(attempt, problem) and not self._has_next_server(attempt.target)
         if again and await recovery.rest(problem, seconds, alone=False):
             return attempt, "retry"
-        following = self._following(problem)
+        following = await run_by_size(self._size, partial(self._following, problem))
         if following is None:
             if not await recovery.rest(problem, seconds, alone=True):
                 raise recovery.error_to_tell

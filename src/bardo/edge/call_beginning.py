@@ -16,6 +16,7 @@ from bardo.edge.cascade import with_cascade
 from bardo.edge.directory import Placement
 from bardo.edge.hedging import hedge_attempts
 from bardo.edge.live_reply import LiveReply
+from bardo.edge.long_work import run_by_size, size_of
 from bardo.edge.runner_parts import CallOptions, ServerFacts
 from bardo.edge.server_choice import has_servers
 from bardo.edge.stale_replies import StalePlace, StaleReplies
@@ -114,7 +115,7 @@ async def _place(
         placed = await runner.servers.at_servers(placed, request, call.tenant, every=warms)
     if placed.skipped:
         request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
-    return runner.prompts.note(request, call.tenant), placed
+    return await run_by_size(size_of(request), partial(runner.prompts.note, request, call.tenant)), placed
 
 
 async def _attempt(
@@ -128,7 +129,7 @@ async def _attempt(
     route: RouteRecord | None,
 ) -> None:
     """Try one target after the other, or give an old reply where the operator allows it. Raises BardoError where there is none."""
-    request = without_repeated_results(request)
+    request = await run_by_size(size_of(request), partial(without_repeated_results, request))
     recalled = NOTHING if runner.replay is None else await runner.replay.recall(live.request, tenant, request)
     knowledge = runner.facts.knowledge(targets, tenant, request)
     call_plan = CallPlan(request, targets, knowledge, recalled, may_forward=may_forward, route=route)

@@ -34,6 +34,7 @@ from bardo.catalog.matching import matches_any
 from bardo.dialects.openai_responses.state import is_made
 from bardo.edge.data_paths import state_path
 from bardo.edge.http_calls import Reply
+from bardo.edge.long_work import run_by_size
 from bardo.edge.settings import Settings
 from bardo.edge.settings_stores import place_of
 from bardo.edge.settings_tables import ProviderIdSettings
@@ -252,7 +253,7 @@ class _WatchedReply:
 
     async def read(self, limit: int) -> bytes:
         body = await self._reply.read(limit)
-        await self._keep(_ids_of_body(body, self._row))
+        await self._keep(await run_by_size(len(body), lambda: list(_ids_of_body(body, self._row))))
         return body
 
     async def finish(self) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from bardo.edge.call_context import CallContext
 from bardo.edge.health import AttemptWatch
 from bardo.edge.http_calls import Reply
+from bardo.edge.long_work import run_by_size
 from bardo.edge.reply_head import is_streamed, send_wire
 from bardo.edge.stale_replies import RecordedReply
 from bardo.edge.stream_reading import StreamReading
@@ -262,7 +263,7 @@ class UpstreamReply:
             raise
         finally:
             await reply.close()
-        text = None if stamp is None else self._read_text(body, stamp)
+        text = None if stamp is None else await run_by_size(len(body), partial(self._read_text, body, stamp))
         if text is not None:
             self._reader = text
             self._note_token()
@@ -271,7 +272,7 @@ class UpstreamReply:
             return
         self._reader = reader = opens()
         self._note_token()
-        update = ReplyUpdate(*reader.read_whole(body))
+        update = ReplyUpdate(*(await run_by_size(len(body), partial(reader.read_whole, body))))
         self._health.ended(reader.failure)
         if reader.failure is not None:
             raise reader.failure

@@ -62,7 +62,8 @@ def _beginning(messages: Messages, name: str, form: object, begin: S) -> tuple[i
     for place in range(len(messages) - 1, 0, -1):
         kept: _Kept | None = messages[place - 1].derived.get(name)
         if kept is not None and kept[1] == form and len(kept[0]) == place and all(map(is_, kept[0], messages)):
-            del messages[place - 1].derived[name]
+            # Another thread may go on from the same beginning.
+            messages[place - 1].derived.pop(name, None)
             if kept[3]:
                 messages[kept[3] - 1].derived.pop(name, None)
             return place, kept[2]

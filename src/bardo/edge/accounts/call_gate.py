@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.accounts.call_facts import CallFacts
 from bardo.edge.directory import Placement
 from bardo.edge.log.row import LogRow, PendingCall
+from bardo.edge.long_work import run_by_size, size_of
 from bardo.edge.price_book import PriceBook
 from bardo.edge.settings_budgets import BudgetSettings
 from bardo.engine.route import Target, target_names
@@ -63,7 +65,8 @@ class CallGate:
             if not free:
                 placed = self.priced(account, request.model, placed)
             if not free and (account.has_budget or account.limits.tokens_per_minute is not None):
-                facts = self.facts(account, request, placed.targets, facts)
+                long = size_of(request) if isinstance(request, Request) else 0
+                facts = await run_by_size(long, partial(self.facts, account, request, placed.targets, facts))
             if not self.accounts.admit_now(account, facts):
                 await self.accounts.admit(account, facts)
         return placed

@@ -15,6 +15,7 @@ from typing import Any
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
 from bardo.dialects import dialect
 from bardo.edge.database.set_aside import RenewableFile
+from bardo.edge.long_work import LONG_BYTES, run_by_size, size_of
 from bardo.edge.named_paths import named_path
 from bardo.edge.settings import ReplaySettings
 from bardo.edge.settings_stores import is_file_name, place_of
@@ -34,12 +35,15 @@ from bardo.reasoning.replay import (
     turns_of,
 )
 from bardo.reasoning.replay.guard import OnChange
+from bardo.reasoning.replay.keys import TurnKeys
 from bardo.values.degradation import Degradation
 from bardo.values.errors import ConfigError
 from bardo.values.request import Request
 from bardo.values.response import Response
 
 _log = logging.getLogger("bardo.replay")
+_MANY_BLOCKS = 500
+"""Blocks of a reply whose keys take milliseconds."""
 _UNREACHABLE = Degradation(
     "reasoning", asked="restored", sent="omitted", why="the store of earlier reasoning does not answer"
 )
@@ -94,15 +98,19 @@ class ReplayKeeper:
         if not has_history(request):
             return self._without_history
         calls = self._calls
-        turns = turns_of(request) if calls is not None and _may_hold(calls.store, tenant) else ()
-        keys = keys_in(turns)
+        turns: tuple[TurnKeys, ...] = ()
+        keys: list[str] = []
+        if calls is not None and _may_hold(calls.store, tenant):
+            turns = await run_by_size(size_of(request), partial(turns_of, request))
+            keys = await run_by_size(size_of(request), partial(keys_in, turns))
         raw = await calls.find(tenant, keys, now=self._clock()) if keys and calls is not None else {}
         lost = (_UNREACHABLE,) if raw is None else ()
         raw = raw or {}
         # One reply is found by several of its keys.
         kept = {value: decode_kept(value) for value in set(raw.values())}
         found = {key: one for key, value in raw.items() if (one := kept[value]) is not None}
-        turns = turns if sent is None else turns_in(turns, request, sent)
+        if sent is not None:
+            turns = await run_by_size(size_of(request), partial(turns_in, turns, request, sent))
         return Recalled(found=found, turns=turns, on_change=self._on_change, rules=self._rules, degraded=lost)
 
     async def remember(
@@ -124,15 +132,18 @@ class ReplayKeeper:
         if self._calls is None:
             return
         reader = self._reader(attempt.target)
-        memories = remember(
-            response,
-            request,
-            attempt.request or request,
-            reader,
-            self._rules,
-            fields,
-            own_ids=dialect(reader.row.dialect).omits_call_ids,
-            shown=shown,
+        memories = await run_by_size(
+            max(size_of(request), LONG_BYTES if len(response.blocks) > _MANY_BLOCKS else 0),
+            lambda: remember(
+                response,
+                request,
+                attempt.request or request,
+                reader,
+                self._rules,
+                fields,
+                own_ids=dialect(reader.row.dialect).omits_call_ids,
+                shown=shown,
+            ),
         )
         if memories:
             await self._put(tenant, memories, reply)

@@ -13,6 +13,7 @@ from bardo.dialects.openai_chat.completions import (
     encode_completion,
 )
 from bardo.edge.live_reply import LiveReply
+from bardo.edge.long_work import run_by_size
 from bardo.engine.receipt import headers_of_calls
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
@@ -26,7 +27,8 @@ from bardo.values.request import Request
 
 async def complete(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for completions. Raises BardoError where none begins."""
-    asked = decode_completion(await context.body(scope, receive))
+    body = await context.body(scope, receive)
+    asked = await run_by_size(len(body), lambda: decode_completion(body))
     requests = tuple(with_headers(one, scope) for one in asked.requests)
     asked = msgspec.structs.replace(asked, requests=requests)
     caller = caller_of(scope)

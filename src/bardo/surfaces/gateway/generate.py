@@ -14,6 +14,7 @@ from bardo.dialects.base import ReplyEncoder
 from bardo.dialects.run_encoder import encode_all
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.live_reply import LiveReply
+from bardo.edge.long_work import run_by_size
 from bardo.engine.client_model import ClientModelEncoder, ForwardedModel, named_as_asked, with_client_model
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.prompt_estimates import PromptEstimates
@@ -49,11 +50,16 @@ class ReplyStorage(Protocol):
 
 async def generate(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for a reply. Raises BardoError where none begins."""
+    request = await read_request(context, route, scope, receive)
+    await answer_request(context, route, request, scope, receive, answer)
+
+
+async def read_request(context: GatewayContext, route: Route, scope: Scope, receive: Receive) -> Request:
+    """Return the request for a reply that a client sent. Raises InvalidRequest and what reading its body raises."""
     body = await context.body(scope, receive)
     # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
     _check_messages(body.count(b'"role"'))
-    request = dialect(route.dialect).decode_request(body, route.arrival)
-    await answer_request(context, route, request, scope, receive, answer)
+    return await run_by_size(len(body), lambda: dialect(route.dialect).decode_request(body, route.arrival))
 
 
 async def answer_request(
@@ -137,9 +143,11 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: Reply
     as_it_came = live.forwarded and not live.reader.lacks_ids
     spoken, asked = dialect(route.dialect), live.request.model
     if as_it_came:
-        body = with_client_model(raw, spoken, response, asked)
+        body = await run_by_size(len(raw), lambda: with_client_model(raw, spoken, response, asked))
     else:
-        body = spoken.encode_response(named_as_asked(response, asked), live.request)
+        body = await run_by_size(
+            len(raw), lambda: spoken.encode_response(named_as_asked(response, asked), live.request)
+        )
     if kept is not None:
         body = await kept.whole(body)
     await answer.whole(200, body, headers)

@@ -13,7 +13,7 @@ from bardo.engine.route import Target
 from bardo.reasoning.control import ResolvedFacts
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
-from bardo.surfaces.gateway.generate import answer_request
+from bardo.surfaces.gateway.generate import answer_request, read_request
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import VersionReply
 from bardo.surfaces.gateway.route_tables import Route
@@ -89,7 +89,7 @@ async def generate_or_load(
     context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
 ) -> None:
     """Answer a request for a reply, or one without a question, which loads a model or lets it go. Raises BardoError."""
-    request = dialect(route.dialect).decode_request(await context.body(scope, receive), route.arrival)
+    request = await read_request(context, route, scope, receive)
     if request.messages or await _may_load(context.runner, request):
         await answer_request(context, route, request, scope, receive, answer)
         return

@@ -7,6 +7,7 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.dialects.operations import ModelsForm
 from bardo.edge.health_report import health_report
+from bardo.edge.long_work import run_by_size
 from bardo.edge.model_list import find_model, listed_models
 from bardo.edge.unary_operations import UnaryAnswer, embed, embed_receipt
 from bardo.edge.unary_operations import count_tokens as count
@@ -93,7 +94,8 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
     """Answer how many tokens a request has; an estimate says that it is one. Raises BardoError."""
     form = dialect(route.dialect).token_count
     assert form is not None, route.dialect
-    request = form.decode_request(await context.body(scope, receive), route.arrival)
+    body = await context.body(scope, receive)
+    request = await run_by_size(len(body), lambda: form.decode_request(body, route.arrival))
     request = with_headers(request, scope)
 
     caller = caller_of(scope)
@@ -115,7 +117,8 @@ async def embeddings(context: GatewayContext, route: Route, scope: Scope, receiv
     """Answer a request for vectors. Raises BardoError."""
     form = dialect(route.dialect).embeddings
     assert form is not None, route.dialect
-    request = form.decode_request(await context.body(scope, receive), route.arrival)
+    body = await context.body(scope, receive)
+    request = await run_by_size(len(body), lambda: form.decode_request(body, route.arrival))
     request = msgspec.structs.replace(request, options=header_options(request.options, scope))
 
     caller = caller_of(scope)

@@ -27,10 +27,11 @@ from bardo.dialects.openai_responses.stored import (
     with_ids,
     with_references,
 )
+from bardo.edge.long_work import run_by_size
 from bardo.edge.response_store import ResponseStore
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
-from bardo.surfaces.gateway.generate import answer_request
+from bardo.surfaces.gateway.generate import answer_request, read_request
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
@@ -45,8 +46,7 @@ def new_id(prefix: str) -> str:
 
 async def respond(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for a response. Raises BardoError where none begins."""
-    body = await context.body(scope, receive)
-    request = dialect(route.dialect).decode_request(body, route.arrival)
+    request = await read_request(context, route, scope, receive)
     kept = None
     if context.responses is not None:
         kept = await _plan_storage(context, context.responses, request, route, caller_of(scope).tenant)
@@ -70,7 +70,7 @@ class ResponseStorage:
 
     async def whole(self, body: bytes) -> bytes:
         """Keep a whole reply, and return it as its client gets it."""
-        response = msgspec.json.decode(body)
+        response = await run_by_size(len(body), lambda: msgspec.json.decode(body))
         kept = await self._keep(response)
         return body if kept else msgspec.json.encode({**response, "store": False})
 
@@ -114,7 +114,9 @@ async def _plan_storage(
         id=new_id("resp"), store=storage.keep, previous=storage.previous, conversation=storage.conversation
     )
     answered = (
-        _with_items(context, request, route, [*history, *own]) if history or found else _without_storage_fields(request)
+        await _with_items(context, request, route, [*history, *own])
+        if history or found
+        else _without_storage_fields(request)
     )
     return ResponseStorage(store, tenant, msgspec.structs.replace(answered, kept_as=kept_as), own, earlier)
 
@@ -163,7 +165,7 @@ async def _chain(store: ResponseStore, name: str, tenant: str) -> tuple[list[Ite
     return [item for turn in turns for item in turn.items], (*last.earlier, name)
 
 
-def _with_items(context: GatewayContext, request: Request, route: Route, items: list[Item]) -> Request:
+async def _with_items(context: GatewayContext, request: Request, route: Route, items: list[Item]) -> Request:
     """Return a request that holds all items itself. Raises TooLarge."""
     body = whole_body(_without_storage_fields(request).body or {}, items)
     if len(body) > context.max_body:
@@ -171,7 +173,7 @@ def _with_items(context: GatewayContext, request: Request, route: Route, items: 
             f"the conversation that was kept and the request are over {context.max_body} bytes together",
             hint="begin a new conversation, or raise gateway.max_body_bytes in bardo.toml",
         )
-    return dialect(route.dialect).decode_request(body, route.arrival)
+    return await run_by_size(len(body), lambda: dialect(route.dialect).decode_request(body, route.arrival))
 
 
 def _without_storage_fields(request: Request) -> Request:

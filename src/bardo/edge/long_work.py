@@ -1,0 +1,42 @@
+"""Work at a long request or reply, away from the event loop: what needs milliseconds for each 100 KB would keep all other calls waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from bardo.values.request import Request
+
+LONG_BYTES = 256 * 1024
+"""From this size on work goes to a thread; what is shorter takes less than ten milliseconds, and waits for nobody."""
+_MANY_MESSAGES = 1_000
+# One thread: several long requests wait for each other, and share the processor with those that are short.
+_LONG_WORK = ThreadPoolExecutor(1, thread_name_prefix="bardo-long")
+
+Result = TypeVar("Result")
+
+
+async def run_by_size(size: int, work: Callable[[], Result]) -> Result:
+    """Return what `work` gives at something of so many bytes, done in a thread where they are many. Raises what it raises."""
+    if size < LONG_BYTES:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(_LONG_WORK, _without_collection, work)
+
+
+def size_of(request: Request) -> int:
+    """Return by what size the work at a request is done: that of its body, or a large one where it has very many messages."""
+    return max(len(request.body_bytes), LONG_BYTES if len(request.messages) > _MANY_MESSAGES else 0)
+
+
+def _without_collection(work: Callable[[], Result]) -> Result:
+    """Do work without the collection of garbage: it stops all threads, to look at values of which none is garbage."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return work()
+    finally:
+        if collects:
+            gc.enable()
