@@ -155,7 +155,8 @@ MEANINGS = {
     "gateway.allowed_hosts": "accepted names in `Host`, without a port, in addition to `localhost`, `host` and its addresses; "
     '`"*"` accepts any',
     "gateway.allowed_origins": 'origins of web pages that may call it, such as `"https://app.example.org"`; `"*"` accepts any',
-    "gateway.max_body_bytes": "the largest request body; a larger one gets a 413",
+    "gateway.max_body_bytes": "the largest request body; a larger one gets a 413. Bodies from 256 KiB on are read in a "
+    "thread, but one object with a million keys still stops the process for about half a second: lower it for clients you do not trust",
     "gateway.max_total_body_bytes": "the most bytes of the bodies of all unfinished requests together, per worker; further requests get "
     "a 503",
     "gateway.body_seconds": "seconds for a request's body to arrive; a slower request gets a 408",
