@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import anthropic
@@ -16,6 +18,9 @@ from botocore import eventstream  # type: ignore[import-untyped]
 from google.genai import errors as google_errors
 
 from bardo.dialects import dialect
+from bardo.edge.fake import FakeReply
+from bardo.engine.forwarding import Forwarding
+from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import CallIds, counting_ids
 from bardo.streams.frames import Frame
 from bardo.surfaces.library.decoding import provider_row
@@ -39,8 +44,9 @@ from bardo.values.wire import Arrival
 from conformance import anthropic_library, block_clients, google_library, openai_library
 from conformance.heard import answer
 from conformance.replies import ALL, STAMP, read, reply_of
-from recordings import Recording, each_recording
+from recordings import OWN, Recording, each_recording
 from support.sampling import COVERED, NIGHTLY, seed
+from support.scripted import Scripted, reply
 
 Call = tuple[str, Any]
 """The id of a call, and its arguments as an object."""
@@ -232,6 +238,61 @@ def test_a_stream_that_is_cut_ends_no_call_that_its_provider_did_not_end(recordi
                 assert arguments in allowed, f"a client of {client} would execute {arguments}"
 
 
+FORWARDED = [name for name in EXECUTED if name != "bedrock_converse"]
+"""The dialects whose streams may be forwarded: the messages of an event stream are always written anew."""
+_DONE = re.compile(rb"(event: done\n)?data: \[DONE\]\n\n")
+STRANGE = (AssertionError, TypeError, RuntimeError)
+"""What the official library raises at streams of other servers that are not quite of its dialect."""
+
+
+def given_on(folder: str, body: bytes, *, size: int = 0) -> bytes:
+    """Return what a client of the provider's own dialect gets of a stream that is forwarded, `size` bytes at a time."""
+    row = provider_row(folder)
+    reader = ReplyReader(row, streamed=True, stamp=STAMP, forward=True)
+    forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
+    size = size or len(body) or 1
+    updates = [forwarding.update(body[begin : begin + size]) for begin in range(0, len(body), size)]
+    updates.append(forwarding.rest())
+    asked = Request(model="asked", messages=(), dialect=row.dialect, stream=True)
+    encoder = dialect(row.dialect).open_encoder(asked, Arrival())
+    failed = [event for update in updates for event in update.events if type(event) is Failed]
+    return b"".join([*(update.raw for update in updates), *(part for one in failed for part in encoder.feed(one))])
+
+
+def _is_forwarded(recording: Recording) -> bool:
+    language = dialect(provider_row(recording.file.split("/")[0]).dialect)
+    return language.name in FORWARDED and language.stream_framing == recording.framing
+
+
+@each_recording([one for one in CALLING if _is_forwarded(one)], by_day=0.05)
+def test_a_stream_that_is_cut_ends_no_call_that_is_not_complete_where_it_is_forwarded(recording: Recording) -> None:
+    folder = recording.file.split("/")[0]
+    client = provider_row(folder).dialect
+    for place in places(recording):
+        events, _ = read(recording, [recording.body[:place]])
+        ended = [one for arguments in calls_of(events, ended=True).values() for one in arguments]
+        allowed = [json.loads(one) for one in ended if one.startswith("{")]
+        COVERED["cuts of a call that is forwarded"] += 1
+        try:
+            found = executed(client, given_on(folder, recording.body[:place]))
+        except STRANGE:
+            found = []
+        except json.JSONDecodeError:
+            assert client == "openai_chat", f"cut at {place}, a call is ended that is no JSON"
+            found = []
+        for _, arguments in found:
+            assert arguments in allowed, f"cut at {place}, a program would execute {arguments}"
+
+
+@pytest.mark.parametrize("recording", [one for one in CALLING if _is_forwarded(one) and one.root is OWN], ids=str)
+def test_a_stream_that_is_complete_is_forwarded_as_it_came(recording: Recording) -> None:
+    folder = recording.file.split("/")[0]
+    for size in (0, 7):
+        given = given_on(folder, recording.body, size=size)
+        # Bardo adds the word that ends a stream where Chat's servers leave it out, and elsewhere it is behind the last event.
+        assert _DONE.sub(b"", given) == _DONE.sub(b"", recording.body)
+
+
 BEGUN: list[Event] = [ReplyStart(id="r", model="m"), ContentChunk(0, "I look."), ToolCallStart(1, "c1", "look")]
 PIECES: dict[str, list[str]] = {
     "no arguments": [],
@@ -280,6 +341,66 @@ def test_a_reply_that_ends_by_its_length_inside_a_call_says_so_and_gives_no_call
 def test_a_reply_that_fails_inside_a_call_gives_no_call(client: str, pieces: list[str]) -> None:
     events = passed([*BEGUN, *(ToolCallChunk(1, piece) for piece in pieces), FAILED])
     assert executed(client, written(client, events)) == []
+
+
+NATIVE = {
+    "openai_chat": "openai-chat",
+    "openai_responses": "openai-responses",
+    "anthropic_messages": "anthropic-messages",
+    "gemini": "gemini",
+    "ollama": "ollama",
+    "cohere": "cohere",
+    "gemini_interactions": "gemini-interactions",
+}
+ENDS: dict[str, list[Event]] = {
+    "nothing more": [],
+    "an error": [Failed(BrokenStream("overloaded", provider="p"))],
+    "its length": [Finish("length")],
+    "a good reason": [Finish("tool_calls")],
+}
+
+
+@pytest.mark.parametrize("ending", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("pieces", PIECES.values(), ids=PIECES)
+@pytest.mark.parametrize("client", FORWARDED)
+def test_a_providers_own_end_of_a_torn_call_is_not_forwarded(
+    client: str, pieces: list[str], ending: list[Event]
+) -> None:
+    encoder = dialect(client).open_encoder(Request(model="m", messages=(), dialect=client, stream=True), Arrival())
+    said: list[Event] = [*BEGUN, *(ToolCallChunk(1, piece) for piece in pieces), ToolCallEnd(1), *ending]
+    body = b"".join(piece for event in said for piece in encoder.feed(event))
+    if ending and type(ending[-1]) is Finish:
+        body += b"".join(encoder.finish())
+    nothing = not "".join(pieces).strip("{}")
+    for size in (0, 1, 50):
+        given = given_on(NATIVE[client], body, size=size)
+        found = executed(client, given)
+        assert nothing or b"_arguments.done" not in given
+        whole = nothing and ending == ENDS["a good reason"]
+        assert all(arguments == {} for _, arguments in found)
+        assert bool(found) == whole, body
+
+
+def _given(answer: FakeReply, call: object) -> FakeReply:
+    return answer
+
+
+def test_a_whole_reply_that_ends_inside_a_call_is_not_forwarded_as_it_came() -> None:
+    call = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+    message: dict[str, Any] = {
+        "id": "r",
+        "type": "message",
+        "role": "assistant",
+        "model": "m1",
+        "content": [{"type": "text", "text": "I look."}, call],
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    }
+    for reason, calls in (("max_tokens", 0), ("tool_use", 1)):
+        answer = reply("anthropic_messages", [json.dumps({**message, "stop_reason": reason}).encode()], stream=False)
+        upstream = Scripted("anthropic_messages", partial(_given, answer))
+        said = json.loads(upstream.ask("anthropic_messages", stream=False).body)
+        assert said["stop_reason"] == reason
+        assert len([one for one in said["content"] if one["type"] == "tool_use"]) == calls
 
 
 @pytest.mark.parametrize("client", EXECUTED)

@@ -171,7 +171,8 @@ class Dialect:
     as the dialect's own servers do.
 
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
-    lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `model_in_path`: the model is named in a
+    lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `call_announcement` is in the frames that tell
+    all arguments of a call before the frame that ends it; empty where there are none. `model_in_path`: the model is named in a
     request's URL, not in its body. `model_field` is the field of a reply that names the model; empty where replies name none.
     `search_results`: a request may hold results of the caller's own search; elsewhere they become text. `model_pictures`: messages of the
     model may hold pictures; elsewhere only those of the user.
@@ -202,6 +203,7 @@ class Dialect:
     wraps: Callable[[str], Dialect] | None = None
     omits_call_ids: bool = False
     calls_in_frames: CallsInFrames | None = None
+    call_announcement: bytes = b""
     model_in_path: bool = False
     model_field: str = "model"
     search_results: bool = False

@@ -89,8 +89,10 @@ class Forwarding:
 
     def fail(self, error: BardoError) -> ReplyUpdate:
         """Return what is left where the connection broke, which is no failure of a reply that was complete."""
-        update = ReplyUpdate(self._reader.fail(error))
-        return update if not self._forward or self._reader.reframed else self._ended_stream(update)
+        events = self._reader.fail(error)
+        if not self._forward or self._reader.reframed:
+            return ReplyUpdate(events)
+        return self._ended_stream(ReplyUpdate(events, self._reader.released()))
 
     def _ended_stream(self, update: ReplyUpdate, last: bytes = b"") -> ReplyUpdate:
         """Return the update with the frame that ends the stream, where its provider left that out. `last` are the last bytes that came."""

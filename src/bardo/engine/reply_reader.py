@@ -16,6 +16,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.call_ids import FillCallIds
+from bardo.engine.held_ends import HeldEnds
 from bardo.engine.repeated_reading import RepeatedReading
 from bardo.engine.reply_beginning import ReplyBeginning, is_content
 from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
@@ -100,6 +101,7 @@ class ReplyReader:
             secrets=secrets,
             clean=clean,
         )
+        self._ends = HeldEnds(pipeline.ids, language.call_announcement) if forward and streamed else None
         self._secrets, self._watch = secrets, pipeline.watch
         frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
         self._repeated = (
@@ -129,6 +131,11 @@ class ReplyReader:
         if self.switchable is not None:
             return self.switchable.lacks_ids
         return self._pipeline.ids.minted and not self._lets_ids_out
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the reply ended inside a call, which its client must not get as a complete one."""
+        return self._pipeline.ids.cut
 
     @property
     def switches(self) -> bool:
@@ -222,8 +229,10 @@ class ReplyReader:
             return self._fed(chunk)
         begin, frames, size = repeated.framing.held_until(chunk), 1, len(chunk)
         pieces = self._fed(chunk[:begin]) if begin else []
+        ends = self._ends
         while begin < size and self._pipeline.failure is None and not self._decoder.over:
-            found = repeated.read(chunk, begin, joined=joined)
+            # Nothing overtakes the frames that are held.
+            found = None if ends is not None and ends.holds else repeated.read(chunk, begin, joined=joined)
             if found is not None:
                 events, end = found
                 pieces.append((self._take_repeated(repeated, events), chunk[begin:end]))
@@ -286,10 +295,15 @@ class ReplyReader:
             return [(self.fail(foreign), b"")]
         last = self._pipeline.take(self._flush())
         self._name_failure()
+        held = self.released()
         if pieces and any(type(event) is Failed for event in last):
             # What came last is no whole frame, and nobody could read an error behind it.
             pieces[-1] = (pieces[-1][0], b"")
-        return [*pieces, (last, b"")]
+        return [*pieces, (last, held)]
+
+    def released(self) -> bytes:
+        """Return the frames that were held for the end of a call, at the end of a reply that did not break off."""
+        return b"" if self._ends is None or self._pipeline.failure is not None else self._ends.released()
 
     def _fed(self, chunk: bytes) -> list[EventsAndBytes]:
         try:
@@ -318,7 +332,8 @@ class ReplyReader:
             self.beginning.note(decoded)
         events = self._pipeline.feed(decoded)
         if self._pipeline.failure is None:
-            return events, without_quoted(readable.raw, events, self._secrets) if self._watch.seen else readable.raw
+            raw = without_quoted(readable.raw, events, self._secrets) if self._watch.seen else readable.raw
+            return events, raw if self._ends is None else self._ends.feed(raw, decoded)
         self._name_failure()
         return events, b""
 

@@ -202,6 +202,30 @@ class CallIds:
         """Return the ends of calls that were held, of a reply that does not say why it ended."""
         return self._arguments.finish()
 
+    @property
+    def calls(self) -> bool:
+        """Whether a call has begun."""
+        return self._arguments.begun
+
+    @property
+    def waits(self) -> bool:
+        """Whether the end of a call is held."""
+        return self._arguments.waits
+
+    @property
+    def torn(self) -> bool:
+        """Whether the arguments of a call that has not ended stop before their end."""
+        return self._arguments.torn
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply ended inside a call."""
+        return self._arguments.cut
+
+    def broke_off(self, end: ToolCallEnd) -> bool:
+        """Whether the reply ended inside this call."""
+        return self._arguments.broke_off(end)
+
     def _with_id(self, event: Event) -> Event:
         if type(event) is not ToolCallStart or event.id:
             return event
@@ -281,6 +305,25 @@ class CallArguments:
     def finish(self) -> list[Event]:
         """Return the ends that waited, of a reply that does not say why it ended."""
         return [event for place in list(self._ended) for event in self._conclude(*place)]
+
+    @property
+    def waits(self) -> bool:
+        """Whether the end of a call is held."""
+        return bool(self._ended)
+
+    @property
+    def torn(self) -> bool:
+        """Whether the arguments of a call that has not ended stop before their end."""
+        return any(call.is_torn for call in self._calls.values())
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply ended inside a call."""
+        return any(self._cut.values())
+
+    def broke_off(self, end: ToolCallEnd) -> bool:
+        """Whether the reply ended inside this call."""
+        return end.block in self._cut.get(end.choice, ())
 
     def _start(self, event: ToolCallStart) -> Sequence[Event]:
         before = self._follow(event) if self._ended else ()

@@ -34,7 +34,7 @@ class WholeText:
     __slots__ = ("__weakref__", "_degraded", "_fold", "_response", "_target", "events")
 
     failure: BardoError | None = None
-    lacks_ids = switches = reframed = False
+    lacks_ids = broke_off = switches = reframed = False
     over = holds_all = True
     thinking_place: ThinkingPlace | None = None
 

@@ -69,6 +69,7 @@ DIALECT = Dialect(
     ),
     open_decoder=DetectedDialectReply,
     calls_in_frames=CALLS,
+    call_announcement=b"_arguments.done",
     open_encoder=lambda request, arrival: ReplyWriter(request),
     encode_response=encode_response,
     encode_error=encode_error,

@@ -140,7 +140,7 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: Reply
     headers = early_headers(live.request_id, attempt, response)
     headers += _age_headers(live)
     headers += late_headers(response, attempt, live.cost_of_request)
-    as_it_came = live.forwarded and not live.reader.lacks_ids
+    as_it_came = live.forwarded and not (live.reader.lacks_ids or live.reader.broke_off)
     spoken, asked = dialect(route.dialect), live.request.model
     if as_it_came:
         body = await run_by_size(len(raw), lambda: with_client_model(raw, spoken, response, asked))
