@@ -354,6 +354,15 @@ def _renamed(turn: Kept, number: int, client: RewritingClient) -> Kept:
     return turn.renamed({one[0]: f"call_9Zq{number}Kd{place}Wm4xR7tYb2Lc" for place, one in enumerate(turn.calls)})
 
 
+def _respelt(turn: Kept, number: int, client: RewritingClient) -> Kept:
+    """Return the turn with arguments as another writer of JSON has them: other order, whole numbers with a fraction."""
+    calls = tuple(
+        (call_id, name, {key: float(one) if isinstance(one, int) else one for key, one in reversed(arguments.items())})
+        for call_id, name, arguments in turn.calls
+    )
+    return replace(turn, calls=calls)
+
+
 MUTATORS: dict[str, Mutator] = {
     "as it was": lambda turn, number, client: turn,
     "ids dropped": _ids,
@@ -362,6 +371,15 @@ MUTATORS: dict[str, Mutator] = {
     "thinking rewritten": lambda turn, number, client: replace(turn, thinking="Other words than the model's."),
     "plan invented": lambda turn, number, client: replace(turn, thinking="I will call the weather tool.", plan=True),
     "results duplicated": lambda turn, number, client: replace(turn, results=(*turn.results, *turn.results)),
+    "text beside calls dropped": lambda turn, number, client: replace(turn, texts=() if turn.calls else turn.texts),
+    "calls reordered": lambda turn, number, client: replace(turn, calls=turn.calls[::-1], results=turn.results[::-1]),
+    "calls reordered, ids renamed": lambda turn, number, client: _renamed(
+        replace(turn, calls=turn.calls[::-1], results=turn.results[::-1]), number, client
+    ),
+    "text dropped, ids renamed": lambda turn, number, client: _renamed(
+        replace(turn, texts=() if turn.calls else turn.texts, thinking=""), number, client
+    ),
+    "arguments respelt": _respelt,
     "results reordered": lambda turn, number, client: replace(turn, results=turn.results[::-1]),
     "texts split": lambda turn, number, client: replace(
         turn,

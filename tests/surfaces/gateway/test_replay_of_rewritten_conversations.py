@@ -36,6 +36,12 @@ WRITTEN = {"thinking rewritten": "Other words than the model's.", "plan invented
 WRITTEN["all at once"] = WRITTEN["thinking rewritten"]
 
 
+AMONG_OTHERS = [
+    *("as it was", "ids dropped", "ids renamed", "thinking rewritten", "white space trimmed"),
+    *("text dropped, ids renamed", "calls reordered"),
+]
+
+
 def script(more: str = "") -> Script:
     """Three turns of calls, the second with two at once, and an answer; `more` is said behind each thought."""
     cities = (("Paris",), ("Rome", "Oslo"), ("Bonn",))
@@ -43,7 +49,7 @@ def script(more: str = "") -> Script:
         Turn(
             text="Let me look.\n\nThis takes a moment.  " if place == 0 else "",
             reasoning=THOUGHTS[place] + more,
-            tool_calls=tuple(ToolCall("weather", {"city": city}) for city in some),
+            tool_calls=tuple(ToolCall("weather", {"city": city, "days": 2}) for city in some),
         )
         for place, some in enumerate(cities)
     ]
@@ -104,9 +110,31 @@ def test_all_thinking_comes_back_to_the_provider_that_thought_it(dialect: str, p
                     assert set(sent) <= set(sealed_in(last)), f"thought {place}, late={late}"
 
 
+@pytest.mark.parametrize("dialect", list(CLIENTS))
+def test_a_text_that_a_client_drops_beside_a_call_is_not_invented_and_the_client_is_told(dialect: str) -> None:
+    client = CLIENTS[dialect]
+    with town("anthropic") as running:
+        model = f"anthropic/{MODELS['anthropic']}"
+        talk = Conversation(QUESTION)
+        talk = Conversation(QUESTION, (take(client, ask(running, dialect, model, talk).json()),))
+        told = ask(running, dialect, model, mutated(talk, "text dropped, ids renamed", client, late=False))
+        sent = json.loads(running.arrived("anthropic")[-1].raw)["messages"][1]["content"]
+        assert [block["type"] for block in sent] == ["thinking", "tool_use"]
+        assert "reasoning" in told.headers["x-bardo-degraded"].split(", ")
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize(
-    "how", ["as it was", "ids dropped", "ids renamed", "thinking rewritten", "white space trimmed"]
+    "how",
+    [
+        "as it was",
+        "ids dropped",
+        "ids renamed",
+        "thinking rewritten",
+        "white space trimmed",
+        "text dropped, ids renamed",
+        "calls reordered",
+    ],
 )
 @pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai_responses", "ds4", "ollama_native"])
 @pytest.mark.parametrize("dialect", list(CLIENTS))
@@ -132,7 +160,7 @@ def test_conversations_with_the_same_beginning_never_get_each_others_thinking(
                 came = {one for one in thoughts[0] | thoughts[1] if one.encode() in body}
             assert came <= thoughts[place], "the other's"
             # Of one key, the two are told apart by the ids of their calls, where these are unique.
-            kept_ids = how not in ("ids dropped", "ids renamed") and client.needs_ids
+            kept_ids = how not in ("ids dropped", "ids renamed", "text dropped, ids renamed") and client.needs_ids
             if others == "of another key" or (kept_ids and provider in ("anthropic", "openai_responses", "ds4")):
                 own_words = (dialect, provider) in NATIVE and how in WRITTEN
                 assert came == thoughts[place] or own_words, "its own"

@@ -4,8 +4,9 @@ A turn is known by the whole conversation before it and by what was said and cal
 its name and its arguments; opaque state by its own bytes. An id alone is never a key: some providers number their calls, and the next
 conversation begins at 0 again.
 
-Clients write a conversation anew: with ids of their own or none, texts cut or joined elsewhere, results twice or in another order. So a
-turn has a loose key too, of which none of that is a part. It is asked last, and leads nowhere where two replies have it.
+Clients write a conversation anew: with ids of their own or none, texts cut or joined elsewhere, or left out beside calls, calls and results
+in another order, results twice. So a turn has a loose key too, of which none of that is a part. It is asked last, and leads nowhere where
+two replies have it.
 """
 
 from __future__ import annotations
@@ -81,6 +82,11 @@ def digest(*parts: str) -> str:
     raw = [*map(_utf_8, parts)]
     lengths = ",".join(map(str, map(len, raw))).encode()
     return hashlib.blake2b(b"".join([lengths, b";", *raw]), digest_size=15).hexdigest()
+
+
+def call_digest(call: ToolCallBlock) -> str:
+    """Return a short digest of what a call says, whatever its id is and however its arguments are spelt."""
+    return digest(call.name, canonical(call.arguments))
 
 
 def state_key(state: Opaque) -> str:
@@ -166,7 +172,11 @@ def _loosely(block: Block) -> str:
 
 
 def _loose_key(before: str, text: str, turn_texts: Sequence[str]) -> str:
-    return "l" + digest(before, _without_space(text), *turn_texts)
+    """Return the key of a turn: of one with calls by these alone, in any order, since clients drop the text beside them."""
+    if not turn_texts:
+        return "l" + digest(before, _without_space(text))
+    calls = sorted(zip(turn_texts[::2], turn_texts[1::2], strict=True))
+    return "l" + digest(before, "", *chain.from_iterable(calls))
 
 
 def _without_space(text: str) -> str:

@@ -17,7 +17,7 @@ import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.call_identity import stated_id
-from bardo.reasoning.replay.keys import digest, reply_keys, state_key
+from bardo.reasoning.replay.keys import call_digest, digest, reply_keys, state_key
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
 from bardo.values.blocks import (
     Opaque,
@@ -49,11 +49,12 @@ class TextRecord(msgspec.Struct, frozen=True, tag="s", array_like=True):
 
 
 class CallRecord(msgspec.Struct, frozen=True, tag="c", array_like=True):
-    """A call, and its state. `own_id`: the provider gave the id, in a dialect whose calls may be without."""
+    """A call with a digest of what it says, and its state. `own_id`: the provider gave the id, in a dialect whose calls may be without."""
 
     id: str
     opaque: tuple[Opaque, ...] = ()
     own_id: bool = False
+    digest: str = ""
 
 
 class OtherRecord(msgspec.Struct, frozen=True, tag="o", array_like=True):
@@ -219,7 +220,8 @@ def _part(block: ReplyBlock, *, own_ids: bool) -> Part | None:
         case TextBlock():
             return TextRecord(len(block.text), _unstamped(block.opaque), digest(block.text))
         case ToolCallBlock():
-            return CallRecord(block.id, _unstamped(block.opaque), own_ids and bool(stated_id(block)))
+            own_id = own_ids and bool(stated_id(block))
+            return CallRecord(block.id, _unstamped(block.opaque), own_id, call_digest(block))
         case UnknownBlock():
             return OtherRecord(block)
         case _:

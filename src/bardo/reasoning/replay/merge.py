@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from bardo.reasoning.replay.keys import TurnKeys, digest
+from bardo.reasoning.replay.keys import TurnKeys, call_digest, digest
 from bardo.reasoning.replay.memory import CallRecord, OtherRecord, ReplyRecord, TextRecord, ThinkingRecord
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 
@@ -170,10 +170,15 @@ def _split_text(whole: str, said: Sequence[TextRecord]) -> Iterator[TextBlock]:
 
 
 def _calls(calls: list[ToolCallBlock], record: ReplyRecord) -> Iterator[ToolCallBlock]:
-    """Return the client's calls in the order they were made in: by id, else as they come."""
-    order = {part.id: place for place, part in enumerate(record.parts) if isinstance(part, CallRecord)}
+    """Return the client's calls in the order they were made in: by id, or by what each says, else as they come."""
+    made = [part for part in record.parts if isinstance(part, CallRecord)]
+    order = {part.id: place for place, part in enumerate(made)}
     if all(call.id in order for call in calls):
-        calls = sorted(calls, key=lambda call: order[call.id])
+        return iter(sorted(calls, key=lambda call: order[call.id]))
+    said = [call_digest(call) for call in calls]
+    if [part.digest for part in made] != said and sorted(part.digest for part in made) == sorted(said):
+        places = {part.digest: place for place, part in enumerate(made)}
+        return iter([call for _, call in sorted(zip(said, calls, strict=True), key=lambda one: places[one[0]])])
     return iter(calls)
 
 

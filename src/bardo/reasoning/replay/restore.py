@@ -14,7 +14,7 @@ import msgspec
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.guard import OnChange, guard
 from bardo.reasoning.replay.keys import TurnKeys, has_history, has_state, state_key, states_of, turns_of
-from bardo.reasoning.replay.memory import ReplyRecord
+from bardo.reasoning.replay.memory import ReplyRecord, TextRecord
 from bardo.reasoning.replay.merge import agrees, assigned, merged, overruled
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
@@ -23,6 +23,7 @@ from bardo.values.blocks import (
     Opaque,
     Origin,
     ReasoningBlock,
+    TextBlock,
     ToolCallBlock,
     ToolResultBlock,
     fields_for,
@@ -154,7 +155,7 @@ class _Work:
         if record.states:
             why = self.switch.refusal(record.states, record.origin)
             if not why:
-                self._tell_overruled(blocks, record)
+                self._tell_changes(blocks, record)
                 return whole
             if not self._holds(blocks, record):
                 self.switch.tell(_formats_text(record), "text" if self._gives_text(blocks, record) else None, why)
@@ -162,10 +163,15 @@ class _Work:
         at_home = record.origin.platform == self._reader.platform
         if not at_home or not self.switch.rules.takes_own_thinking(self._reader):
             return None
-        self._tell_overruled(blocks, record)
+        self._tell_changes(blocks, record)
         return whole
 
-    def _tell_overruled(self, blocks: tuple[Block, ...], record: ReplyRecord) -> None:
+    def _tell_changes(self, blocks: tuple[Block, ...], record: ReplyRecord) -> None:
+        """Report what of the turn is not what the model said: words in place of its thinking, and a text that the client dropped."""
+        said = any(isinstance(part, TextRecord) and part.length for part in record.parts)
+        if said and not any(isinstance(block, TextBlock) and block.text.strip() for block in blocks):
+            why = "the client left it out; the turn's thinking is put back without it"
+            self.switch.tell("the text beside a tool call", None, why)
         if overruled(blocks, record):
             why = "the model's own thinking of this turn is known, and the words in its place are not signed"
             self.switch.tell("the client's own words", "the model's thinking", why)
