@@ -142,6 +142,8 @@ async def _attempt(
     except BardoError as problem:
         await _begin_stale(live, request, problem)
         return
+    if runner.replay is not None:
+        runner.replay.note_answered(attempt, tenant)
     if runner.server_facts is not None:
         runner.server_facts.note_answer(attempt.target)
 

@@ -77,7 +77,7 @@ def attempts(
         try:
             endpoints = _endpoints(target, wanted, knowledge)
             # What was lost before, or is known of the history, is in no choice that was kept.
-            like = len(endpoints) > 1 and not lost and not recalled.found
+            like = len(endpoints) > 1 and not lost and not recalled.found and not recalled.refused
             kept = CachedChoices(wanted, endpoints, knowledge, may_forward=may_forward) if like else None
             failure = yield from _asked(endpoints, plan, kept)
         except Unsupported as problem:

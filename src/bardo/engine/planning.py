@@ -36,9 +36,11 @@ from bardo.reasoning.replay import (
     Recalled,
     RestoredRequest,
     amended,
+    name_of,
     named_states,
     prefix_of,
     restore,
+    state_data,
     without_refused,
     without_thinking_now,
 )
@@ -59,6 +61,7 @@ class Draft:
 
     __slots__ = (
         "_left_out",
+        "_refused",
         "_rules",
         "answer",
         "ask",
@@ -108,6 +111,8 @@ class Draft:
         self._rules = builtin_replay()
         self._left_out: frozenset[str] = frozenset()
         """Which of the ways to heed a refusal of earlier state were tried."""
+        self._refused: frozenset[str] = frozenset()
+        """The states that were left out so."""
 
     def restore_history(self, recalled: Recalled) -> None:
         """Give the target back the earlier reasoning that it takes; a history that had to change is not forwarded."""
@@ -175,6 +180,7 @@ class Draft:
         if step in self._left_out or not changed.altered:
             return False
         self._left_out |= {step}
+        self._refused |= state_data(self.request) - state_data(changed.request)
         self.request, self.may_forward = changed.request, False
         self.degraded = (*self.degraded, *changed.degraded)
         self.settle()
@@ -241,6 +247,7 @@ class Draft:
             kept_budget=kept,
             tool_names={} if names is None else names.originals,
             teaches=teaches,
+            left_out=self._refused,
             degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),
         )
 
@@ -299,7 +306,14 @@ def restored_at(request: Request, target: Target, recalled: Recalled) -> tuple[R
     rules = recalled.rules or builtin_replay()
     provider = target.provider
     reader = rules.reader(provider.id, provider.row, target.model, provider.account)
-    restored = restore(request, reader, recalled)
+    refused = recalled.refused.get(name_of(reader))
+    known = without_refused(request, reader, rules, refused) if refused else None
+    restored = restore(request if known is None else known.request, reader, recalled)
+    if known is not None:
+        # Also a history that lacks what was refused before is written anew: thinking may have to be off behind it.
+        degraded = distinct((*known.degraded, *restored.degraded))
+        altered = restored.altered or bool(degraded)
+        restored = msgspec.structs.replace(restored, degraded=degraded, altered=altered)
     prefix = prefix_of(restored.request).whole if rules.of(reader).binding is not None else ""
     return restored, reader.origin(prefix)
 

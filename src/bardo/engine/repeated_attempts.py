@@ -89,7 +89,13 @@ class CallPlan:
     def find(self) -> Attempt | None:
         """Return the first attempt, with all that is known now; None where there is none like it."""
         recalled, request = self._recalled, self.request
-        if self._route is not None or request.output_format is not None or request.degraded or recalled.degraded:
+        if (
+            self._route is not None
+            or request.output_format is not None
+            or request.degraded
+            or recalled.degraded
+            or recalled.refused
+        ):
             return None
         target, roles = self.targets[0], None if recalled.found else _roles_of(request)
         if roles is None and not _may_be_a_turn(request, target):

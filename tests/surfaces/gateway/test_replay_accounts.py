@@ -167,6 +167,13 @@ def test_a_refusal_of_earlier_state_is_mended_in_the_same_call(
         if signed and (keeps or carried):
             assert two.refused == 1
         assert not received_in(two.requests[-1].raw)
+        requests = len(two.requests)
+        # What was refused once is not sent again, and its loss is told again.
+        again = step(running, moved(client, dialect, f"two/{model}"), drops)
+        assert two.refused <= 1
+        if signed and (keeps or carried):
+            assert len(two.requests) == requests + 1
+        assert "reasoning" in again or "signature" in again.lower() or not signed, again
         assert "reasoning" in told or "signature" in told.lower() or not signed, told
 
 

@@ -26,16 +26,20 @@ from bardo.engine.route import Target
 from bardo.reasoning.replay import (
     Memory,
     Recalled,
+    Refusers,
     decode_kept,
     encode_kept,
     has_history,
     keys_in,
+    name_of,
     remember,
+    state_data,
     turns_in,
     turns_of,
 )
 from bardo.reasoning.replay.guard import OnChange
 from bardo.reasoning.replay.keys import TurnKeys
+from bardo.reasoning.replay.refusers import Refused
 from bardo.values.degradation import Degradation
 from bardo.values.errors import ConfigError
 from bardo.values.request import Request
@@ -83,6 +87,7 @@ class ReplayKeeper:
         self._on_change = on_change
         self._rules = rules or builtin_replay()
         self._clock = clock
+        self._refusers = Refusers(clock)
         self._without_history = Recalled(turns=(), on_change=on_change, rules=self._rules)
 
     @property
@@ -111,7 +116,18 @@ class ReplayKeeper:
         found = {key: one for key, value in raw.items() if (one := kept[value]) is not None}
         if sent is not None:
             turns = await run_by_size(size_of(request), partial(turns_in, turns, request, sent))
-        return Recalled(found=found, turns=turns, on_change=self._on_change, rules=self._rules, degraded=lost)
+        refused: Refused = {}
+        if not self._refusers.empty:
+            kept_states = [state.data for one in kept.values() if one is not None for state in one.states]
+            refused = self._refusers.among(tenant, [*state_data(sent or request), *kept_states])
+        return Recalled(
+            found=found, turns=turns, on_change=self._on_change, rules=self._rules, degraded=lost, refused=refused
+        )
+
+    def note_answered(self, attempt: Attempt, tenant: str) -> None:
+        """Take that a tenant's attempt was answered: what was left out of it because its provider refused it is left out from now on."""
+        if attempt.left_out:
+            self._refusers.note(tenant, name_of(self._reader(attempt.target)), attempt.left_out)
 
     async def remember(
         self,

@@ -16,7 +16,8 @@ from bardo.reasoning.replay.memory import (
     remember,
 )
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
-from bardo.reasoning.replay.refused import named_states, without_refused, without_thinking_now
+from bardo.reasoning.replay.refused import named_states, state_data, without_refused, without_thinking_now
+from bardo.reasoning.replay.refusers import Refusers, name_of
 from bardo.reasoning.replay.restore import NOTHING, Recalled, RestoredRequest, restore
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Origins",
     "Prefix",
     "Recalled",
+    "Refusers",
     "ReplyRecord",
     "RestoredRequest",
     "amended",
@@ -34,10 +36,12 @@ __all__ = [
     "has_history",
     "is_only_text",
     "keys_in",
+    "name_of",
     "named_states",
     "prefix_of",
     "remember",
     "restore",
+    "state_data",
     "turns_in",
     "turns_of",
     "wanted",

@@ -32,7 +32,7 @@ _MOST_PATHS = 8
 
 def named_states(request: Request, body: bytes, words: str) -> frozenset[str]:
     """Return the data of the states of `request` that a refusal of `body` names; none where it does not say which."""
-    states = {state.data for message in request.messages for block in message.blocks for state in states_of(block)}
+    states = state_data(request)
     if not states:
         return frozenset()
     found = {
@@ -48,6 +48,13 @@ def named_states(request: Request, body: bytes, words: str) -> frozenset[str]:
         items = [item for item in _items(sent) if item.get("id") == name]
         found |= states.intersection(text for item in items for text in _texts(item))
     return frozenset(found)
+
+
+def state_data(request: Request) -> frozenset[str]:
+    """Return the data of all state in a request."""
+    return frozenset(
+        state.data for message in request.messages for block in message.blocks for state in states_of(block)
+    )
 
 
 def without_refused(

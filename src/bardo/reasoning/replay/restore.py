@@ -16,6 +16,7 @@ from bardo.reasoning.replay.guard import OnChange, guard
 from bardo.reasoning.replay.keys import TurnKeys, has_history, has_state, state_key, states_of, turns_of
 from bardo.reasoning.replay.memory import ReplyRecord, TextRecord
 from bardo.reasoning.replay.merge import agrees, assigned, merged, overruled
+from bardo.reasoning.replay.refusers import Refused, name_of
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
     Block,
@@ -41,7 +42,8 @@ _TURNS = "replay.places"
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     """What was found for one request, by its keys, and how a changed prefix is dealt with.
 
-    `turns` are the keys it was looked for by; None where they are to be made. `degraded` says where it could not be looked for.
+    `turns` are the keys it was looked for by; None where they are to be made. `degraded` says where it could not be looked for, and
+    `refused` which of the conversation's state was refused before.
     """
 
     found: Mapping[str, ReplyRecord] = {}
@@ -49,6 +51,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     on_change: OnChange = "restore"
     rules: ReplayRules | None = None
     degraded: tuple[Degradation, ...] = ()
+    refused: Refused = {}
 
 
 NOTHING = Recalled()
@@ -89,7 +92,8 @@ class _Work:
     """The history of one request, message by message. `made`: what is known of how each was made, by its place."""
 
     def __init__(self, request: Request, reader: Reader, recalled: Recalled) -> None:
-        self.switch = Switch(reader, recalled.rules or builtin_replay(), self._origin_of, request.dialect)
+        refused = recalled.refused.get(name_of(reader), ())
+        self.switch = Switch(reader, recalled.rules or builtin_replay(), self._origin_of, request.dialect, refused)
         self.made: dict[int, ReplyRecord] = {}
         self._request = request
         self._reader = reader
