@@ -10,6 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bardo.engine.reply_reader import ReplyReader
+from bardo.surfaces.library.decoding import provider_row
+from bardo.values.blocks import ReasoningBlock, TextBlock
+
 Body = dict[str, Any]
 SCHEMA: Body = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -334,6 +338,40 @@ CLIENTS: dict[str, RewritingClient] = {
 def take(client: RewritingClient, reply: Body) -> Kept:
     """Return what a client keeps of a reply, with what its tools said."""
     return _answered(client.read(reply))
+
+
+STREAMS = {
+    "chat": "openai-chat",
+    "messages": "anthropic-messages",
+    "responses": "openai-responses",
+    "gemini": "gemini",
+    "converse": "bedrock-converse",
+    "cohere": "cohere",
+    "ollama": "ollama",
+}
+"""The provider as whose stream each client's is read."""
+
+
+def as_stream(dialect: str, path: str, body: Body) -> tuple[str, Body]:
+    """Return the path and the body of a request that asks for a stream."""
+    if dialect == "gemini":
+        return path.replace(":generateContent", ":streamGenerateContent?alt=sse"), body
+    if dialect == "converse":
+        return f"{path}-stream", body
+    return path, {**body, "stream": True}
+
+
+def take_stream(dialect: str, raw: bytes) -> Kept:
+    """Return what a client keeps of a streamed reply, with what its tools said."""
+    reader = ReplyReader(provider_row(STREAMS[dialect]), streamed=True)
+    reader.feed(raw)
+    reader.finish()
+    assert reader.failure is None, reader.failure
+    reply = reader.response()
+    thinking = "".join(block.readable for block in reply.blocks if isinstance(block, ReasoningBlock))
+    texts = tuple(block.text for block in reply.blocks if isinstance(block, TextBlock) and block.text)
+    calls = tuple((call.id, call.name, call.arguments or {}) for call in reply.tool_calls)
+    return _answered(Kept(thinking, texts, calls))
 
 
 Mutator = Callable[[Kept, int, RewritingClient], Kept]
