@@ -265,7 +265,7 @@ def test_a_path_that_names_no_app_is_a_matter_of_configuration(path: str) -> Non
 
 
 SERVED = """
-import asyncio, gc, os
+import asyncio, gc, os, time
 from bardo.edge import loop_watchdog
 from bardo.edge.loop_watchdog import name_task
 loop_watchdog.LoopWatchdog.__init__.__kwdefaults__.update(
@@ -283,6 +283,11 @@ async def app(scope, receive, send):
             say(kind)
             if kind == "lifespan.shutdown" and os.environ.get("TELL_COLLECTION"):
                 say(f"{gc.get_threshold()[0]} {gc.get_freeze_count() > 0}")
+            if kind == os.environ.get("STAYS_AT"):
+                if os.environ["STAYS"] == "in a thread":
+                    asyncio.get_running_loop().run_in_executor(None, time.sleep, 3600)
+                else:
+                    await asyncio.sleep(3600)
             await send({"type": kind + ".complete"})
             if kind == "lifespan.shutdown":
                 return
@@ -370,6 +375,82 @@ def test_serve_cancels_what_outlives_the_grace(tmp_path: Path) -> None:
         code, output, _ = process.stop()
         assert b"end" not in rest(client)
     assert (code, output.split()) == (0, ["lifespan.startup", "cancelled", "lifespan.shutdown"])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("first", "second"), [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])
+def test_a_second_signal_ends_open_requests_at_once(tmp_path: Path, workers: int, first: int, second: int) -> None:
+    with process_serving(tmp_path, f"grace=3600, workers={workers}", LASTS="3600") as process:
+        client = process.ask()
+        assert client.recv(1000)
+        process.process.send_signal(first)
+        assert "a second Ctrl-C or SIGTERM" in read_line(process.process.stderr)
+        process.process.send_signal(second)
+        code, output, _ = process.ended()
+        assert b"end" not in rest(client)
+        wait_until_gone(process)
+    assert (code, output.split().count("cancelled"), output.split().count("lifespan.shutdown")) == (0, 1, workers)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("stays", ["in its shutdown", "in a thread"])
+def test_a_second_signal_ends_what_does_not_end_by_itself(tmp_path: Path, workers: int, stays: str) -> None:
+    environment = {"STAYS_AT": "lifespan.shutdown", "STAYS": stays}
+    with process_serving(tmp_path, f"grace=3600, workers={workers}", **environment) as process:
+        rest(process.ask())
+        process.process.send_signal(signal.SIGTERM)
+        while "lifespan.shutdown" not in read_line(process.process.stdout):
+            pass
+        send_again(process, signal.SIGINT)
+        code, _, _ = process.ended()
+        wait_until_gone(process)
+    assert code in (128 + signal.SIGINT, 0)
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_start_that_does_not_end_is_ended_by_a_second_signal(tmp_path: Path, workers: int) -> None:
+    environment = {"STAYS_AT": "lifespan.startup", "STAYS": "in its start"}
+    with process_serving(tmp_path, f"grace=3600, workers={workers}", **environment) as process:
+        assert "lifespan.startup" in read_line(process.process.stdout)
+        process.process.send_signal(signal.SIGTERM)
+        send_again(process, signal.SIGTERM)
+        process.ended()
+        wait_until_gone(process)
+
+
+def test_signals_that_come_together_are_one_wish(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 5.0
+    monkeypatch.setattr("bardo.edge.graceful_shutdown.time.monotonic", lambda: now)
+    wishes = graceful_shutdown.StopWishes()
+    assert (wishes.told(), wishes.told()) == (1, 1)
+    now += 1
+    assert (wishes.told(), wishes.told()) == (2, 2)
+
+
+def test_a_signal_to_the_whole_group_of_processes_gives_open_requests_their_time(tmp_path: Path) -> None:
+    with process_serving(tmp_path, "grace=3600, workers=2", LASTS="1.5") as process:
+        client = process.ask()
+        first = client.recv(1000)
+        os.killpg(process.process.pid, signal.SIGINT)
+        assert b"end" in first + rest(client)
+        assert process.ended()[0] == 0
+
+
+def wait_until_gone(process: Process) -> None:
+    """Wait until no process of its group is left."""
+    until = time.monotonic() + PATIENCE
+    with suppress(ProcessLookupError):
+        while time.monotonic() < until:
+            os.killpg(process.process.pid, 0)
+            time.sleep(0.02)
+        raise AssertionError("a process is left")
+
+
+def send_again(process: Process, number: int) -> None:
+    """Send another signal, when it is no repetition of the first."""
+    time.sleep(2 * graceful_shutdown._SAME_WISH_SECONDS)
+    process.process.send_signal(number)
 
 
 def test_serve_runs_as_many_workers_as_asked(tmp_path: Path) -> None:

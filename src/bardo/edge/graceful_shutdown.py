@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import multiprocessing
+import os
 import signal
 import threading
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from types import FrameType
 from typing import Any
@@ -31,6 +34,12 @@ _STOPPING = "the server is stopping"
 # A request that was cancelled has this long to end its reply.
 CANCELLED_SECONDS = 2.0
 _SECONDS_WITHOUT_A_WORD = 1.0
+HURRIED_SECONDS = 3.0
+"""A process that was told twice to end has so long to end by itself."""
+# `timeout` of coreutils and terminals signal a process and then its whole group.
+_SAME_WISH_SECONDS = 0.1
+HURRY_SIGNAL: signal.Signals | None = getattr(signal, "SIGUSR1", None)
+"""By this a supervisor tells its workers that it was told twice to end: they may get each other signal from others, too."""
 
 
 def shutdown_of(cancelled: asyncio.CancelledError) -> ShuttingDown | None:
@@ -43,12 +52,29 @@ def shutting_down() -> ShuttingDown:
     return ShuttingDown("the gateway was stopped before the reply was complete", hint="send the request again")
 
 
+class StopWishes:
+    """Counts how often somebody has told a process to end; signals that come together are one wish."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._last = -_SAME_WISH_SECONDS
+
+    def told(self) -> int:
+        """Count a signal that came now, and return the number of wishes. May be called by a signal's handler."""
+        now = time.monotonic()
+        if now - self._last >= _SAME_WISH_SECONDS:
+            self.count += 1
+            self._last = now
+        return self.count
+
+
 class GracefulShutdown:
     """Runs `app` on bardo's own server, which keeps the tasks that answer requests in `limits`.
 
     `started` is set once its start-up has ended, `failure` is what start-up raised. With `handles_signals`, the first SIGTERM or SIGINT
-    gives open requests `grace` seconds to end and then cancels them; a second SIGINT cancels them at once. `on_start` is called once, when
-    start-up has ended. Such a process is also watched: it ends where its loop stands still.
+    gives open requests `grace` seconds to end and then cancels them. A second one cancels them at once, and ends the process where
+    something still holds it up after three seconds; a third one ends it as it is. A worker hears of the second from its supervisor.
+    `on_start` is called once, when start-up has ended. Such a process is also watched: it ends where its loop stands still.
     """
 
     def __init__(
@@ -67,7 +93,7 @@ class GracefulShutdown:
         self._handles_signals = handles_signals
         self._on_start = on_start
         self._watchdog = LoopWatchdog() if handles_signals else None
-        self._interrupts = 0
+        self._wishes = StopWishes()
         self._ending: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,6 +131,8 @@ class GracefulShutdown:
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = False
+        if self._handles_signals and threading.current_thread() is threading.main_thread():
+            self._handle_signals()
 
         async def receive_noting() -> Message:
             nonlocal asked
@@ -139,37 +167,48 @@ class GracefulShutdown:
 
     def _begin(self) -> None:
         if self._handles_signals and threading.current_thread() is threading.main_thread():
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._also_handle(number, loop)
-            if self._watchdog is not None:
-                self._watchdog.start()
+            assert self._watchdog is not None
+            self._watchdog.start()
         if self._on_start is not None:
             self._on_start()
         self.started.set()
 
-    def _also_handle(self, number: signal.Signals, loop: asyncio.AbstractEventLoop) -> None:
-        """Handle a signal in addition to its present handler."""
-        before = signal.getsignal(number)
+    def _handle_signals(self) -> None:
+        """Handle the signals that end a process, in addition to their present handlers."""
+        loop, is_worker = asyncio.get_running_loop(), multiprocessing.parent_process() is not None
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-        def handle(signal_number: int, frame: FrameType | None) -> None:
+        def handle(number: int, frame: FrameType | None) -> None:
             if self._watchdog is not None:
                 self._watchdog.told_to_end()
-            loop.call_soon_threadsafe(self._signalled, signal_number)
-            if callable(before):
-                before(signal_number, frame)
+            wishes = min(self._wishes.told(), 1) if is_worker else self._wishes.told()
+            if wishes > 2 or (wishes > 1 and loop.is_closed()):
+                os._exit(128 + number)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._signalled, number, wishes > 1)
+            inner = before[signal.Signals(number)]
+            if callable(inner):
+                inner(number, frame)
 
-        signal.signal(number, handle)
+        for number in before:
+            signal.signal(number, handle)
+        if is_worker and HURRY_SIGNAL is not None:
+            signal.signal(HURRY_SIGNAL, lambda number, _: loop.call_soon_threadsafe(self._signalled, number, True))
 
-    def _signalled(self, number: int) -> None:
-        self._interrupts += number == signal.SIGINT
+    def _signalled(self, number: int, hurries: bool) -> None:
         if self._ending is None:
             asyncio.get_running_loop().call_later(_SECONDS_WITHOUT_A_WORD, self._tell_who_is_waited_for)
         self.end()
-        if self._interrupts > 1:
+        if hurries:
             self.end_now()
+            # A thread of a store, or one that waits for a process, may hold up the end of the loop itself.
+            forced = threading.Timer(HURRIED_SECONDS, os._exit, (128 + number,))
+            forced.daemon = True
+            forced.start()
 
     def _tell_who_is_waited_for(self) -> None:
         if waiting := len(self.limits.tasks):
-            text = "the gateway stops: open requests, %d, have %g s to end; a second Ctrl-C ends them at once"
+            text = (
+                "the gateway stops: open requests, %d, have %g s to end; a second Ctrl-C or SIGTERM ends them at once"
+            )
             _log.warning(text, waiting, self._grace)

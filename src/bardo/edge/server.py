@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import multiprocessing.connection
 import os
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE as STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
-from bardo.edge.graceful_shutdown import Application
+from bardo.edge.graceful_shutdown import HURRIED_SECONDS, HURRY_SIGNAL, Application, StopWishes
 from bardo.edge.server_protocol import BoundedProtocol
 
 Create = Callable[[], Application]
@@ -32,6 +34,8 @@ _LOOK_SECONDS = 0.005
 _RESTART_SECONDS = 5.0
 # How long a client may take to read the rest of its reply once the server stops.
 _UNREAD_SECONDS = 2.0
+# How often a supervisor looks whether it was told again to end.
+_SIGNAL_SECONDS = 0.1
 
 
 class Server(uvicorn.Server):
@@ -126,7 +130,9 @@ class Supervisor(Multiprocess):
     """Starts the workers, replaces those that have ended, and tells each of them to read the configuration again at SIGHUP.
 
     uvicorn's own also kills a worker that does not answer within five seconds: on a busy machine one that is still starting, so that none
-    ever serves, with all its streams. And it replaces all workers at SIGHUP, which ends their streams.
+    ever serves, with all its streams. It replaces all workers at SIGHUP, which ends their streams. And it waits for its workers, whoever
+    tells it again to end: this one has them end their open requests at the second signal, and kills those that are left three seconds
+    later, or at a third.
     """
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
@@ -134,7 +140,35 @@ class Supervisor(Multiprocess):
         self.could_not_start = False
         """Whether one of the first workers failed at its start, which ended all of them."""
         self._first: tuple[Process, ...] = ()
+        self.killed_by = 0
+        """The signal at which workers that did not end were killed, 0 where none was."""
         self._failed: dict[Process, float] = {}
+        self._wishes = StopWishes()
+        self._last_signal = 0
+        for number in _SIGNALS:
+            signal.signal(number, self._told_to_end)
+
+    def _told_to_end(self, number: int, _: FrameType | None) -> None:
+        self._wishes.told()
+        self._last_signal = number
+        self.signal_queue.append(number)
+
+    def join_all(self) -> None:
+        """Wait until all workers have ended."""
+        kill_at: float | None = None
+        while left := [worker for worker in self.processes if worker.process.is_alive()]:
+            multiprocessing.connection.wait([worker.process.sentinel for worker in left], _SIGNAL_SECONDS)
+            if self._wishes.count > 1 and kill_at is None:
+                # A worker that has a loop in order ends by itself.
+                kill_at = time.monotonic() + HURRIED_SECONDS + _SIGNAL_SECONDS if HURRY_SIGNAL is not None else 0.0
+                for worker in left:
+                    if worker.pid is not None and HURRY_SIGNAL is not None:
+                        os.kill(worker.pid, HURRY_SIGNAL)
+            if kill_at is not None and (self._wishes.count > 2 or time.monotonic() >= kill_at):
+                self.killed_by = self._last_signal
+                for worker in left:
+                    worker.process.kill()
+        super().join_all()
 
     def init_processes(self) -> None:
         """Start the first workers."""
@@ -182,3 +216,5 @@ def serve_with_workers(
     supervisor.run()
     if supervisor.could_not_start:
         raise SystemExit(1)
+    if supervisor.killed_by:
+        raise SystemExit(128 + supervisor.killed_by)

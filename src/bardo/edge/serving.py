@@ -15,6 +15,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,7 +23,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from bardo.edge.freed_memory import give_back_when_idle, keep_freed_memory
-from bardo.edge.graceful_shutdown import CANCELLED_SECONDS, Application, GracefulShutdown
+from bardo.edge.graceful_shutdown import CANCELLED_SECONDS, HURRIED_SECONDS, Application, GracefulShutdown
 from bardo.edge.server_limits import ServerLimits
 from bardo.values.errors import BardoError, ConfigError, InternalError
 
@@ -63,7 +64,7 @@ def serve(
             serve_here(create, listener, log_level=log_level)
         else:
             stop_seconds = int(grace + 2 * CANCELLED_SECONDS) + 1
-            created = partial(_create_in_worker, create)
+            created = partial(_create_in_worker, create, stop_seconds)
             serve_with_workers(created, listener, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
 
 
@@ -127,11 +128,11 @@ def _create_app(path: str, grace: float) -> Application:
     return app
 
 
-def _create_in_worker(create: Callable[[], Application]) -> Application:
+def _create_in_worker(create: Callable[[], Application], stop_seconds: float) -> Application:
     """Return the app of a worker. Where it cannot be made, the worker ends with one line and the exit code of a start-up that failed."""
     from bardo.edge.server import STARTUP_FAILURE
 
-    threading.Thread(target=_end_with_parent, name="bardo-parent", daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(stop_seconds,), name="bardo-parent", daemon=True).start()
     try:
         return create()
     except BardoError as problem:
@@ -139,7 +140,7 @@ def _create_in_worker(create: Callable[[], Application]) -> Application:
         raise SystemExit(STARTUP_FAILURE) from problem
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(stop_seconds: float) -> None:
     """Wait until the process that started this worker is gone, and end it as a signal does.
 
     A supervisor that is killed ends no worker: they would keep the port, and nobody would replace or stop them.
@@ -148,6 +149,8 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(stop_seconds + HURRIED_SECONDS)
+        os._exit(128 + signal.SIGTERM)
 
 
 def _settle(limits: ServerLimits) -> None:
