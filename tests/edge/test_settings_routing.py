@@ -76,6 +76,21 @@ def test_rows_are_read() -> None:
             4,
             'private_providers = ["deepseek"]',
         ),
+        (
+            '[[providers]]\nid = "deepseek"\n[workloads.a]\nrequire = ["privacy"]\nescalate = ["deepseek/deepseek-chat"]',
+            5,
+            "which has 'deepseek/deepseek-chat', is not",
+        ),
+        (
+            '[[providers]]\nid = "deepseek"\n[aliases]\nx = "deepseek/m"\n[workloads.a]\nrequire = ["privacy"]\nescalate = ["x"]',
+            7,
+            "which has 'deepseek/m', is not",
+        ),
+        (
+            '[[providers]]\nid = "deepseek"\n[workloads.a]\nrequire = ["privacy"]\nverify = "deepseek/m"',
+            5,
+            "which has 'deepseek/m', is not",
+        ),
         ('[workloads."a/b"]', 1, "cannot name a workload"),
         ('[router]\nstrategy = "order"', 1, "write [routing]"),
     ],

@@ -194,7 +194,7 @@ def _check_rows(read: _Tables, rows: Mapping[str, Any], mistakes: Mistakes, text
         if not mistakes.found:
             with mistakes.collected():
                 configured = [provider_of(entry, source) for entry in rows["providers"]]
-                check_private(rows["workloads"], read.routing, configured, text, source)
+                check_private(rows["workloads"], read.routing, configured, rows["aliases"], text, source)
     with mistakes.collected():
         check_routing(read.routing, rows["providers"], Place(text, source, "routing"))
     with mistakes.collected():

@@ -123,24 +123,38 @@ def check_features(rows: Mapping[str, WorkloadRow], text: str, source: str) -> N
 
 
 def check_private(
-    rows: Mapping[str, WorkloadRow], routing: RoutingSettings, providers: Sequence[Provider], text: str, source: str
+    rows: Mapping[str, WorkloadRow],
+    routing: RoutingSettings,
+    providers: Sequence[Provider],
+    aliases: Mapping[str, Alias],
+    text: str,
+    source: str,
 ) -> None:
-    """Raise ConfigError for a workload that is private, and names a model of a provider that is not."""
+    """Raise ConfigError for a workload that is private, and names a model of a provider that is not, also by an alias."""
+    known = Aliases(aliases)
     by_id = {one.id: one for one in providers}
     for name in rows:
         found = workloads_of(rows).get(name)
         assert found is not None
         if not (found.private or PRIVACY in found.intent.require):
             continue
-        for model in (found.intent.model or "", *found.fallbacks, found.verify):
+        named = [("model", found.intent.model or ""), *(("fallbacks", model) for model in found.fallbacks)]
+        named += [*(("escalate", model) for model in found.escalate), ("verify", found.verify)]
+        asked = [(key, model) for key, name in named for model in _models_of(name, known)]
+        for key, model in asked:
             provider = by_id.get(model.partition("/")[0])
             if provider is None or provider.id in routing.private_providers:
                 continue
             if PRIVACY not in candidate_of(target_at(provider, model)).features:
-                where = Place(text, source, "workloads").inside(name).of("model")
+                where = Place(text, source, "workloads").inside(name).of(key)
                 hint = f'name a private provider, or say under [routing]: private_providers = ["{provider.id}"]'
                 message = f"the workload {name!r} must be private, and {provider.id!r}, which has {model!r}, is not"
                 raise ConfigError(f"{where}: {message}", hint=hint)
+
+
+def _models_of(name: str, aliases: Aliases) -> tuple[str, ...]:
+    found = aliases.find(name)
+    return (found.model, *found.fallbacks)
 
 
 def check_routing(routing: RoutingSettings, providers: Sequence[ProviderEntry], place: Place) -> None:
