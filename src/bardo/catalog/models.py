@@ -25,6 +25,7 @@ ForcedTool = Literal["yes", "named", "named_not_thinking", "not_thinking", "not_
 Rank = tuple[bool, bool, int, int]
 """How far a glob goes before others: without wildcards, of a row that goes first, by its letters, by its classes."""
 How = Literal["exact", "glob", "resolved", "assumed", "unclassified"]
+_WILDCARDS = re.compile(r"[*?\[]")
 
 
 class BudgetRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -238,7 +239,10 @@ class Models:
             if not wanted(row):
                 continue
             before = best.get(row.assumed)
-            for glob, rank in globs:
+            for glob, rank, prefix in globs:
+                # Most globs begin with a maker's own word: a list may have sixty thousand ids.
+                if not (spelled.startswith(prefix) or asked.startswith(prefix)):
+                    continue
                 if (before is None or rank > before[0]) and (matches_glob(spelled, glob) or matches_glob(asked, glob)):
                     before = best[row.assumed] = (rank, row, glob)
         known, assumed = best.get(False), best.get(True)
@@ -247,8 +251,12 @@ class Models:
         return (known or assumed or (None, None))[1]
 
 
-def _ranked(rows: Iterable[ModelRow]) -> list[tuple[ModelRow, list[tuple[str, Rank]]]]:
-    return [(row, [(glob, _rank(glob, row)) for glob in map(plain_id, row.match)]) for row in rows]
+def _ranked(rows: Iterable[ModelRow]) -> list[tuple[ModelRow, list[tuple[str, Rank, str]]]]:
+    """Return rows with each of their globs, its rank, and what it begins with."""
+    return [
+        (row, [(glob, _rank(glob, row), _WILDCARDS.split(glob, maxsplit=1)[0]) for glob in map(plain_id, row.match)])
+        for row in rows
+    ]
 
 
 def _rank(glob: str, row: ModelRow) -> Rank:

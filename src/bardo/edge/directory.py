@@ -32,6 +32,8 @@ from bardo.values.errors import BardoError, UnknownModel, Unreachable, UpstreamR
 _PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0, total=2.0)
 ANSWER_SECONDS = 1.5
 """How long who asks for a list waits for the providers' own: Claude Code gives up after three seconds."""
+LISTING_SECONDS = 2.5
+"""How long a command that lists models waits for the providers' lists."""
 PLACING_SECONDS = 6.0
 """How long a call whose model nobody is known to serve waits for the providers' lists."""
 _LOCAL = "local"

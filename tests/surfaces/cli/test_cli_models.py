@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,15 @@ def test_no_model_at_all_is_said(folder: Path) -> None:
     ran = bardo("models")
     assert (ran.code, ran.out) == (0, "")
     assert "bardo doctor" in ran.err
+
+
+def test_a_provider_that_hangs_is_not_waited_for_to_the_end_of_its_own_time(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        (folder / "bardo.toml").write_text(
+            ENTRIES
+            + f'[[providers]]\nid = "slow"\npreset = "vllm"\nbase_url = "http://127.0.0.1:{silent.getsockname()[1]}/v1"\n'
+        )
+        ran = bardo("models", "--json")
+    assert [one["provider"] for one in ran.json] == ["anthropic", "lab", "lab"]
+    # Its own time to answer is longer, and would be named.
+    assert "no list of models of slow: it has not answered yet" in ran.err

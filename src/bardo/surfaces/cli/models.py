@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from bardo.accounting.price import Price
-from bardo.edge.directory import PLACING_SECONDS
+from bardo.edge.directory import LISTING_SECONDS
 from bardo.edge.introspect import MergedModel, merge
 from bardo.edge.keys import Keyring
 from bardo.edge.model_facts import ModelFacts
@@ -85,7 +85,7 @@ async def _find_models(config: Path | None) -> tuple[list[ListedModel], dict[str
     settings, keyring = load_settings(config), Keyring()
     warn_of_secrets(settings)
     async with open_directory(settings, keyring) as directory:
-        listed = await listed_models(directory, seconds=PLACING_SECONDS)
+        listed = await listed_models(directory, seconds=LISTING_SECONDS)
         facts = ModelFacts(settings.models)
         by_id = {one.id: one for one in directory.providers}
         served = [info for info in listed if info.route != "workload"]
