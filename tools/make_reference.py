@@ -159,6 +159,8 @@ MEANINGS = {
     "thread, but one object with a million keys still stops the process for about half a second: lower it for clients you do not trust",
     "gateway.max_total_body_bytes": "the most bytes of the bodies of all unfinished requests together, per worker; further requests get "
     "a 503",
+    "gateway.max_total_values": "the most values of JSON (messages, their fields, numbers, texts) in the bodies of all unfinished "
+    "requests together, per worker; further requests get a 503, and one with more is answered while it is alone",
     "gateway.body_seconds": "seconds for a request's body to arrive; a slower request gets a 408",
     "gateway.max_headers": "the most headers of a request; more get a 431",
     "gateway.max_header_bytes": "the most bytes of a request's URL and headers; more get a 431",

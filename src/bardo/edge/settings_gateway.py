@@ -44,6 +44,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     allowed_origins: tuple[str, ...] = ()
     max_body_bytes: Count = 32 * 1024 * 1024
     max_total_body_bytes: Count = _BOUNDS.max_total_body_bytes
+    max_total_values: Count = 600_000
     body_seconds: Seconds = _BOUNDS.body_seconds
     max_headers: Count = _BOUNDS.max_headers
     max_header_bytes: Count = _BOUNDS.max_header_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from bardo.surfaces.gateway.held_values import HeldValues, count_values
+from bardo.values.errors import Overloaded
 from support.any_model import Simulator
 from support.gateway import house
 from support.patience import PATIENCE
@@ -46,3 +49,48 @@ def test_every_client_that_sends_first_and_reads_then_reads_its_answer(client: s
         assert answer.status == 503
         assert "max_total_body_bytes" in refusal(client, answer)
         assert int(answer.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_many_small_values_at_once_are_refused_in_the_clients_words(client: str) -> None:
+    simulator = Simulator("deepseek")
+    data = body_for(client, "deepseek/m", stream=False)
+    many = json.dumps({**data, "unread": [{}] * 3_000}).encode()
+    path = path_for(client, "deepseek/m", stream=False)
+    with house([simulator], gateway={"max_total_values": 5_000}) as running:
+        gate = simulator.hold(after=0)
+        with RawClient(running.address) as first, RawClient(running.address) as second:
+            first.send(post(first.host, path, many))
+            gate.wait(PATIENCE)
+            second.send(post(second.host, path, many))
+            found = second.reply()
+            assert found.status == 503
+            assert "max_total_values" in refusal(client, Answer(found.status, found.headers, found.body))
+            gate.release()
+            assert first.reply().status == 200
+            with RawClient(running.address) as third:
+                third.send(post(third.host, path, many))
+                assert third.reply().status == 200
+
+
+def test_values_are_counted_and_commas_of_prose_are_not() -> None:
+    values: list[Any] = [{}] * 500 + [[]] * 500 + ["a"] * 500
+    for separators in ((",", ":"), (", ", ": "), (",\n ", ":"), (",  ", ":")):
+        assert 1_500 <= count_values(json.dumps(values, separators=separators).encode()) <= 1_501
+    assert count_values(json.dumps(["one, two and " * 500]).encode()) == 1
+
+
+async def _held(most: int, *sizes: int) -> list[bool]:
+    held, taken = HeldValues(most), []
+    for size in sizes:
+        try:
+            await held.admit({}, b"[" + b"{}," * size + b"{}]")
+            taken.append(True)
+        except Overloaded:
+            taken.append(False)
+    return taken
+
+
+def test_one_large_body_is_answered_alone_and_small_ones_always() -> None:
+    assert asyncio.run(_held(5_000, 9_000, 3_000, 1_500)) == [True, False, True]
+    assert asyncio.run(_held(9_000, 3_000, 3_000, 3_000)) == [True, True, False]

@@ -168,6 +168,7 @@ class Gateway:
         self._context: GatewayContext = GatewayContext(
             runner,
             max_body=settings.max_body_bytes,
+            max_values=settings.max_total_values,
             keep_alive_seconds=settings.keep_alive_seconds,
             unasked_thinking=settings.unasked_thinking,
             draining=partial(
@@ -270,6 +271,7 @@ class Gateway:
             await answer.error(mistake(scope["path"]), _language(route, scope))
         finally:
             self._context.open_requests -= 1
+            self._context.values.release(scope)
 
 
 def _check_own_page(origin: str) -> None:

@@ -21,6 +21,7 @@ from bardo.edge.server_reply import cycle_of
 from bardo.surfaces.gateway.access import require_json
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.draining import Draining
+from bardo.surfaces.gateway.held_values import HeldValues
 from bardo.surfaces.gateway.http import Receive, Scope, read_body, within
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.values.errors import BardoError, InternalError, Unavailable
@@ -49,6 +50,7 @@ class GatewayContext:
         runner: Runner,
         *,
         max_body: int,
+        max_values: int,
         keep_alive_seconds: float,
         unasked_thinking: bool = False,
         draining: Callable[[Answer], Draining] | None = None,
@@ -76,6 +78,7 @@ class GatewayContext:
         self.unasked_thinking = unasked_thinking
         self.draining = draining or partial(Draining, drains=False, seconds=0.0, tokens=0)
         self.max_body = max_body
+        self.values = HeldValues(max_values)
 
     def is_busy(self) -> bool:
         """Whether clients wait for answers."""
@@ -107,13 +110,13 @@ class GatewayContext:
             task.cancel()
 
     async def body(self, scope: Scope, receive: Receive) -> bytes:
-        """Return the body of a request. Raises UnsupportedMediaType or TooLarge, ClientDisconnected where the client left."""
+        """Return the body of a request. Raises UnsupportedMediaType, TooLarge or Overloaded, ClientDisconnected where the client left."""
         require_json(scope)
         cycle = cycle_of(receive)
-        body = None if cycle is None else cycle.take_body()
-        if body is None:
-            return await read_body(scope, receive, self.max_body)
-        return within(body, self.max_body)
+        taken = None if cycle is None else cycle.take_body()
+        body = await read_body(scope, receive, self.max_body) if taken is None else within(taken, self.max_body)
+        await self.values.admit(scope, body)
+        return body
 
 
 ServeOperation: TypeAlias = Callable[[GatewayContext, Route, Scope, Receive, Answer], Awaitable[None]]
