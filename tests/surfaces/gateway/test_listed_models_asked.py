@@ -176,3 +176,14 @@ def test_a_provider_that_refuses_its_list_is_named(monkeypatch: pytest.MonkeyPat
             answer = listed(running.address, "anthropic_messages")
             assert answer.headers["x-bardo-missing-lists"] == "gone"
             assert answer.json["data"][0]["id"] == "m1"
+
+
+def test_a_model_whose_id_ends_as_a_verb_does_is_described_and_asked() -> None:
+    names = [f"lab:{verb}" for verb in ("countTokens", "generateContent", "embedContent")]
+    with house([Simulator("vllm", models=names)]) as it:
+        assert {one["id"] for one in listed(it.address, "openai_chat").json["data"]} >= set(names)
+        for name in names:
+            described = request(it.address, "GET", f"/v1/models/{name}")
+            assert (described.status, described.json["id"]) == (200, name)
+            for client in LISTS:
+                assert ask(it.address, client, name).status == 200, (client, name)

@@ -42,7 +42,10 @@ def find_route(method: str, path: str, query: bytes) -> Route:
     route = FIXED_ROUTES.get(path)
     if route is not None and route.method == method:
         return route
-    route = _route(path, query) or _stored_route(method, path) or _panel(method, path)
+    # A model's id may end as a verb of Google's does; only a POST asks for the verb.
+    own = _model(path) if method in ("GET", "HEAD") and ":" in path else None
+    described = own if own is not None and own.by_client else None
+    route = described or _route(path, query) or _stored_route(method, path) or _panel(method, path)
     # A POST whose path ends in a verb that no route has is of an unknown operation, and not of a model's description.
     if route is None and (method != "POST" or ":" not in path):
         route = _model(path)
