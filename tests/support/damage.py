@@ -34,6 +34,21 @@ def _replace_by_folder(path: Path) -> None:
     path.mkdir()
 
 
+def _replace_by_lost_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.with_name("a-disk-that-is-gone.db"))
+
+
+def _write_newer_form(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as rows:
+        names = rows.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%_version'").fetchall()
+        for (name,) in names:
+            rows.execute(f"UPDATE {name} SET version_num = '999'")
+        if not names:
+            rows.execute("PRAGMA user_version = 999")
+        rows.commit()
+
+
 def write_prose(path: Path) -> None:
     """Write what is no database into a file."""
     path.write_text("this is no database, it is prose " * 300)
@@ -44,6 +59,11 @@ def zero_first_page(path: Path) -> None:
     _zero(path, 0, _PAGE)
 
 
+LEDGER_DAMAGES: Mapping[str, Callable[[Path], None]] = {
+    "lost link": _replace_by_lost_link,
+    "newer form": _write_newer_form,
+}
+"""Harm to what nobody can make anew, which a memory aid has no need to tell from others."""
 DAMAGES: Mapping[str, Callable[[Path], None]] = {
     "zeroed head": zero_first_page,
     "zeroed pages": lambda path: _zero(path, _PAGE),

@@ -18,6 +18,8 @@ BUSY_SECONDS = 5.0
 _LOOK_SECONDS = 2.0
 _STEPS_BETWEEN_LOOKS = 10_000
 _PASSING = (sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_VERSION_TABLES = ("inference_log_version", "access_keys_version", "payments_version", "batches_version")
+# Each ledger has one of them, and several may share a file; the store of responses has a number, too.
 _DAMAGED = ("malformed", "not a database", "it is damaged")
 
 
@@ -80,8 +82,11 @@ def use_journal(executes: Executes, busy_seconds: float) -> None:
 def check_ledger(file: Path, use: DatabaseUse) -> None:
     """Look through a database that nobody can make anew, for as long as a start may take. Raises what `use` raises for one that is damaged.
 
-    A file that is absent or empty is made at its first use. One that is larger than can be looked through is taken for sound.
+    A file that is absent or empty is made at its first use. A link that leads nowhere is a disk that is not there: without what it holds, a
+    gateway would ask nobody for a key. A file that is larger than can be looked through is taken for sound.
     """
+    if file.is_symlink() and not file.exists():
+        raise unusable_file(file, f"it is a link to {file.readlink()}, where nothing is", use)
     if not file.exists() or (file.is_file() and file.stat().st_size == 0):
         return
     give_up = time.monotonic() + _LOOK_SECONDS
@@ -89,12 +94,17 @@ def check_ledger(file: Path, use: DatabaseUse) -> None:
         with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=rw", uri=True)) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > give_up, _STEPS_BETWEEN_LOOKS)
             found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
+            numbered = connection.execute("PRAGMA user_version").fetchone()[0] > 0
+            names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error as problem:
         if isinstance(problem, sqlite3.OperationalError) and problem.sqlite_errorcode & 0xFF in _PASSING:
             return
         raise unusable_file(file, in_one_line(problem), use) from problem
     if found != ["ok"]:
         raise unusable_file(file, f"it is damaged: {' '.join(' '.join(found).split())}", use)
+    if names and names.isdisjoint(_VERSION_TABLES) and not ("entries" in names and numbered):
+        hint = f"name another file, or move this one away: bardo makes {use.article} {use.name} of its own"
+        raise use.unusable(f"the {use.name} at {file} cannot be used: it holds tables of another program", hint=hint)
 
 
 def unusable_file(file: str | Path, why: str, use: DatabaseUse) -> OperatorError:

@@ -138,6 +138,12 @@ def _check_ledgers(settings: Settings) -> None:
         check_ledger(log, LOG)
     if isinstance(state, Path):
         check_ledger(state, STATE)
+        if state.is_file() and state.stat().st_size:
+            # So a form that this version does not know is told here, and workers do not migrate side by side.
+            from bardo.edge.accounts.key_store import holds_keys, open_keys
+
+            if holds_keys(state):
+                open_keys(state).dispose()
     responses = place_of(settings.responses, os.environ, "responses")
     if is_file_name(responses):
         check_ledger(named_path(responses), RESPONSES)
