@@ -27,6 +27,7 @@ _LATEST = 0.25
 """The share of the latest reply in what is known of a model."""
 _ENOUGH_TOKENS = 100
 """Replies of fewer tokens say little of a model's tokens."""
+_MOST_PIECES = 64
 _LEAST, _MOST = 0.5, 2.5
 """What a correction may be: a count outside is none of this text."""
 
@@ -34,11 +35,13 @@ _LEAST, _MOST = 0.5, 2.5
 class WrittenTokens:
     """Counts the text, thinking and arguments of one reply as they are decoded, and keeps what the provider counts besides."""
 
-    __slots__ = ("_answer", "_at_count", "_ended", "_thinking", "usage")
+    __slots__ = ("_answer", "_at_count", "_ended", "_pieces", "_thinking", "usage")
 
     def __init__(self) -> None:
         self._answer = TokenEstimate()
         self._thinking = TokenEstimate()
+        # Pieces of the answer that are not counted yet: most replies are counted once, in their middle or at their end.
+        self._pieces: list[str] = []
         self._at_count = 0
         """What was written when the provider said its last count."""
         self._ended = False
@@ -46,29 +49,37 @@ class WrittenTokens:
 
     def feed(self, events: Sequence[Event]) -> None:
         """Take the events of one frame, as they were decoded."""
-        counted = False
+        counted, pieces = False, self._pieces
         for event in events:
             kind = type(event)
             if kind is ContentChunk or kind is RefusalChunk:
-                self._answer.add(event.text)  # type: ignore[union-attr]
+                pieces.append(event.text)  # type: ignore[union-attr]
             elif kind is ThinkChunk:
                 self._thinking.add(event.text)  # type: ignore[union-attr]
             elif kind is ToolCallChunk:
-                self._answer.add(event.arguments)  # type: ignore[union-attr]
+                pieces.append(event.arguments)  # type: ignore[union-attr]
             elif kind is ToolCallStart:
-                self._answer.add(event.name)  # type: ignore[union-attr]
+                pieces.append(event.name)  # type: ignore[union-attr]
             elif kind is UsageUpdate:
                 self.usage = event.usage  # type: ignore[union-attr]
                 counted = True
             elif kind is Finish:
                 self._ended = self._ended or event.reason not in ("unknown", "error")  # type: ignore[union-attr]
+        if len(pieces) > _MOST_PIECES:
+            self._count_answer()
         if counted:
             self._at_count = self.tokens
+
+    def _count_answer(self) -> TokenEstimate:
+        if self._pieces:
+            self._answer.add("".join(self._pieces))
+            self._pieces.clear()
+        return self._answer
 
     @property
     def tokens(self) -> int:
         """About how many tokens were written, for no model in particular."""
-        return self._answer.tokens + self._thinking.tokens
+        return self._count_answer().tokens + self._thinking.tokens
 
     def unfinished_usage(self, correction: float = 1.0) -> Usage | None:
         """Return what was used of a reply that did not come to its end; None where nothing was written, and nothing counted.
@@ -101,7 +112,7 @@ class WrittenTokens:
 
     def correction(self) -> float | None:
         """Return how many tokens of the model an estimated one was in a whole reply; None where that cannot be told."""
-        usage, written = self.usage, self._answer.tokens
+        usage, written = self.usage, self._count_answer().tokens
         if usage.output_tokens is None or written < _ENOUGH_TOKENS:
             return None
         if usage.reasoning_tokens is None and self._thinking.tokens:
