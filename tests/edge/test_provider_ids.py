@@ -13,6 +13,7 @@ import pytest
 
 from bardo.catalog.kept_ids import KeptIdField, kept_ids
 from bardo.dialects import dialect
+from bardo.edge import provider_ids
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http_calls import Call, Deadlines
 from bardo.edge.provider_ids import ProviderIds
@@ -357,6 +358,25 @@ def test_the_ids_of_a_reply_are_kept_whole_and_wherever_a_stream_is_cut(spoken: 
         for at in range(0, len(stream), 23):
             ids = asyncio.run(read_as(spoken, [stream[:at], stream[at:]], streamed))
             assert kept(ids, candidates_in(events)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("spoken", "body"),
+    [
+        ("openai_chat", {"id": "chatcmpl-1", "choices": [{"message": {"content": "no audio"}}]}),
+        ("anthropic_messages", {"id": "msg_1", "content": [{"type": "text", "text": "no container, no file_id"}]}),
+    ],
+)
+def test_a_reply_without_such_ids_is_not_read_for_them_and_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch, spoken: str, body: dict[str, Any]
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(provider_ids, "_ids_at", lambda *given: asked.append(given))
+    monkeypatch.setattr(ProviderIds, "keep", lambda *given: asked.append(given))
+    raw = json.dumps(body).encode()
+    asyncio.run(read_as(spoken, [raw], whole))
+    asyncio.run(read_as(spoken, [b"data: ", raw, b"\n\n"], streamed))
+    assert asked == []
 
 
 def test_a_stream_that_breaks_keeps_what_had_come() -> None:

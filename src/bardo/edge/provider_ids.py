@@ -247,9 +247,9 @@ class _WatchedReply:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         async for chunk in self._reply.chunks():
-            await self._keep(_ids_of_lines(self._whole_lines(chunk), self._marks, self._row))
+            await self._keep_lines(self._whole_lines(chunk))
             yield chunk
-        await self._keep(_ids_of_lines(b"".join(self._line), self._marks, self._row))
+        await self._keep_lines(b"".join(self._line))
 
     async def read(self, limit: int) -> bytes:
         body = await self._reply.read(limit)
@@ -273,6 +273,10 @@ class _WatchedReply:
         self._line = [*self._line, chunk] if self._size <= _LONGEST_LINE else []
         return b""
 
+    async def _keep_lines(self, lines: bytes) -> None:
+        if lines and any(mark in lines for mark in self._marks):
+            await self._keep(await run_by_size(len(lines), lambda: list(_ids_of_lines(lines, self._marks, self._row))))
+
     async def _keep(self, found: Iterable[str]) -> None:
         new = [one for one in dict.fromkeys(found) if one not in self._seen]
         if new:
@@ -282,20 +286,25 @@ class _WatchedReply:
 
 def _ids_of_lines(lines: bytes, marks: Sequence[bytes], row: KeptIdReply) -> Iterator[str]:
     """Yield the ids of the events in some lines of a stream. A whole reply in the place of a stream is a line, too."""
-    if not lines or not any(mark in lines for mark in marks):
-        return
     for line in lines.splitlines():
         if any(mark in line for mark in marks):
             yield from _ids_of_body(line.removeprefix(b"data:"), row)
 
 
 def _ids_of_body(body: bytes, row: KeptIdReply) -> Iterator[str]:
+    if not any(_may_hold(body, path) for path in (*row.whole, *row.events)):
+        return
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return  # It is no reply: whoever reads it says so.
     yield from _ids_at(value, row.whole)
     yield from _ids_at(value, row.events)
+
+
+def _may_hold(body: bytes, path: str) -> bool:
+    """Whether each name of a path stands in a body: most replies need not be read for ids that they do not have."""
+    return all(f'"{name}"'.encode() in body for name in path.split(".") if name != "*")
 
 
 def _ids_at(value: Any, paths: Iterable[str]) -> Iterator[str]:
