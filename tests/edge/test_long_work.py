@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 
 from bardo.dialects.repeated_items import RepeatedItems
-from bardo.edge.long_work import LONG_BYTES, run_by_size, size_of
+from bardo.edge.long_work import LONG_BYTES, run_by_size, size_of, size_of_reply
 from bardo.edge.upstream_reply import UpstreamReply
 from bardo.engine.planning import Draft
 from bardo.engine.reply_reader import ReplyReader
 from bardo.simulators import Script, Turn
 from bardo.surfaces.gateway import generate
-from bardo.values.blocks import TextBlock
+from bardo.values.blocks import ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock
 from bardo.values.histories import fold_history
 from bardo.values.request import Message, Request
+from bardo.values.response import Response
 from support.any_model import Simulator
 from support.gateway import House, house
 
@@ -144,6 +145,21 @@ def test_very_many_messages_are_long_though_their_body_is_not_known() -> None:
     message = Message(role="user", blocks=(TextBlock("hello"),))
     assert size_of(Request(model="m", messages=(message,) * 1_001)) >= LONG_BYTES
     assert size_of(Request(model="m", messages=(message,) * 1_000)) < LONG_BYTES
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (ToolCallBlock(id="c", name="f", arguments="x" * LONG_BYTES),),
+        (TextBlock("x" * LONG_BYTES),),
+        (ReasoningBlock(text="x" * LONG_BYTES),),
+        (TextBlock("short"),) * 501,
+    ],
+    ids=["arguments", "text", "thinking", "many blocks"],
+)
+def test_a_reply_is_long_by_what_the_model_wrote_and_by_its_blocks(blocks: tuple[ReplyBlock, ...]) -> None:
+    assert size_of_reply(Response(blocks=blocks)) >= LONG_BYTES
+    assert size_of_reply(Response(blocks=blocks[: len(blocks) - 1])) < LONG_BYTES
 
 
 def test_two_threads_may_go_on_from_the_same_conversation() -> None:

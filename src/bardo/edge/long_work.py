@@ -8,11 +8,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.request import Request
+from bardo.values.response import Response
 
 LONG_BYTES = 256 * 1024
 """From this size on work goes to a thread; what is shorter takes less than ten milliseconds, and waits for nobody."""
 _MANY_MESSAGES = 1_000
+_MANY_BLOCKS = 500
 # One thread: several long requests wait for each other, and share the processor with those that are short.
 _LONG_WORK = ThreadPoolExecutor(1, thread_name_prefix="bardo-long")
 
@@ -29,6 +32,19 @@ async def run_by_size(size: int, work: Callable[[], Result]) -> Result:
 def size_of(request: Request) -> int:
     """Return by what size the work at a request is done: that of its body, or a large one where it has very many messages."""
     return max(len(request.body_bytes), LONG_BYTES if len(request.messages) > _MANY_MESSAGES else 0)
+
+
+def size_of_reply(response: Response) -> int:
+    """Return by what size the work at a reply is done: that of what the model wrote, or a large one where it has very many blocks."""
+    if len(response.blocks) > _MANY_BLOCKS:
+        return LONG_BYTES
+    size = 0
+    for block in response.blocks:
+        if isinstance(block, ToolCallBlock):
+            size += len(block.arguments)
+        elif isinstance(block, TextBlock | ReasoningBlock):
+            size += len(block.text)
+    return size
 
 
 def _without_collection(work: Callable[[], Result]) -> Result:

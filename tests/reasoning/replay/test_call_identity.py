@@ -109,6 +109,13 @@ def test_arguments_that_say_something_else_are_not_equal(spellings: tuple[str, .
     assert len(set(map(canonical, spellings))) == len(spellings)
 
 
+def test_very_long_arguments_are_equal_where_they_differ_in_white_space_alone() -> None:
+    value = {f"name{place}": place for place in range(30_000)}
+    compact, spread = json.dumps(value, separators=(",", ":")), json.dumps(value, indent=1)
+    assert canonical(compact) == canonical(spread)
+    assert canonical(compact) != canonical(compact.replace("29999}", "29998}"))
+
+
 @pytest.mark.parametrize("text", ['{"a":', "plain words", '{"n":NaN}', "[" * 100_000], ids=repr)
 def test_text_that_is_no_json_is_compared_as_it_is(text: str) -> None:
     assert canonical(text) == text

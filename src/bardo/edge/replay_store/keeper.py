@@ -15,7 +15,7 @@ from typing import Any
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
 from bardo.dialects import dialect
 from bardo.edge.database.set_aside import RenewableFile
-from bardo.edge.long_work import LONG_BYTES, run_by_size, size_of
+from bardo.edge.long_work import run_by_size, size_of, size_of_reply
 from bardo.edge.named_paths import named_path
 from bardo.edge.settings import ReplaySettings
 from bardo.edge.settings_stores import is_file_name, place_of
@@ -46,8 +46,6 @@ from bardo.values.request import Request
 from bardo.values.response import Response
 
 _log = logging.getLogger("bardo.replay")
-_MANY_BLOCKS = 500
-"""Blocks of a reply whose keys take milliseconds."""
 _UNREACHABLE = Degradation(
     "reasoning", asked="restored", sent="omitted", why="the store of earlier reasoning does not answer"
 )
@@ -149,7 +147,7 @@ class ReplayKeeper:
             return
         reader = self._reader(attempt.target)
         memories = await run_by_size(
-            max(size_of(request), LONG_BYTES if len(response.blocks) > _MANY_BLOCKS else 0),
+            max(size_of(request), size_of_reply(response)),
             lambda: remember(
                 response,
                 request,

@@ -78,13 +78,20 @@ def _alphabet(run: str, kinds: set[str]) -> int:
 
 
 _MOST_DIGITS = 400
+_MOST_PARSED = 256 * 1024
+"""Characters of arguments that are parsed. A million fields would hold the interpreter for more than a second."""
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def canonical(arguments: str) -> str:
-    """Return arguments as JSON in one spelling; text that is no JSON stays as it is, and null says nothing."""
+    """Return arguments as JSON in one spelling; text that is no JSON stays as it is, and null says nothing.
+
+    Very long arguments are not parsed: they are the same where they differ in white space alone.
+    """
     if not arguments or arguments == "{}":
         return "{}"
+    if len(arguments) > _MOST_PARSED:
+        return arguments.encode("utf-8", "surrogatepass").translate(None, b" \t\r\n").decode("utf-8", "surrogatepass")
     try:
         value = _decode(arguments)
         return "{}" if value is None else _encode(value).decode()
