@@ -37,10 +37,15 @@ def luhn_sum(digits: Sequence[int]) -> int:
     )
 
 
+_NO_DIGITS = bytes(set(range(256)) - set(b"0123456789"))
+_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")
+
+
 def luhn(text: str) -> bool:
     """Whether the last digit is the Luhn digit of the others, and not all digits are 0."""
-    digits = digits_of(text)
-    return any(digits) and luhn_sum(digits) % 10 == 0
+    digits = text.encode("ascii", "ignore").translate(None, _NO_DIGITS)
+    total = sum(digits[-1::-2]) + sum(digits[-2::-2].translate(_DOUBLED))
+    return bool(digits.strip(b"0")) and (total - 48 * len(digits)) % 10 == 0
 
 
 def card(text: str) -> bool:

@@ -14,17 +14,23 @@ from functools import lru_cache
 from string import ascii_letters
 
 from bardo.catalog.pii_rows import PiiEntity, PiiPattern
+from bardo.context.privacy.first_signs import DIGIT, LENGTH, LETTER, FirstSigns, kinds_of
 from bardo.values.errors import ConfigError
 
 WORD = r"0-9A-Za-z_\u00c0-\u024f"
 """What stands neither before nor after a value."""
-_DIGITS = re.compile(r"[0-9]+(?![0-9])")
+_NUMBERS = re.compile(
+    # Before most numbers there is neither a word nor a sign that belongs to them.
+    rf"((?<![{DIGIT}{LETTER}_+(\\])(?<!{LETTER}[ \-.:*])(?<!{LETTER}[ \-.:*][ \-.:*]){DIGIT}+)|{DIGIT}+"
+)
 _LETTERS = frozenset(ascii_letters + "ÄÖÜäöü")
 _LONGEST_WORD = 8
 _MOST_WORDS = 2
 _GAPS = " -.:*"
 _GROUP = re.compile(r"(?<!\\)\((?!\?)")
 _TOGETHER = 16
+_MOST_KINDS = 4096
+_BEGINS = {DIGIT: "digit", LETTER: "letter"}
 _FLAGS = re.ASCII | re.IGNORECASE
 
 Row = tuple[PiiEntity, PiiPattern]
@@ -36,20 +42,40 @@ class PatternTable:
     def __init__(self, rows: Sequence[Row]) -> None:
         for entity, pattern in rows:
             _check(entity, pattern)
-        digits = [row for row in rows if row[1].begins != "letter"]
-        letters = [row for row in rows if row[1].begins != "digit"]
-        others = [row for row in rows if not row[1].begins]
-        self._digits, self._letters, self._others = _groups(digits), _groups(letters), _groups(others)
+        self._rows = rows
+        self._signs = FirstSigns([pattern.match for _, pattern in rows])
+        # What may match at a place, by the kinds of its characters, and the expressions for it, of which few are many.
+        self._by_kinds: dict[str, tuple[_Group, ...]] = {}
+        self._groups: dict[tuple[int, ...], _Group] = {}
 
     def matches(self, text: str) -> Iterator[tuple[int, int, PiiEntity, PiiPattern]]:
         """Yield where a pattern fits, and which: where it begins and ends, in no order."""
-        for start in beginnings(text):
-            first = text[start]
-            groups = self._digits if first.isdigit() else self._letters if first in _LETTERS else self._others
+        kinds, by_kinds = kinds_of(text), self._by_kinds
+        for start in beginnings(text, kinds):
+            here = kinds[start : start + LENGTH]
+            groups = by_kinds.get(here)
+            if groups is None:
+                groups = self._groups_for(here)
             for group in groups:
                 if group.any(text, start):
                     for end, entity, pattern in group.all(text, start):
                         yield start, end, entity, pattern
+
+    def _groups_for(self, kinds: str) -> tuple[_Group, ...]:
+        first = kinds[:1]
+        places = [
+            place
+            for place in self._signs.possible(kinds)
+            if not (begins := self._rows[place][1].begins) or begins == _BEGINS.get(first)
+        ]
+        parts = [tuple(places[at : at + _TOGETHER]) for at in range(0, len(places), _TOGETHER)]
+        for part in parts:
+            if part not in self._groups:
+                self._groups[part] = _Group([self._rows[place] for place in part])
+        if len(self._by_kinds) >= _MOST_KINDS:
+            self._by_kinds.clear()
+        self._by_kinds[kinds] = found = tuple([self._groups[part] for part in parts])
+        return found
 
 
 class AnywherePatterns:
@@ -70,29 +96,41 @@ class _Group:
     """Patterns that are tried by one expression."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = {f"r{place}": row for place, row in enumerate(rows)}
         together = [_GROUP.sub("(?P<g>", row[1].match) for row in rows]
         plain = [
             text.replace("(?P<g>", f"(?P<g{place}>").replace("\\1", f"(?P=g{place})")
             for place, text in enumerate(together)
         ]
-        self.any = re.compile(f"(?:{'|'.join(plain)})(?![{WORD}])", _FLAGS).match
+        before = [f"(?<![{re.escape(row[1].left)}])" if row[1].left else "" for row in rows]
+        fitting = "|".join(f"{left}(?:{text})" for left, text in zip(before, plain, strict=True))
+        self.any = re.compile(f"(?:{fitting})(?![{WORD}])", _FLAGS).match
         each = [f"(?:(?=(?P<r{place}>{text})(?![{WORD}]))|)" for place, text in enumerate(plain)]
-        self._each = re.compile("".join(each), _FLAGS).match
+        expression = re.compile("".join(each), _FLAGS)
+        self._each = expression.match
+        self._rows = [(expression.groupindex[f"r{place}"], row) for place, row in enumerate(rows)]
 
     def all(self, text: str, start: int) -> Iterator[tuple[int, PiiEntity, PiiPattern]]:
         """Yield the patterns that fit at a place, with where they end."""
         found = self._each(text, start)
         assert found is not None  # Each part of the expression may be empty.
-        for name, row in self._rows.items():
-            if found.end(name) > start:
-                yield found.end(name), *row
+        spans = found.regs
+        for group, row in self._rows:
+            end = spans[group][1]
+            if end > start:
+                yield end, *row
 
 
-def beginnings(text: str) -> Iterator[int]:
-    """Yield places where a value may begin, each once and in ascending order: numbers, and up to two short words before them."""
+def beginnings(text: str, kinds: str) -> Iterator[int]:
+    """Yield places where a value may begin, each once and in ascending order: numbers, and up to two short words before them.
+
+    `kinds` are those of the text's characters.
+    """
     last = -1
-    for number in _DIGITS.finditer(text):
+    for number in _NUMBERS.finditer(kinds):
+        if number.lastindex:
+            last = number.start()
+            yield last
+            continue
         for start in _starts(text, number.start()):
             if start > last:
                 last = start
@@ -136,10 +174,6 @@ def _is_boundary(text: str, place: int) -> bool:
         return True
     before = text[place - 1]
     return not ((before.isascii() and (before.isalnum() or before == "_")) or "\u00c0" <= before <= "\u024f")
-
-
-def _groups(rows: Sequence[Row]) -> list[_Group]:
-    return [_Group(rows[place : place + _TOGETHER]) for place in range(0, len(rows), _TOGETHER)]
 
 
 def _between_words(entity: PiiEntity, pattern: PiiPattern) -> re.Pattern[str]:

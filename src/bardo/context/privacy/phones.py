@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from bardo.context.privacy.scanners import Found
 
@@ -23,6 +24,7 @@ _NO_DIGIT = re.compile(r"[^0-9]+")
 _NO_PHONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 Worth = Callable[[int, int, float], bool]
 _MOST_CUTS = 2
+_NO_REGION = "001"
 _GROUPED_DIGITS = 10
 _KINDS = ("fixed_line", "mobile", "toll_free", "premium_rate", "shared_cost", "voip", "personal_number", "uan")
 _INTERNATIONAL, _WRITTEN, _BARE, _BY_LENGTH = 0.9, 0.6, 0.3, 0.4
@@ -63,10 +65,52 @@ class PhoneScanner:
     def _international(self, written: str) -> bool:
         library = self._library
         assert library is not None
+        if not _may_be_international(library, _NO_DIGIT.sub("", _EXTENSION.sub("", _with_plus(written)))):
+            return False
         try:
             return bool(library.is_valid_number(library.parse(_with_plus(written))))
         except library.NumberParseException:
             return False
+
+
+def _may_be_international(library: Any, digits: str) -> bool:
+    """Whether the digits of a number with a country code can be one in its plan. The library takes twenty times as long to say so."""
+    code = next((digits[:length] for length in (1, 2, 3) if int(digits[:length] or 0) in _codes(library)), "")
+    if not code:
+        return False
+    plan = _international_plan(library, int(code))
+    national = digits[len(code) :]
+    return plan is None or any(
+        plan.numbers.fullmatch(one) for one in (national, plan.prefix.sub("", national, count=1))
+    )
+
+
+class _Plan(NamedTuple):
+    """The numbers of a country code, and what may stand before them."""
+
+    numbers: re.Pattern[str]
+    prefix: re.Pattern[str]
+
+
+@cache
+def _codes(library: Any) -> frozenset[int]:
+    return frozenset(library.COUNTRY_CODE_TO_REGION_CODE)
+
+
+@cache
+def _international_plan(library: Any, code: int) -> _Plan | None:
+    """Return the plan of a country code; None where its numbers are rewritten, so that only the library knows."""
+    metadata = library.PhoneMetadata
+    regions = [one for one in library.COUNTRY_CODE_TO_REGION_CODE[code] if one != _NO_REGION]
+    plans = [
+        *map(metadata.metadata_for_region, regions),
+        *([] if regions else [metadata.metadata_for_nongeo_region(code)]),
+    ]
+    if any(plan is None or plan.national_prefix_transform_rule for plan in plans):
+        return None
+    numbers = "|".join(f"(?:{plan.general_desc.national_number_pattern})" for plan in plans)
+    # The library takes the prefix of the first region alone.
+    return _Plan(re.compile(numbers), re.compile(rf"\A(?:{plans[0].national_prefix_for_parsing or ''})"))
 
 
 def _with_plus(written: str) -> str:
