@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import re
 from dataclasses import dataclass
 
 import pytest
 
+from bardo.tools import CallStart, reader
 from bardo.values.request import Tool
+from support.sampling import seed
 from tools.support import TOOLS, cuts, read, show
 
 ARGUMENTS = '{"city": "Paris", "days": 3}'
@@ -313,3 +317,39 @@ def test_a_type_in_python_s_words_is_understood() -> None:
     tool = Tool(name="clock", schema={"properties": {"at": {"type": "float"}}})
     text = "<tool_call><function=clock><parameter=at>\n1.5\n</parameter></function></tool_call>"
     assert show(read("qwen3_coder", [text], tools=[tool])) == '‹clock #1 {"at": 1.5}›'
+
+
+def test_brackets_that_are_passed_over_begin_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = (
+        "[",
+        "]",
+        "(",
+        ")",
+        " ",
+        "\n",
+        "weather",
+        "clock",
+        "f",
+        "_",
+        ".",
+        "-",
+        "1",
+        "²",
+        "é",
+        ",",
+        "=",
+        "'",
+        "`",
+        "city='Paris'",
+        "x" * 250,
+    )
+    chance, calls = random.Random(seed()), 0
+    texts = ["".join(chance.choices(parts, k=chance.randint(1, 12))) for _ in range(1_500)]
+    texts += [f"{text}[clock(){end}" for text in texts[:300] for end in ("]", ")", "")]
+    passed = [read("llama4_pythonic", splits, hold=256) for text in texts for splits in ([text], list(text))]
+    monkeypatch.setattr(reader, "_NO_LIST_OF_CALLS", re.compile("(?!)"))
+    for place, text in enumerate(texts):
+        found = read("llama4_pythonic", [text], hold=256)
+        assert passed[2 * place] == passed[2 * place + 1] == found, text
+        calls += any(isinstance(one, CallStart) for one in found)
+    assert calls

@@ -6,6 +6,7 @@ until its name is certain, and comes out as text, with a note, where it turns ou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from bardo.streams.fences import FenceTracker
@@ -24,6 +25,10 @@ LEAST_HOLD = 256
 QUOTED = 200
 _BRACKETS = ("{", "[")
 _LINES = ("\n{", "\n[")
+# Brackets that begin no list of calls: no name of a tool stands behind them, or it has no arguments.
+_BLANK = r"[ \t\r\n]{0,64}+"
+_NAME = rf"[^\W\d][\w.\-]{{0,200}}+{_BLANK}(?:[^\w.\-( \t\r\n]|\({_BLANK}[^\w) \t\r\n])"
+_NO_LIST_OF_CALLS = re.compile(rf"(?:\[(?={_BLANK}(?:[^\w.\- \t\r\n]|[0-9]|{_NAME})))+")
 
 
 class ToolCallReader:
@@ -50,6 +55,7 @@ class ToolCallReader:
         self._call = OpenCall(self._scanner, self._pieces, DeclaredTools(tools), make_id)
         self._grammar = CallGrammar(self._scanner, self._call, format, hold=hold)
         self._openers = (*self._shapes.openers, *format.inline)
+        self._lists_calls = "[" in format.inline and all(shape[0].kind == "python" for shape in self._shapes.calls)
         self._last = ""
         self._linewise = any(shape[0].kind == "json" for shape in self._shapes.calls)
         self._announced = False
@@ -93,6 +99,9 @@ class ToolCallReader:
             found = yield from self._scanner.pass_to(finder, self._text)
             if found in answers:
                 yield from self._scanner.choose(answers)
+                continue
+            if self._lists_calls and (no_calls := self._scanner.visible(_NO_LIST_OF_CALLS)):
+                self._text(self._scanner.skip(len(no_calls)))
                 continue
             # A call that nothing announces is an example where it is quoted.
             quoted = self._fences.inside or (found in self.format.inline and self._last == "`")

@@ -42,6 +42,12 @@ def markers(words: tuple[str, ...]) -> Markers:
     )
 
 
+@lru_cache(maxsize=1024)
+def _first_characters(words: tuple[str, ...]) -> tuple[int, frozenset[str]]:
+    """Return how long the longest of some words is, and what they begin with."""
+    return max(map(len, words), default=0), frozenset(word[:1] for word in words)
+
+
 def begins_one(text: str, words: Iterable[str]) -> bool:
     """Say whether `text` is the beginning, but not the whole, of one of the words."""
     return any(len(word) > len(text) and word.startswith(text) for word in words)
@@ -135,9 +141,14 @@ class Scanner:
                 break
         return self._text[self._at : min(self._end(), self._at + count)]
 
-    def skip(self) -> str:
-        """Read the character that was peeked at."""
-        return self._take(self._at + 1)
+    def skip(self, count: int = 1) -> str:
+        """Read characters that were looked at."""
+        return self._take(self._at + count)
+
+    def visible(self, pattern: re.Pattern[str]) -> str:
+        """Return what `pattern` matches here, in the text that has come."""
+        found = pattern.match(self._text, self._at, self._end())
+        return found.group() if found else ""
 
     def blank(self, give: Give | None = None) -> Reading[None]:
         """Read white space."""
@@ -168,8 +179,10 @@ class Scanner:
     def stands(self, options: Iterable[str]) -> Reading[str]:
         """Return which of the options stands here, the longest, or nothing."""
         words = tuple(options)
-        longest = max(map(len, words), default=0)
+        longest, first = _first_characters(words)
         while True:
+            if self._at < self._end() and self._text[self._at] not in first:
+                return ""
             rest = self._text[self._at : min(self._end(), self._at + longest)]
             if begins_one(rest, words) and (yield from self.more()):
                 continue
