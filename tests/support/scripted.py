@@ -42,16 +42,19 @@ class Scripted:
     clock: Callable[[], float] = time.time
     drops: bool = False
     """Whether what the client is sent is thrown away."""
+    preset: str = ""
+    """The provider's row; empty: one of `dialect` of which nothing else is known."""
+    models: tuple[str, ...] = ("m1",)
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport(self.handler)
         keyring = Keyring({KEY_VARIABLE: KEY})
         entry = ProviderEntry(
             id="p",
-            preset=_preset(self.dialect),
+            preset=self.preset or _preset(self.dialect),
             base_url=self.base_url,
             api_key_env=KEY_VARIABLE,
-            models=("m1",),
+            models=self.models,
             headers=dict(self.headers),
         )
         settings = Settings(providers=(entry,))

@@ -151,7 +151,6 @@ class Declaration:
     `title` is what people call the dialect. `own_format` is the format of opaque state that it takes back, None where it takes none;
     `reasoning_why` says why reasoning in any other format is lost. Requests of a dialect in `also_speaks` have its own fields too.
     `markers` are fields of blocks and tools that other dialects have by the same name, and how many of each a request may hold.
-    `longest_tool_name` is how many characters a tool's name may have, None where no bound is known.
     `needs_turn`: a request that is only of the system is refused.
     """
 
@@ -164,7 +163,6 @@ class Declaration:
     reasoning_why: str = ""
     also_speaks: frozenset[str] = frozenset()
     markers: Mapping[str, int] = field(default_factory=dict)
-    longest_tool_name: int | None = None
     needs_turn: bool = False
 
     @cached_property

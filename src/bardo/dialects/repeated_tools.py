@@ -29,7 +29,7 @@ class _SentTools:
     """Tools as they were sent: their JSON and its value, what each dialect reads in it, and how it is written.
 
     `written` is None for a form in which something of the tools is lost, which each call must report. `complete` tells of declarations
-    whether they hold all that the tools say, and `names` what follows from the names for a bound of their length.
+    whether they hold all that the tools say, and `names` what follows from their names for a rule of those.
     """
 
     __slots__ = ("complete", "names", "raw", "read", "value", "written")
@@ -39,7 +39,7 @@ class _SentTools:
         self.read: dict[str, tuple[Tool, ...]] = {}
         self.written: dict[Hashable, msgspec.Raw | None] = {}
         self.complete: dict[Hashable, bool] = {}
-        self.names: dict[int, Any] = {}
+        self.names: dict[Hashable, Any] = {}
 
 
 class RepeatedTools:
@@ -133,14 +133,14 @@ def are_complete(tools: tuple[Tool, ...], losses: Losses, report: Callable[[Loss
     return kept.complete.get(form, False)
 
 
-def names_of(tools: tuple[Tool, ...], find: Callable[[tuple[Tool, ...], int], Any], most: int) -> Any:
-    """Return what `find` gives for tools and a bound of their names, in characters: found once for tools that came before."""
+def names_of(tools: tuple[Tool, ...], find: Callable[[tuple[Tool, ...], Any], Any], rule: Hashable) -> Any:
+    """Return what `find` gives for tools and a rule of their names: found once for tools that came before."""
     kept = REPEATED_TOOLS.of(tools)
     if kept is None:
-        return find(tools, most)
-    if most not in kept.names:
-        kept.names[most] = find(tools, most)
-    return kept.names[most]
+        return find(tools, rule)
+    if rule not in kept.names and len(kept.names) < _MOST_FORMS:
+        kept.names[rule] = find(tools, rule)
+    return kept.names[rule] if rule in kept.names else find(tools, rule)
 
 
 REPEATED_TOOLS = RepeatedTools()

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
@@ -20,6 +21,7 @@ from bardo.dialects.known_items import KnownFields
 from bardo.dialects.sealing import holds_seal
 from bardo.dialects.wire import encode_json
 from bardo.engine.shape_plan import ShapePlan
+from bardo.engine.tool_names import takes_called_names
 from bardo.values.request import Request
 from bardo.values.wire import WireRequest
 
@@ -49,6 +51,8 @@ def may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow) -> bo
     if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
         return False
     if row.paths is not None or not planned.controlled.keeps_messages(request):
+        return False
+    if not takes_called_names(request.messages, shape_at(row, request.model).tool_names):
         return False
     return not (holds_seal(request) or holds_document_as_picture(request) or dialect(row.dialect).mends(request, row))
 

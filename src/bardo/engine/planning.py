@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.replay import Binding, builtin_replay
+from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.engine.attempt import Attempt
@@ -29,7 +30,7 @@ from bardo.engine.route import RouteRecord, Target
 from bardo.engine.search_budget import within_budget
 from bardo.engine.shape_plan import ShapePlan, plan_shape, settled
 from bardo.engine.text_formats import PLAIN
-from bardo.engine.tool_names import short_tool_names, with_short_names
+from bardo.engine.tool_names import with_written_names, written_tool_names
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
 from bardo.reasoning.control import untold
 from bardo.reasoning.replay import (
@@ -201,8 +202,8 @@ class Draft:
         """
         asked, planned, row = self.shaped, self._settled, self.target.provider.row
         done = planned.controlled
-        most = dialect(row.dialect).declaration.longest_tool_name
-        names = short_tool_names(asked.tools, most)
+        naming = shape_at(row, asked.model).tool_names
+        names = written_tool_names(asked.tools, naming)
         formats = planned.formats.with_tools(asked.tools if names is None else names.tools, self.target.model)
         kept = self._kept_budget()
         if kept is not None:
@@ -214,7 +215,7 @@ class Draft:
         written: Request | None = None
         if wire is None:
             written, refitted = done.with_content(asked)
-            written = with_short_names(written, names, most)
+            written = with_written_names(written, names, naming)
             wire = dialect(row.dialect).encode_request(written, row)
         wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
         wire, unsearched = self._within_searches(wire)

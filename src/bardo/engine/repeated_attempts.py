@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bardo.catalog.request_shapes import shape_at
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
 from bardo.dialects.repeated_tools import REPEATED_TOOLS
@@ -26,7 +27,7 @@ from bardo.engine.planning import as_functions, restored_at, with_own_headers
 from bardo.engine.request_shape import Place, shape_of
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.shape_plan import ShapePlan, plan_shape
-from bardo.engine.tool_names import with_short_names
+from bardo.engine.tool_names import with_written_names
 from bardo.engine.written_texts import WrittenTexts, written_texts
 from bardo.reasoning.replay import Recalled
 from bardo.values.blocks import TextBlock
@@ -227,7 +228,7 @@ def _written(kept: _EarlierAttempt, asked: Request) -> tuple[WireRequest | None,
         return with_own_headers(wire, asked, row.dialect), controlled.settled(asked)
     try:
         written, lost = controlled.with_content(asked)
-        written = with_short_names(written, None, language.declaration.longest_tool_name)
+        written = with_written_names(written, None, shape_at(row, asked.model).tool_names)
         wire = language.encode_request(written, row)
     except BardoError:
         return None, asked

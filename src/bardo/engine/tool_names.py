@@ -1,16 +1,16 @@
-"""Names of tools that are longer than a target takes: short ones go to it, and the client's own come back in the reply.
+"""Names of tools that a target does not take: others go to it, and the client's own come back in the reply.
 
-A short name is made of the long one alone, so that tools, the choice among them and the history agree in every turn of a conversation.
+The other name is made of the client's alone, so that tools, the choice among them and the history agree in every turn of a conversation.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from bardo.catalog.request_shapes import NameRule
 from bardo.dialects.repeated_tools import names_of
 from bardo.values.blocks import Block, ToolCallBlock, ToolResultBlock
 from bardo.values.events import Event, ReplyFields, ToolCallStart
@@ -18,63 +18,54 @@ from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request, Tool
 
 _CALLS = frozenset((ToolCallBlock, ToolResultBlock))
-_DIGITS = 8
 _CHOICES = ("tool_choice", "toolConfig")
 """Fields of one dialect alone that may choose among the tools by their names."""
 _REPEATED = ("tools", "tool_choice")
 """Fields of a reply that say again what was asked: Responses has them."""
 
 
-class ShortToolNames(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools of a request with short names, and the client's own names by the short ones."""
+class WrittenToolNames(msgspec.Struct, frozen=True, kw_only=True):
+    """The tools of a request with names that are taken, and the client's own names by those that differ."""
 
     tools: tuple[Tool, ...]
     originals: dict[str, str]
 
 
-def short_tool_names(tools: tuple[Tool, ...], most: int | None) -> ShortToolNames | None:
-    """Return the short names of tools, for a target that takes `most` characters; None where every name is short enough."""
-    if most is None or not tools:
+def written_tool_names(tools: tuple[Tool, ...], rule: NameRule | None) -> WrittenToolNames | None:
+    """Return tools with names that `rule` takes; None where it takes every name as it is."""
+    if rule is None or not tools:
         return None
-    found: ShortToolNames | None = names_of(tools, _shortened, most)
+    found: WrittenToolNames | None = names_of(tools, _written, rule)
     return found
 
 
-def _shortened(tools: tuple[Tool, ...], most: int) -> ShortToolNames | None:
-    long = [tool.name for tool in tools if len(tool.name) > most and not tool.hosted]
-    if not long:
+def _written(tools: tuple[Tool, ...], rule: NameRule) -> WrittenToolNames | None:
+    others = [tool.name for tool in tools if not rule.takes(tool.name) and not tool.hosted]
+    if not others:
         return None
-    short = [tool if tool.hosted or len(tool.name) <= most else _with_short_name(tool, most) for tool in tools]
-    return ShortToolNames(tools=tuple(short), originals={shorten(name, most): name for name in long})
+    named = [tool if tool.hosted else _renamed_one(tool, rule) for tool in tools]
+    return WrittenToolNames(tools=tuple(named), originals={rule.written(name): name for name in others})
 
 
-def _with_short_name(one: Any, most: int) -> Any:
-    return msgspec.structs.replace(one, name=shorten(one.name, most))
+def _renamed_one(one: Any, rule: NameRule) -> Any:
+    return one if rule.takes(one.name) else msgspec.structs.replace(one, name=rule.written(one.name))
 
 
-def shorten(name: str, most: int) -> str:
-    """Return a name of at most `most` characters: a long one keeps its beginning, and ends with digits made of the whole name."""
-    if len(name) <= most:
-        return name
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-    return f"{name[: most - _DIGITS - 1]}_{digest}"
+def with_written_names(request: Request, names: WrittenToolNames | None, rule: NameRule | None) -> Request:
+    """Return a request that has names of tools which are taken: in its tools, in the choice among them, in its calls and their results.
 
-
-def with_short_names(request: Request, names: ShortToolNames | None, most: int | None) -> Request:
-    """Return a request that has short names only: in its tools, in the choice among them, and in the calls and results of its history.
-
-    `names` are those of its tools; its history may have called others. A request without a long name is returned itself.
+    `names` are those of its tools; its history may have called others. A request whose names are all taken is returned itself.
     """
-    if most is None or (names is None and not _calls_long_names(request.messages, most)):
+    if rule is None or (names is None and takes_called_names(request.messages, rule)):
         return request
-    messages = tuple([_of_message(message, most) for message in request.messages])
+    messages = tuple([_of_message(message, rule) for message in request.messages])
     if names is None:
         return msgspec.structs.replace(request, messages=messages)
     choice = request.tool_choice
-    if choice is not None and len(choice.name) > most:
-        choice = _with_short_name(choice, most)
-    short = {long: name for name, long in names.originals.items()}
-    extra = {name: _renamed(value, short) if name in _CHOICES else value for name, value in request.extra.items()}
+    if choice is not None:
+        choice = _renamed_one(choice, rule)
+    written = {original: name for name, original in names.originals.items()}
+    extra = {name: _renamed(value, written) if name in _CHOICES else value for name, value in request.extra.items()}
     return msgspec.structs.replace(
         request,
         tools=names.tools,
@@ -84,32 +75,37 @@ def with_short_names(request: Request, names: ShortToolNames | None, most: int |
     )
 
 
-def _calls_long_names(messages: Messages, most: int) -> bool:
-    def extend(found: bool, messages: Messages, place: int) -> bool:
-        return found or any(len(call.name) > most for message in messages[place:] for call in message.calls)
-
+def takes_called_names(messages: Messages, rule: NameRule | None) -> bool:
+    """Whether every tool that a conversation called has a name that `rule` takes."""
     # The first message is no model's.
-    return len(messages) > 1 and fold_history(messages, "long_tool_names", most, False, extend)
+    return rule is None or len(messages) < 2 or fold_history(messages, "tool_names", rule, True, _taking(rule))
 
 
-def _of_message(message: Message, most: int) -> Message:
-    """Return a message with short names: the same object for one that came before, whose written form is kept then."""
+def _taking(rule: NameRule) -> Callable[[bool, Messages, int], bool]:
+    def extend(found: bool, messages: Messages, place: int) -> bool:
+        return found and all(rule.takes(call.name) for message in messages[place:] for call in message.calls)
+
+    return extend
+
+
+def _of_message(message: Message, rule: NameRule) -> Message:
+    """Return a message with names that are taken: the same object for one that came before, whose written form is kept then."""
     if _CALLS.isdisjoint(message.kinds):
         return message
-    kept, key = message.derived, f"tool_names.{most}"
+    kept, key = message.derived, f"tool_names.{rule.longest}.{rule.letters}.{rule.first}"
     if key not in kept:
-        blocks = tuple([_of_block(block, most) for block in message.blocks])
+        blocks = tuple([_of_block(block, rule) for block in message.blocks])
         changed = any(new is not old for new, old in zip(blocks, message.blocks, strict=True))
         kept[key] = msgspec.structs.replace(message, blocks=blocks) if changed else None
     found: Message | None = kept[key]
     return found or message
 
 
-def _of_block(block: Block, most: int) -> Block:
-    if not isinstance(block, ToolCallBlock | ToolResultBlock) or len(block.name) <= most:
+def _of_block(block: Block, rule: NameRule) -> Block:
+    if not isinstance(block, ToolCallBlock | ToolResultBlock):
         return block
-    short: Block = _with_short_name(block, most)
-    return short
+    named: Block = _renamed_one(block, rule)
+    return named
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:

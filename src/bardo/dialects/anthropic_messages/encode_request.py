@@ -27,7 +27,6 @@ _LIMIT = 8192
 DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
-    longest_tool_name=128,
     needs_turn=True,
     own_format=FORMAT,
     # "A maximum of 4 blocks with cache_control may be provided" (Anthropic's answer with status 400).

@@ -23,7 +23,6 @@ _CHOICES = {"auto": "auto", "required": "any"}
 DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
-    longest_tool_name=64,
     needs_turn=True,
     own_format=FORMAT,
     reasoning_why="only thinking that Bedrock signed may be sent back to it",

@@ -26,7 +26,6 @@ _COLLECTIONS = ("models", "tunedModels", "dynamic")
 DECLARATION = Declaration(
     dialect=NAME,
     title="Gemini",
-    longest_tool_name=64,
     needs_turn=True,
     expresses=frozenset(
         (

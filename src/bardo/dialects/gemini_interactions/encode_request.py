@@ -19,7 +19,6 @@ from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoic
 DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
-    longest_tool_name=64,
     needs_turn=True,
     expresses=frozenset(
         (

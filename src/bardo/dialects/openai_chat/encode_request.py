@@ -26,7 +26,6 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 DECLARATION = Declaration(
     dialect=NAME,
     title="Chat Completions",
-    longest_tool_name=64,
     # A request of the library has no dialect; its fields are those of Chat.
     also_speaks=frozenset({""}),
     expresses=frozenset(

@@ -30,7 +30,6 @@ _STORED = ("previous_response_id", "conversation", "background", "prompt")
 DECLARATION = Declaration(
     dialect=NAME,
     title="Responses",
-    longest_tool_name=64,
     # A caller who writes this dialect means a server that knows more of it than OpenAI.
     own=frozenset(f"sampling.{name}" for name in OPENAI_SAMPLING.keys() - _SAMPLING.keys()),
     expresses=frozenset(

@@ -1,0 +1,102 @@
+"""What targets demand of the shape of a request: rows of `catalog/data/request_shapes.toml`, each with the refusal that tells it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from functools import cache, cached_property, lru_cache
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+
+from bardo.catalog.matching import matches_any
+from bardo.catalog.rows import DialectName, ProviderRow
+
+_DIGITS = 8
+
+
+class NameRule(msgspec.Struct, frozen=True, dict=True):
+    """Which names of tools a target takes: `longest` signs of `letters` (empty: any), begun by one of `first`."""
+
+    letters: str
+    first: str
+    longest: int
+
+    @cached_property
+    def _other_letter(self) -> re.Pattern[str]:
+        return re.compile(f"[^{self.letters}]" if self.letters else r"(?!)")
+
+    @cached_property
+    def _taken(self) -> re.Pattern[str]:
+        letter = f"[{self.letters}]" if self.letters else "."
+        begin = f"(?=[{self.first}])" if self.first else ""
+        return re.compile(f"{begin}{letter}{{1,{self.longest}}}", re.DOTALL)
+
+    def takes(self, name: str) -> bool:
+        """Whether the target takes a name. Nothing is said of an empty one."""
+        return not name or self._taken.fullmatch(name) is not None
+
+    def written(self, name: str) -> str:
+        """Return a name that is taken: another one keeps what it can of itself, and ends with digits made of the whole name."""
+        if self.takes(name):
+            return name
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+        plain = self._other_letter.sub("_", name)
+        if self.first and not re.match(f"[{self.first}]", plain):
+            plain = f"_{plain}"
+        return f"{plain[: self.longest - _DIGITS - 1]}_{digest}"
+
+
+class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One demand, and who makes it: the dialects, and the providers and models by globs (none: all), but for `not_providers`.
+
+    Models are named in small letters. `letters`, `first` and `longest` belong to names of tools (`NameRule`).
+    """
+
+    name: Literal["tool_names"]
+    dialects: tuple[DialectName, ...]
+    providers: tuple[str, ...] = ()
+    not_providers: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    letters: str = ""
+    first: str = ""
+    longest: int = 0
+    refusal: str
+    source: str
+
+    def holds_for(self, dialect: str, provider: str, model: str) -> bool:
+        """Whether a target makes the demand."""
+        return (
+            dialect in self.dialects
+            and (not self.providers or matches_any(provider, self.providers))
+            and not matches_any(provider, self.not_providers)
+            and (not self.models or matches_any(model.lower(), self.models))
+        )
+
+
+class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one target demands. `tool_names` is None where any name is taken, `rules` are the names of the demands."""
+
+    tool_names: NameRule | None = None
+    rules: frozenset[str] = frozenset()
+
+
+def shape_at(row: ProviderRow, model: str) -> RequestShape:
+    """Return what a model of a provider demands."""
+    return _shape_of(row.dialect, row.id, model)
+
+
+@lru_cache(maxsize=4096)
+def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
+    rules = [rule for rule in builtin_shape_rules() if rule.holds_for(dialect, provider, model)]
+    names = next((NameRule(one.letters, one.first, one.longest) for one in rules if one.name == "tool_names"), None)
+    return RequestShape(tool_names=names, rules=frozenset(one.name for one in rules))
+
+
+@cache
+def builtin_shape_rules() -> tuple[ShapeRule, ...]:
+    """Return the rows that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/request_shapes.toml").read_text(encoding="utf-8")
+    return tuple(msgspec.convert(tomllib.loads(text)["rule"], list[ShapeRule]))
