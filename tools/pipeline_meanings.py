@@ -62,6 +62,8 @@ PIPELINE_MEANINGS = {
     "inference.pipeline.cache.recheck_share": "the share of calls that could be served so and are asked all the same, to go on comparing",
     "inference.pipeline.cache.max_questions": "how many questions each process searches; without `bardo[vectors]` 2,000 of those "
     "that differ in nothing else",
+    "inference.pipeline.max_work_seconds": "seconds of the processor that the layers of one request of more than 50,000 characters may "
+    "take together: a layer for which there is no time is left out, with a degradation, and one that masks refuses the request",
     "inference.pipeline.own": "the settings of layers from other packages, a table for each",
     "inference.pipeline.classify": "`classify`, which labels requests: the keys below. See "
     "[classify requests](../how-to/classify-requests.md)",

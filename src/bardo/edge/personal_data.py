@@ -8,17 +8,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import translate
+from functools import partial
 from hashlib import blake2b
 
 from bardo.catalog.pii_rows import PiiEntity, PiiPattern, pii_entities
 from bardo.context.privacy.detect import Detector, Span
 from bardo.context.privacy.search import FindPersonalData
+from bardo.edge.pipeline.work_budget import CURRENT, run_counted
 from bardo.edge.settings_privacy import PrivacySettings
 from bardo.values.errors import ConfigError
 
 Find = Callable[[str], list[Span]]
 _PLACE = "[inference.pipeline.privacy]"
 _LONG_CHARS = 30_000
+_AT_ONCE_CHARS = 1_000_000
 _REMEMBERED_CHARS = 200
 _MOST_REMEMBERED = 5_000
 
@@ -32,7 +35,7 @@ class PersonalDataSearch:
         self._known: OrderedDict[bytes, tuple[Span, ...]] = OrderedDict()
 
     async def perform(self, effect: FindPersonalData) -> list[tuple[Span, ...]]:
-        """Return what is in each text."""
+        """Return what is in each text. Raises TooMuchWork between long ones where there is no time left for the request."""
         keys = [_key(text) for text in effect.texts]
         known = {key: self._known[key] for key in keys if key in self._known}
         new = {key: text for key, text in zip(keys, effect.texts, strict=True) if key not in known}
@@ -43,9 +46,20 @@ class PersonalDataSearch:
     async def _search(self, texts: dict[bytes, str]) -> dict[bytes, tuple[Span, ...]]:
         if not texts:
             return {}
-        if self._slow or sum(map(len, texts.values())) > _LONG_CHARS:
-            return await asyncio.to_thread(self._all, texts)
-        return self._all(texts)
+        if not self._slow and sum(map(len, texts.values())) <= _LONG_CHARS:
+            return self._all(texts)
+        found: dict[bytes, tuple[Span, ...]] = {}
+        left = list(texts.items())
+        while left:
+            if (budget := CURRENT.get()) is not None:
+                budget.check()
+            part, size = {}, 0
+            while left and size <= _AT_ONCE_CHARS:
+                key, text = left.pop()
+                part[key] = text
+                size += len(text)
+            found |= await asyncio.to_thread(run_counted, partial(self._all, part))
+        return found
 
     def _all(self, texts: dict[bytes, str]) -> dict[bytes, tuple[Span, ...]]:
         return {key: tuple(self._find(text)) for key, text in texts.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -47,13 +47,16 @@ class PipelineSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """The layers of calls. `profile` holds for calls for which nothing else names one; empty: no layers.
 
     `locked` names layers that a call cannot turn off where its profile has them. `embedding` is a folder with a model in ONNX by which
-    layers compare texts; empty: the table of vectors that ships with bardo. `own` holds the settings of layers from other packages.
+    layers compare texts; empty: the table of vectors that ships with bardo. `max_work_seconds` is how much processor time the layers of
+    one long request may take together: one for which there is none is left out, and one that masks refuses the request. `own` holds the
+    settings of layers from other packages.
     """
 
     profile: str = ""
     profiles: dict[str, OwnProfile] = {}
     locked: tuple[str, ...] = ("injection", "privacy")
     embedding: str = ""
+    max_work_seconds: Annotated[float, msgspec.Meta(gt=0)] = 20.0
     own: dict[str, dict[str, Any]] = {}
     classify: ClassifySettings = ClassifySettings()
     prefilter: PrefilterSettings = PrefilterSettings()

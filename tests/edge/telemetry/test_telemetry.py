@@ -189,6 +189,17 @@ def test_prometheus_reads_what_was_counted() -> None:
     assert found["bardo_call_seconds_sum", "anthropic,claude-x,"] == pytest.approx(3.0)
 
 
+def test_the_time_of_layers_is_counted_and_those_that_had_none() -> None:
+    metrics = CallMetrics()
+    receipts = [{"layer": "cache", "microseconds": 2_000}, {"layer": "dedup", "saw": {"left_out": True}}]
+    metrics.note(LogRow(request_id="r", started_at=0.0, pipeline={"profile": "own", "layers": receipts}))
+    page = metrics.page()[0].decode()
+    assert 'bardo_layer_seconds_sum{layer="cache"} 0.002\n' in page
+    assert 'bardo_layer_seconds_count{layer="dedup"} 1.0\n' in page
+    assert 'bardo_layers_left_out_total{layer="dedup"} 1.0\n' in page
+    assert 'bardo_layers_left_out_total{layer="cache"}' not in page
+
+
 def test_an_unknown_cost_is_no_cost_of_nothing() -> None:
     metrics = CallMetrics()
     metrics.note(LogRow(request_id="r", started_at=0.0, provider="p", model="m"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from types import CoroutineType
@@ -25,6 +26,7 @@ from bardo.context.layer import (
 from bardo.context.own_functions import AnswersCalls, OwnFunctions
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.pipeline.prompt_counter import PromptCounter
+from bardo.edge.pipeline.work_budget import WorkBudget
 from bardo.engine.route import Target
 from bardo.streams.stage import Stage
 from bardo.values.degradation import Degradation
@@ -98,6 +100,7 @@ class CallLayers:
         "_parts",
         "answer",
         "answered",
+        "budget",
         "counter",
         "dry",
         "facts",
@@ -123,7 +126,10 @@ class CallLayers:
         tenant: str = "",
         session: str = "",
         dry: bool = False,
+        work_seconds: float = math.inf,
     ) -> None:
+        self.budget = WorkBudget(work_seconds)
+        """What the layers may take of the processor together."""
         self.plan = selection.plan
         self.lost = selection.lost
         self.tenant = tenant
@@ -294,6 +300,14 @@ def skipped(layer: str, problem: BaseException) -> Degradation:
     _warn(layer, problem)
     return Degradation(
         f"pipeline.{layer}", why=f"the layer failed ({type(problem).__name__}), and the call goes on without it"
+    )
+
+
+def left_out(layer: str, seconds: float) -> Degradation:
+    """Return what is lost where a layer is left out, because there was no time for it."""
+    return Degradation(
+        f"pipeline.{layer}",
+        why=f"the layers of one request may take {seconds:g} s of the processor together, and the call goes on without it",
     )
 
 

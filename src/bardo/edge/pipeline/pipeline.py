@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from time import perf_counter_ns
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -25,7 +26,7 @@ from bardo.context.layer import (
     Receipt,
     ReplyPart,
 )
-from bardo.edge.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection, PendingLayers, skipped
+from bardo.edge.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection, PendingLayers, left_out, skipped
 from bardo.edge.pipeline.choice import LayerChoice
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.pipeline.layers import BUILDERS
@@ -33,7 +34,8 @@ from bardo.edge.pipeline.parts import Builder, CallRunner, LayerParts
 from bardo.edge.pipeline.prompt_counter import PromptCounter
 from bardo.edge.pipeline.sessions import session_of
 from bardo.edge.pipeline.target_facts import TargetReader
-from bardo.values.errors import BardoError, Unavailable
+from bardo.edge.pipeline.work_budget import CURRENT, LEFT_OUT, TooMuchWork, WorkBudget
+from bardo.values.errors import BardoError, TooLarge, Unavailable
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 
@@ -106,7 +108,13 @@ class Pipeline:
             return None
         session = session_of(request, tenant) if chosen.plan.reads_session else ""
         return CallLayers(
-            chosen, self.effects, PromptCounter(self._parts.estimates, tenant), tenant=tenant, session=session, dry=dry
+            chosen,
+            self.effects,
+            PromptCounter(self._parts.estimates, tenant),
+            tenant=tenant,
+            session=session,
+            dry=dry,
+            work_seconds=self._parts.pipeline.max_work_seconds,
         )
 
     def of_operation(
@@ -123,7 +131,8 @@ class Pipeline:
         if not plan.names:
             return None
         counter = PromptCounter(self._parts.estimates, tenant)
-        return CallLayers(chosen._replace(plan=plan), self.effects, counter, tenant=tenant)
+        seconds = self._parts.pipeline.max_work_seconds
+        return CallLayers(chosen._replace(plan=plan), self.effects, counter, tenant=tenant, work_seconds=seconds)
 
     def of_kept(self, kept: PendingLayers, request: Request, tenant: str) -> CallLayers:
         """Return the layers of a call whose reply came later, by what was kept of them; `request` is the call as its client sent it."""
@@ -208,7 +217,7 @@ class Pipeline:
         try:
             steps = layer.steps(request, facts)
             if is_long(request):
-                outcome: Passed | Answered = await self._outcome_of_long(steps, dry=facts.dry)
+                outcome: Passed | Answered = await self._outcome_of_long(steps, call.budget, dry=facts.dry)
             else:
                 try:
                     outcome = await self._outcome(steps, next(steps), dry=facts.dry)
@@ -228,6 +237,17 @@ class Pipeline:
             did = f"refused the call: {type(refusal).__name__}"
             call.receipts.append(Receipt(layer=layer.name, did=did, microseconds=_since(began)))
             raise
+        except TooMuchWork as problem:
+            seconds = call.budget.seconds
+            receipt = Receipt(layer=layer.name, did="was left out", saw={LEFT_OUT: True}, microseconds=_since(began))
+            call.receipts.append(receipt)
+            if layer.name in call.plan.masking:
+                # What it would have masked must not be sent.
+                message = f"the request takes more than {seconds:g} s of work, and nothing is sent before {layer.name} is done with it"
+                hint = "send it in parts; whoever runs bardo can raise max_work_seconds under [inference.pipeline]"
+                raise TooLarge(message, hint=hint) from problem
+            lost = left_out(layer.name, seconds)
+            return msgspec.structs.replace(request, degraded=(*request.degraded, lost)), None
         except Exception as problem:
             cause = (problem.__cause__ or problem) if isinstance(problem, EffectFailed) else problem
             lost, did = skipped(layer.name, cause), "failed and was passed over"
@@ -280,19 +300,31 @@ class Pipeline:
             outcome: Passed | Answered = done.value
             return outcome
 
-    async def _outcome_of_long(self, steps: LayerSteps, *, dry: bool) -> Passed | Answered:
-        """Return what a layer decides about a long request: its steps, which know nothing but their arguments, run in a thread."""
-        loop = asyncio.get_running_loop()
-        done, step = await loop.run_in_executor(_LONG_WORK, _next_step, steps, None, None)
-        while not done:
-            result, failed = None, None
-            try:
-                result = await self.effects.perform(step, dry=dry)
-            except EffectFailed as problem:
-                failed = problem
-            done, step = await loop.run_in_executor(_LONG_WORK, _next_step, steps, result, failed)
-        outcome: Passed | Answered = step
-        return outcome
+    async def _outcome_of_long(self, steps: LayerSteps, budget: WorkBudget, *, dry: bool) -> Passed | Answered:
+        """Return what a layer decides about a long request: its steps, which know nothing but their arguments, run in a thread.
+
+        Raises TooMuchWork between two steps where the budget is used up.
+        """
+        loop, current = asyncio.get_running_loop(), CURRENT.set(budget)
+        try:
+            budget.check()
+            next_step = partial(_next_step, steps, None, None)
+            while True:
+                done, step = await loop.run_in_executor(_LONG_WORK, budget.run, next_step)
+                if done:
+                    outcome: Passed | Answered = step
+                    return outcome
+                budget.check()
+                result, failed = None, None
+                try:
+                    result = await self.effects.perform(step, dry=dry)
+                except EffectFailed as problem:
+                    if isinstance(problem.__cause__, TooMuchWork):
+                        raise problem.__cause__ from None
+                    failed = problem
+                next_step = partial(_next_step, steps, result, failed)
+        finally:
+            CURRENT.reset(current)
 
     def _facts(self, call: CallLayers, request: Request) -> LayerFacts:
         """Return what layers may know of a call before it is known who is asked."""

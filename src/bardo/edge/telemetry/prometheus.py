@@ -11,6 +11,7 @@ import os
 from typing import Any
 
 from bardo.edge.log.row import LogRow
+from bardo.edge.pipeline.work_budget import LEFT_OUT
 from bardo.values.errors import ConfigError
 
 MOST_PAIRS = 200
@@ -18,6 +19,7 @@ MOST_PAIRS = 200
 OTHER = "other"
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_LAYER_SECONDS = (0.0001, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0)
 _WHO = ("provider", "model")
 _TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
 
@@ -55,6 +57,16 @@ class CallMetrics:
         self._cache = client.Counter(
             "bardo_reply_cache", "What the cache of replies did.", ("result",), registry=registry
         )
+        self._layer_seconds = client.Histogram(
+            "bardo_layer_seconds",
+            "Seconds that a layer took of a call, with what it waited for.",
+            ("layer",),
+            buckets=_LAYER_SECONDS,
+            registry=registry,
+        )
+        self._left_out = client.Counter(
+            "bardo_layers_left_out", "Calls for which a layer had no time.", ("layer",), registry=registry
+        )
 
     def note(self, row: LogRow) -> None:
         """Count one call that ended."""
@@ -83,6 +95,10 @@ class CallMetrics:
             pair.degraded.inc()
         if row.cache:
             self._cache.labels(row.cache.partition(":")[0]).inc()
+        for receipt in (row.pipeline or {}).get("layers", ()):
+            self._layer_seconds.labels(receipt["layer"]).observe(receipt.get("microseconds", 0) / 1e6)
+            if receipt.get("saw", {}).get(LEFT_OUT):
+                self._left_out.labels(receipt["layer"]).inc()
 
     def page(self) -> tuple[bytes, str]:
         """Return the metrics of all workers as Prometheus reads them, and their content type."""
