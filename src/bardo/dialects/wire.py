@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -46,24 +45,32 @@ def without(fields: dict[str, Any], *known: str) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in known and value is not None}
 
 
-# Long text is read without making values, in a fiftieth of the time; a number that is too large shows only as a value.
+# Long text is read without making values, in a fiftieth of the time; that a number is too large shows only as a value.
 _UNREAD = msgspec.json.Decoder(msgspec.Raw)
-_LONG = 64 * 1024
-_LARGE_NUMBER = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{300}")
+LONG_TEXT = 64 * 1024
 
 
 def is_object(text: str) -> bool:
-    """Whether `text` is one JSON object."""
+    """Whether `text` is one JSON object. In a long one a number may be too large for `object_in`."""
+    if len(text) < LONG_TEXT:
+        return object_in(text) is not None
     try:
-        if not text.lstrip().startswith("{"):
-            return False
-        if len(text) < _LONG or _LARGE_NUMBER.search(text):
-            msgspec.json.decode(text)
-        else:
-            _UNREAD.decode(text)
-        return True
+        return text.lstrip().startswith("{") and bool(_UNREAD.decode(text))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
+
+
+def object_in(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that `text` is; None where it is none."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        return _OBJECT.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
 def arguments_of(value: Any) -> str:

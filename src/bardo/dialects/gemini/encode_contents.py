@@ -12,7 +12,7 @@ from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
 from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, reasoning_parts, text_part
 from bardo.dialects.gemini.user_turns import UserTurn
 from bardo.dialects.losses import Losses
-from bardo.dialects.wire import NO_SIGNATURE, is_object
+from bardo.dialects.wire import NO_SIGNATURE, object_in
 from bardo.dialects.written_histories import fold_without_loss
 from bardo.values.blocks import (
     Block,
@@ -184,9 +184,9 @@ class ContentWriter:
     def _response(self, block: ToolResultBlock, part_names: frozenset[str]) -> dict[str, Any]:
         """Return a result as the object Gemini wants. `part_names` are the names of its parts, which it may refer to."""
         key, text = "error" if block.is_error else "output", block.text
-        if not is_object(text):
+        found = object_in(text)
+        if found is None:
             return {key: text}
-        found: dict[str, Any] = msgspec.json.decode(text)
         if _REFERENCE in text and refers_beyond(found, part_names if self._own else frozenset()):
             # "The referenced name `#/$defs/A` in function_response.response does not match to a display_name in the
             # function_response.parts" (vercel/ai#14369): to Gemini 3 this key names a part, and a schema means something else by it.

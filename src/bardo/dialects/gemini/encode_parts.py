@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from bardo.dialects.gemini.constants import (
     FORMAT,
     NAME,
@@ -15,7 +17,8 @@ from bardo.dialects.gemini.constants import (
 )
 from bardo.dialects.gemini.usage import encode_usage
 from bardo.dialects.losses import with_wrapped
-from bardo.values.blocks import Opaque, ReasoningBlock, ToolCallBlock, fields_for
+from bardo.dialects.wire import LONG_TEXT, is_object
+from bardo.values.blocks import Opaque, ReasoningBlock, ToolCallBlock, fields_for, has_no_arguments
 from bardo.values.events import Finish
 from bardo.values.usage import Usage
 
@@ -55,7 +58,7 @@ def is_own_thinking(block: ReasoningBlock) -> bool:
 def call_part(call: ToolCallBlock) -> Part:
     """Return a function call. Its id is left out where Gemini itself gave none."""
     fields = fields_for(NAME, call.carried)
-    args, _ = arguments_object(call.arguments)
+    args = _arguments(call.arguments)
     inside = {"id": call.id, "name": call.name, "args": args, **fields.get("functionCall", {})}
     signature = signature_of(call.opaque)
     return {
@@ -67,7 +70,14 @@ def call_part(call: ToolCallBlock) -> Part:
 
 def is_malformed(call: ToolCallBlock) -> bool:
     """Whether the call's arguments are no JSON object, so that they are written as raw text."""
-    return arguments_object(call.arguments)[1]
+    return not has_no_arguments(call.arguments) and not is_object(call.arguments)
+
+
+def _arguments(arguments: str) -> dict[str, Any] | msgspec.Raw:
+    """Return the arguments as the object Gemini wants; long ones as they were written, on one line."""
+    if len(arguments) >= LONG_TEXT and is_object(arguments):
+        return msgspec.Raw(msgspec.json.format(arguments.encode(), indent=-1))
+    return arguments_object(arguments)[0]
 
 
 def reply_ids(reply_id: str, model: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from bardo.dialects.gemini.constants import FORMAT, arguments_object
 from bardo.dialects.gemini_interactions.constants import NAME
 from bardo.dialects.gemini_interactions.step_objects import StepObject, call_step, output_step, own_states, thought_step
 from bardo.dialects.losses import Losses
-from bardo.dialects.wire import is_object
+from bardo.dialects.wire import object_in
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -114,7 +114,8 @@ def _result(block: ToolResultBlock, losses: Losses) -> StepObject:
     elif not plain:
         result = [content for one in block.content for content in _contents(one, losses)]
     else:
-        result = msgspec.json.decode(text) if is_object(text) else text
+        found = object_in(text)
+        result = text if found is None else found
     step: StepObject = {"type": "function_result", "call_id": block.call_id, "result": result}
     if block.name:
         step["name"] = block.name
