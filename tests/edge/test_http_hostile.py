@@ -94,6 +94,10 @@ def test_what_http_allows_is_read_by_both(speech: bytes, body: bytes) -> None:
         H + b"X: y\r\n" * 40_000 + b"\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nok",
         b"HTTP/9.9 200 OK\r\n\r\n",
+        b"HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/0.9 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 000 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 099 OK\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 20 OK\r\n\r\n",
         b"\x16\x03\x01\x02\x00",
         b"\x00" * 1000,
@@ -157,3 +161,21 @@ def test_no_reply_is_longer_for_one_client_than_for_the_other(status: bytes, lin
 def test_any_bytes_end_in_a_reply_or_an_error_of_the_provider(speech: bytes) -> None:
     with suppress(ProviderError):
         asyncio.run(seen("direct", speech))
+
+
+@pytest.mark.parametrize("lines", [("close", "keep-alive"), ("keep-alive", "close"), ("x", "Close, y")])
+def test_several_lines_of_connection_are_one_list(lines: tuple[str, str]) -> None:
+    """A `close` in the first of two was overlooked, and the next request went into a connection that was closing."""
+    speech = H + "".join(f"Connection: {line}\r\n" for line in lines).encode() + b"Content-Length: 2\r\n\r\nok"
+
+    async def connection_of_a_reply() -> str:
+        transport = HttpTransport("direct")
+        try:
+            async with speaking(speech) as place:
+                reply = await transport.send(Call(url=f"http://{place}/", provider="tiny"), USUAL)
+                assert await reply.read(9) == b"ok"
+                return reply.headers["connection"]
+        finally:
+            await transport.close()
+
+    assert asyncio.run(connection_of_a_reply()) == ", ".join(lines)

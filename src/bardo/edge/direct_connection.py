@@ -20,6 +20,8 @@ from bardo.edge.http_sockets import idle_limit, reading_watch
 _OVERHEAD_BYTES = 64 * 1024
 BYTES_A_TURN = 16 * 1024
 """Bytes of one connection that are read in one turn of the loop: a provider that sends as fast as it can keeps nobody else waiting."""
+_LOWEST_STATUS = 100
+_VERSIONS = ("1.0", "1.1")
 _SWITCHING_PROTOCOLS = 101
 _WITHOUT_BODY = (204, 304)
 
@@ -207,11 +209,20 @@ class DirectConnection(asyncio.Protocol):
         # Trailers come after the head, and nobody reads them.
         if incoming is not None and not incoming.headed and not self._surplus:
             text = value.strip(b" \t").decode("utf-8", "surrogateescape")
-            incoming.headers[name.decode("utf-8", "surrogateescape").lower()] = text
+            key = name.decode("utf-8", "surrogateescape").lower()
+            if key == "connection" and key in incoming.headers:
+                # One list, in however many lines it comes: a `close` in any of them holds.
+                text = f"{incoming.headers[key]}, {text}"
+            incoming.headers[key] = text
 
     def on_headers_complete(self) -> None:
         incoming, status = self._incoming, self._parser.get_status_code()
         if incoming is None or self._surplus:
+            return
+        version = self._parser.get_http_version()
+        if status < _LOWEST_STATUS or version not in _VERSIONS:
+            what = f"its status is {status:03}" if status < _LOWEST_STATUS else f"it names HTTP/{version}"
+            incoming.fail(NotHttp(what))
             return
         self._informational = 100 <= status < 200
         if self._informational:
@@ -220,9 +231,7 @@ class DirectConnection(asyncio.Protocol):
             return
         incoming.status, headers = status, incoming.headers
         connection = headers.get("connection", "").lower()
-        self._keeps = (
-            "keep-alive" in connection if self._parser.get_http_version() == "1.0" else "close" not in connection
-        )
+        self._keeps = "keep-alive" in connection if version == "1.0" else "close" not in connection
         framed = "content-length" in headers or "chunked" in headers.get("transfer-encoding", "").lower()
         incoming.until_close = not framed and status not in _WITHOUT_BODY
         if "keep-alive" in headers and (limit := idle_limit(headers["keep-alive"])) is not None:

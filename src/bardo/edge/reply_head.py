@@ -12,6 +12,7 @@ from bardo.dialects import dialect
 from bardo.dialects.lenient import excerpt
 from bardo.edge.call_context import CallContext
 from bardo.edge.http_calls import Call, Reply
+from bardo.edge.web_pages import is_page, page_text
 from bardo.engine.provider_words import ProviderWords
 from bardo.engine.route import Provider
 from bardo.routing.rest_headers import parse_wait, rest_seconds
@@ -78,6 +79,9 @@ async def _refusal(reply: Reply, provider: Provider, now: float, *, sent: bytes 
         body = await reply.read(_ERROR_BODY_LIMIT)
     except ProviderError:
         body = b""  # The status says enough.
+    if is_page(_kind(reply), body):
+        # A proxy's or a host's, for people: no words of the provider's API.
+        body = page_text(reply.status, body, provider.id).encode()
     refused = dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
     if reply.status < 500:
         refused.own_words = ProviderWords(refused, sent).text
@@ -93,11 +97,15 @@ async def _refusal(reply: Reply, provider: Provider, now: float, *, sent: bytes 
 
 
 async def _page(reply: Reply, provider: Provider, kind: str) -> MalformedReply:
-    """Return what is wrong with a reply that says it is a page, with its first words."""
-    quoted = ""
+    """Return what is wrong with a reply that says it is a page, with its title or its first words."""
+    first = b""
     with contextlib.suppress(ProviderError, TimeoutError):
         async with asyncio.timeout(_PAGE_SECONDS):
-            quoted = excerpt(await anext(reply.chunks(), b""), 200)
+            first = await anext(reply.chunks(), b"")
+    if is_page(kind, first):
+        message = f"{page_text(reply.status, first, provider.id)}, not with a reply"
+        return MalformedReply(message, hint="check base_url", provider=provider.id)
+    quoted = excerpt(first, 200)
     message = f"{provider.id} answered with {kind}, not with a reply{': ' if quoted else ''}{quoted}"
     return MalformedReply(message, hint="check base_url", provider=provider.id)
 

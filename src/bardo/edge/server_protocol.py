@@ -19,7 +19,6 @@ from bardo.edge.server_limits import (
     SURPLUS_CONNECTIONS,
     Headers,
     too_large_headers,
-    too_many_body_bytes,
     too_many_connections,
     too_many_headers,
     too_many_pipelined,
@@ -27,7 +26,7 @@ from bardo.edge.server_limits import (
 from bardo.edge.server_refusal import BODY, HEAD, NOTHING, RefusingProtocol
 from bardo.edge.server_reply import FIRST_HEADERS, NOBODY_WAITS, RequestCycle
 from bardo.edge.server_special_cases import EarlyReply, is_awaited, without_chunks, without_upgrade
-from bardo.values.errors import BardoError, InvalidRequest, RequestTimeout
+from bardo.values.errors import BardoError, InvalidRequest, Overloaded, RequestTimeout
 
 
 class _RequestRefused(Exception):
@@ -183,13 +182,11 @@ class BoundedProtocol(RefusingProtocol):
             self.flow.pause_reading()
 
     def on_body(self, body: bytes) -> None:
-        size = len(body)
-        limits = self._limits
         self._empty_size = -self._read_size
-        self._body_size += size
-        limits.body_bytes += size
-        if limits.body_bytes > self._bounds.max_total_body_bytes:
-            self._refuse_now(too_many_body_bytes(self._bounds.max_total_body_bytes))
+        try:
+            self.count_body(len(body))
+        except Overloaded as problem:
+            self._refuse_now(problem)
         self.cycle.add_body(body)
 
     def on_message_complete(self) -> None:

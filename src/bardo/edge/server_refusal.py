@@ -10,7 +10,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from bardo.edge.server_limits import ServerLimits
+from bardo.edge.server_limits import ServerLimits, too_many_body_bytes
 from bardo.edge.server_reply import RequestCycle
 from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError
@@ -158,6 +158,14 @@ class RefusingProtocol(HttpToolsProtocol):
             self.flow.pause_reading()
         else:
             self.transport.abort()
+
+    def count_body(self, size: int) -> None:
+        """Count bytes of a body, until its reply is complete. Raises Overloaded where those of all requests are too many."""
+        self._body_size += size
+        self._limits.body_bytes += size
+        most = self._limits.bounds.max_total_body_bytes
+        if self._limits.body_bytes > most:
+            raise too_many_body_bytes(most)
 
     def release_body(self) -> None:
         """Count no longer what was read of a body: it is answered, or was put elsewhere."""

@@ -109,6 +109,12 @@ class RequestCycle(RequestResponseCycle):
         if release is not None:
             release()
 
+    def count_body(self, size: int) -> None:
+        """Count `size` more bytes of the request's body, to its reply's end: it was unpacked. Raises Overloaded where all are too many."""
+        count = getattr(getattr(self.on_response, "__self__", None), "count_body", None)
+        if count is not None:
+            count(size)
+
     async def send(self, message: Message) -> None:  # type: ignore[override]
         """Take one ASGI message."""
         head = self._head

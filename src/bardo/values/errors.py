@@ -16,7 +16,8 @@ BardoError
 │   ├── RequestTimeout        408  a request that did not arrive within the time allowed
 │   ├── ClientMisuse          400  a client of the library after its end, or in another event loop
 │   ├── TooLarge              413  a body over the limit
-│   ├── UnsupportedMediaType  415  a body that is not JSON by its content type
+│   ├── UnsupportedMediaType  415  a body that is not JSON by its content type, or not unpacked
+│   ├── UpgradeRequired       426  a WebSocket, which is not served
 │   ├── RateLimited           429  a key has made as many calls as it may
 │   ├── HeadersTooLarge       431  too many headers, or too large ones
 │   └── Unsupported           400  the target cannot express what was asked
@@ -207,9 +208,19 @@ class TooLarge(CallerError):
 
 
 class UnsupportedMediaType(CallerError):
-    """The content type of a body is not JSON, or the body is compressed."""
+    """The content type of a body is not JSON, or it is compressed in a form that is not unpacked; `accepts` names those that are."""
 
     status = 415
+
+    def __init__(self, message: str, *, hint: str = "", accepts: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.accepts = accepts
+
+
+class UpgradeRequired(CallerError):
+    """A WebSocket was asked for: the same request is served by HTTP."""
+
+    status = 426
 
 
 class HeadersTooLarge(CallerError):

@@ -222,14 +222,9 @@ def test_a_program_may_leave_the_content_type_out_and_a_web_page_may_not(guarded
             assert client.reply().status == status
 
 
-def test_a_compressed_body_is_415(guarded: House) -> None:
-    answer = asked(guarded, "openai_chat", {"content-encoding": "gzip"})
-    assert answer.status == 415
-    assert "compressed" in refusal("openai_chat", answer)
-
-
-@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions", "/v1/models"])
-def test_a_websocket_is_refused(guarded: House, path: str) -> None:
+@pytest.mark.parametrize("wanted", ["websocket", "WebSocket", "websocket, h2c"])
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions", "/v1/models", "/v1/realtime?model=m"])
+def test_a_websocket_gets_426_so_that_its_client_goes_on_by_http(guarded: House, path: str, wanted: str) -> None:
     with RawClient(guarded.address) as client:
         client.send(
             head(
@@ -237,13 +232,14 @@ def test_a_websocket_is_refused(guarded: House, path: str) -> None:
                 path,
                 "GET",
                 connection="Upgrade",
-                upgrade="websocket",
+                upgrade=wanted,
                 sec_websocket_key="dGhlIHNhbXBsZSBub25jZQ==",
                 sec_websocket_version="13",
             )
         )
         answer = client.reply()
-        assert answer.status == 400
+        assert answer.status == 426
+        assert answer.headers["upgrade"] == "HTTP/1.1"
         assert "WebSocket" in answer.json["error"]["message"]
         client.send(post(client.host, "/v1/chat/completions", b"{}"))
         assert client.reply().status == 400

@@ -12,7 +12,7 @@ import re
 from bardo.edge.settings_gateway import GatewaySettings, is_loopback_host
 from bardo.surfaces.gateway.client_head import Lines, head_of
 from bardo.surfaces.gateway.http import Message, Scope, Send, headers_of
-from bardo.values.errors import Forbidden, InvalidRequest, Unsupported, UnsupportedMediaType
+from bardo.values.errors import Forbidden, InvalidRequest, UnsupportedMediaType, UpgradeRequired
 
 Pairs = list[tuple[bytes, bytes]]
 
@@ -38,7 +38,8 @@ class Access:
     def check(self, scope: Scope) -> str:
         """Return the origin of the web page that a request comes from, empty where it comes from none or from this host.
 
-        Raises Forbidden for a foreign host or origin, InvalidRequest for headers that are missing or given twice.
+        Raises Forbidden for a foreign host or origin, InvalidRequest for headers that are missing or given twice, UpgradeRequired for a
+        WebSocket.
         """
         head = head_of(scope)
         if head.accepted_by is self:
@@ -47,8 +48,8 @@ class Access:
         host = fields.get(b"host")
         if host not in self._checked_hosts:
             self._check_host(host, scope)
-        if b"upgrade" in fields and fields[b"upgrade"].lower() == b"websocket":
-            raise Unsupported("bardo serves no WebSockets", hint="send an HTTP request")
+        if b"upgrade" in fields and b"websocket" in fields[b"upgrade"].lower():
+            raise UpgradeRequired("WebSockets are not served here", hint="send the request by HTTP")
         if len(fields) != len(head.lines):
             _check_repeated(head.lines)
         origin = fields.get(b"origin")
@@ -117,7 +118,7 @@ def _check_repeated(headers: Lines) -> None:
 
 
 def require_json(scope: Scope) -> None:
-    """Raise UnsupportedMediaType where a body does not say that it is JSON, or is compressed.
+    """Raise UnsupportedMediaType where a body does not say that it is JSON.
 
     Programs may leave the content type out. A web page may not: browsers send such bodies to any address without asking.
     """
@@ -125,8 +126,6 @@ def require_json(scope: Scope) -> None:
     if head.is_json:
         return
     fields = head.fields
-    if b"content-encoding" in fields and fields[b"content-encoding"].lower() not in (b"", b"identity"):
-        raise UnsupportedMediaType("compressed bodies are not read", hint="send the body without content-encoding")
     kind = fields.get(b"content-type")
     named = str(kind or b"", "latin-1").partition(";")[0].strip().lower()
     if not _JSON.fullmatch(named) and (kind is not None or b"origin" in fields):

@@ -28,7 +28,16 @@ from bardo.surfaces.gateway.http import (
     send_whole,
     start_stream,
 )
-from bardo.values.errors import BardoError, MethodNotAllowed, OverBudget, Overloaded, RateLimited, UpstreamRefused
+from bardo.values.errors import (
+    BardoError,
+    MethodNotAllowed,
+    OverBudget,
+    Overloaded,
+    RateLimited,
+    UnsupportedMediaType,
+    UpgradeRequired,
+    UpstreamRefused,
+)
 
 JSON = "application/json"
 CLIENT_GONE = "the client has gone"
@@ -269,6 +278,11 @@ def error_headers(problem: BardoError) -> list[tuple[str, str]]:
         headers.append(("retry-after", str(_SECONDS_WHEN_OVERLOADED)))
     if isinstance(problem, MethodNotAllowed):
         headers.append(("allow", ", ".join(problem.allowed)))
+    if isinstance(problem, UnsupportedMediaType) and problem.accepts:
+        headers.append(("accept-encoding", problem.accepts))
+    if isinstance(problem, UpgradeRequired):
+        # HTTP wants the protocol that is served named; what is asked without an upgrade is served (RFC 9110, section 15.5.22).
+        headers += [("upgrade", "HTTP/1.1"), ("connection", "upgrade")]
     if isinstance(problem, UnusableAnswer):
         # bardo has asked again already; OpenAI's and Anthropic's libraries would do so twice more.
         headers.append(("x-should-retry", "false"))

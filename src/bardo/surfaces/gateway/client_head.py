@@ -50,7 +50,7 @@ _MOST_NAMES, _LONGEST_NAME = 1024, 64
 class ClientHead:
     """The headers of a request that bardo reads. `fields` has the first of each, `lines` all of them in their order.
 
-    `accepted_by` is the Access that has checked it, `is_json` whether it was found to announce JSON that is not compressed, and `caller`
+    `accepted_by` is the Access that has checked it, `is_json` whether it was found to announce JSON, and `caller`
     the `tenants.Caller` where no keys are asked for: None where that was not found yet, or the key is not in a header.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,12 +17,14 @@ from bardo.edge.event_feed import EventFeed
 from bardo.edge.feedback import FeedbackRecorder
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
-from bardo.edge.server_reply import cycle_of
+from bardo.edge.server_reply import RequestCycle, cycle_of
 from bardo.surfaces.gateway.access import require_json
 from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.client_head import head_of
+from bardo.surfaces.gateway.compressed_bodies import encodings_of, unpacked
 from bardo.surfaces.gateway.draining import Draining
 from bardo.surfaces.gateway.held_values import HeldValues
-from bardo.surfaces.gateway.http import Receive, Scope, read_body, within
+from bardo.surfaces.gateway.http import Receive, Scope, read_body, too_large, within
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.values.errors import BardoError, InternalError, Unavailable
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from bardo.surfaces.gateway.panel import PanelLoader
 
 _log = logging.getLogger("bardo.gateway")
+# Each may take as much memory as a body may have before it is counted.
+_UNPACKED_AT_ONCE = 2
 _SECONDS_TO_END = 0.5
 """How long who reads events may take for the last ones when the gateway stops."""
 
@@ -79,6 +83,7 @@ class GatewayContext:
         self.draining = draining or partial(Draining, drains=False, seconds=0.0, tokens=0)
         self.max_body = max_body
         self.values = HeldValues(max_values)
+        self._unpacking = asyncio.Semaphore(_UNPACKED_AT_ONCE)
 
     def is_busy(self) -> bool:
         """Whether clients wait for answers."""
@@ -113,10 +118,24 @@ class GatewayContext:
         """Return the body of a request. Raises UnsupportedMediaType, TooLarge or Overloaded, ClientDisconnected where the client left."""
         require_json(scope)
         cycle = cycle_of(receive)
-        taken = None if cycle is None else cycle.take_body()
-        body = await read_body(scope, receive, self.max_body) if taken is None else within(taken, self.max_body)
+        body = None if cycle is None else cycle.take_body()
+        if body is None:
+            body = await read_body(scope, receive, self.max_body)
+        body = within(body, self.max_body)
+        if b"content-encoding" in head_of(scope).fields:
+            body = await self._unpacked(body, encodings_of(head_of(scope).lines), cycle)
         await self.values.admit(scope, body)
         return body
+
+    async def _unpacked(self, body: bytes, encodings: Sequence[str], cycle: RequestCycle | None) -> bytes:
+        """Return a body as it was before it was packed. It counts among the bodies in memory: raises Overloaded where they are too many."""
+        if not encodings:
+            return body
+        async with self._unpacking:
+            plain = await asyncio.to_thread(unpacked, body, encodings, self.max_body, too_large)
+            if cycle is not None:
+                cycle.count_body(len(plain))
+        return plain
 
 
 ServeOperation: TypeAlias = Callable[[GatewayContext, Route, Scope, Receive, Answer], Awaitable[None]]

@@ -17,7 +17,7 @@ from bardo.surfaces.gateway.multipart import FileBegin, FilePiece, FormField, Fo
 from bardo.surfaces.gateway.responses import new_id
 from bardo.surfaces.gateway.route_tables import Route
 from bardo.surfaces.gateway.tenants import caller_of
-from bardo.values.errors import InvalidRequest, NotStored, TooLarge, UnknownRoute, Unsupported
+from bardo.values.errors import InvalidRequest, NotStored, TooLarge, UnknownRoute, Unsupported, UnsupportedMediaType
 
 _PIECE_BYTES = 256 * 1024
 _PURPOSE = "batch"
@@ -36,6 +36,8 @@ async def batches_of(context: GatewayContext) -> tuple[BatchService, OpenBatches
 async def upload_file(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Store an uploaded file. Raises InvalidRequest, Unsupported for a purpose other than batches, and TooLarge."""
     service, opened = await batches_of(context)
+    if header(scope, b"content-encoding"):
+        raise UnsupportedMediaType("files are read as they are", hint="send the form without content-encoding")
     reader = FormReader(boundary_of(header(scope, b"content-type")))
     upload = _Upload(service, opened, caller_of(scope).tenant, context.runner.clock())
     await upload.check_announced(header(scope, b"content-length"))

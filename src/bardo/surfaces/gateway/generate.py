@@ -33,6 +33,7 @@ from bardo.values.events import Failed, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.usage import Usage
 
+_CHAT = "openai_chat"
 MOST_STREAMED_TEXT = 1_000_000
 """Characters of a stream that are held for the log and for replay: its own client has them already."""
 
@@ -59,7 +60,35 @@ async def read_request(context: GatewayContext, route: Route, scope: Scope, rece
     body = await context.body(scope, receive)
     # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
     _check_messages(body.count(b'"role"'))
-    return await run_by_size(len(body), lambda: dialect(route.dialect).decode_request(body, route.arrival))
+    return await run_by_size(len(body), lambda: decoded_request(body, route))
+
+
+def decoded_request(body: bytes, route: Route) -> Request:
+    """Return the request of a body in the dialect of its path; a Responses body at the path of Chat Completions as what it is.
+
+    Cursor asks so, and reads the reply as Chat Completions (LiteLLM's `/cursor/chat/completions`, 2026-11).
+    """
+    if route.dialect == _CHAT and b'"input"' in body and _has_input_alone(body):
+        request = dialect("openai_responses").decode_request(body, route.arrival)
+        # A Chat client gets the usage of a stream only where it asks; this one cannot, and reads it where it comes.
+        return msgspec.structs.replace(request, stream_usage=request.stream)
+    return dialect(route.dialect).decode_request(body, route.arrival)
+
+
+class _Prompts(msgspec.Struct):
+    """The fields in which the two dialects of OpenAI have the prompt."""
+
+    messages: msgspec.Raw = msgspec.Raw(b"null")
+    input: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def _has_input_alone(body: bytes) -> bool:
+    """Whether a body has an input, as Responses clients write it, and no messages. What is no JSON has neither."""
+    try:
+        found = msgspec.json.decode(body, type=_Prompts)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return bytes(found.input) != b"null" and bytes(found.messages) in (b"null", b"[]")
 
 
 async def answer_request(

@@ -30,7 +30,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """
     declared = header(scope, b"content-length")
     if declared.isdigit() and int(declared) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
         return within(message.get("body", b""), limit)
@@ -40,7 +40,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         if message["type"] == "http.disconnect":
             raise ClientDisconnected
         if buffer.write(message.get("body", b"")) and buffer.tell() > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         if not message.get("more_body"):
             return buffer.getvalue()
         message = await receive()
@@ -49,11 +49,12 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 def within(body: bytes, limit: int) -> bytes:
     """Return a body that has wholly arrived. Raises TooLarge past `limit` bytes."""
     if len(body) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     return body
 
 
-def _too_large(limit: int) -> TooLarge:
+def too_large(limit: int) -> TooLarge:
+    """Return the error for a body of more than `limit` bytes."""
     return TooLarge(f"the body is over {limit} bytes", hint="send less, or raise gateway.max_body_bytes in bardo.toml")
 
 
