@@ -6,8 +6,11 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test lint types layers unit second nightly oldest newest servers docs lock bench fuzz mutants soak chaos serve clean
 
-demo: $(READY)
-	$(BIN)/bardo demo
+# What only runs bardo takes an environment with bardo alone, where that of the checks is not there: seconds in place of minutes.
+ALONE := $(if $(wildcard $(READY)),$(VENV),.venv-alone)
+
+demo: $(ALONE)/.ready
+	$(ALONE)/bin/bardo demo
 
 test: $(READY)
 	@begin=$$(date +%s); $(MAKE) --no-print-directory lint layers && \
@@ -100,14 +103,20 @@ soak: $(READY)
 chaos: $(READY)
 	$(BIN)/python -m benchmarks chaos --strict
 
-serve: $(READY)
-	$(BIN)/bardo serve
+# With simulated providers where none is configured and no provider's key is set.
+serve: $(ALONE)/.ready
+	$(ALONE)/bin/bardo serve --or-simulated
 
 $(READY): pyproject.toml tools/constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt --editable . --group dev
 	touch $(READY)
+
+.venv-alone/.ready: pyproject.toml tools/constraints.txt
+	$(PYTHON) -m venv .venv-alone
+	.venv-alone/bin/python -m pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt --editable .
+	touch $@
 
 clean:
 	rm -rf .venv .venv-* .site .mypy_cache .ruff_cache .pytest_cache .test-report .hypothesis build dist

@@ -324,7 +324,11 @@ class Process:
             text=True,
             start_new_session=True,
         )
-        self.address = read_line(self.process.stdout).strip()
+        self.said = ""
+        # What the app says at its start comes first; where it cannot start, no address comes.
+        while (line := read_line(self.process.stdout)) and not line.startswith("http"):
+            self.said += line
+        self.address = line.strip()
 
     def ask(self) -> socket.socket:
         """Send a request as soon as somebody listens."""
@@ -344,7 +348,7 @@ class Process:
     def ended(self) -> tuple[int, str, str]:
         """Return exit code, output and errors."""
         output, errors = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, output, errors
+        return self.process.returncode, self.said + output, errors
 
 
 @contextmanager
@@ -565,7 +569,7 @@ def test_a_worker_that_stands_is_replaced(tmp_path: Path) -> None:
     )
     with process_serving(tmp_path, "workers=1 + 1", **quick(END="1", STANDS=once)) as process:
         with process.ask():
-            started = 0
+            started = process.said.count("lifespan.startup")
             while started < 3:
                 started += read_line(process.process.stdout).startswith("lifespan.startup")
         assert started == 3

@@ -63,7 +63,9 @@ class GoogleTokens:
         try:
             from google.auth.transport.requests import Request
         except ImportError as problem:
-            raise MissingKey("google-auth is not installed", hint="pip install 'bardo[vertex]'") from problem
+            raise MissingKey(
+                "google-auth is not installed", hint="pip install '.[vertex]' in a clone of bardo"
+            ) from problem
         if self._credentials is None:
             self._credentials = _credentials(self._environment.get(CREDENTIALS_FILE))
         self._credentials.refresh(Request())

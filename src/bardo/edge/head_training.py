@@ -36,7 +36,9 @@ def numpy() -> ModuleType:
     try:
         return importlib.import_module("numpy")
     except ImportError as problem:
-        raise ConfigError(f"training needs numpy: {problem}", hint="pip install 'bardo[vectors]'") from problem
+        raise ConfigError(
+            f"training needs numpy: {problem}", hint="pip install '.[vectors]' in a clone of bardo"
+        ) from problem
 
 
 def train(data: LabelledTexts) -> Head:

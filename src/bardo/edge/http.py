@@ -78,7 +78,7 @@ def aiohttp_session() -> type[Session]:
     try:
         from bardo.edge.http_session import Session
     except ImportError as problem:
-        hint = "pip install 'bardo[aiohttp]', or leave out client under [http]"
+        hint = "pip install '.[aiohttp]' in a clone of bardo, or leave out client under [http]"
         raise ConfigError("aiohttp is not installed", hint=hint) from problem
     return Session
 

@@ -16,7 +16,7 @@ from bardo.context.privacy.detect import Span, resolved
 from bardo.edge.settings_privacy import PrivacySettings
 from bardo.values.errors import ConfigError
 
-_EXTRA = "pip install 'bardo[presidio]', or set engine = \"own\""
+_EXTRA = "pip install '.[presidio]' in a clone of bardo, or set engine = \"own\""
 _LABELS = {"PERSON": "PERSON", "LOCATION": "PLACE", "ORGANIZATION": "ORGANIZATION", "NRP": "GROUP", "DATE_TIME": "DATE"}
 _USUAL = ("PERSON", "LOCATION", "NRP")
 

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 from bardo.edge.freed_memory import give_back_when_idle, keep_freed_memory
 from bardo.edge.graceful_shutdown import CANCELLED_SECONDS, HURRIED_SECONDS, Application, GracefulShutdown
@@ -48,18 +48,26 @@ def serve(
 ) -> None:
     """Serve the app that `package.module:function` returns, in this process or in several `workers`, until SIGINT or SIGTERM.
 
-    Open requests then have `grace` seconds to end. `announce` gets the address just before serving; port 0 finds a free
+    Open requests then have `grace` seconds to end. `announce` gets the address, in a thread, once every worker serves; port 0 finds a free
     port. The function is called in each worker. Raises ConfigError where the app cannot be loaded or the port cannot be had, SystemExit(1)
     where its start-up fails.
     """
     load_factory(app_factory_path)
     _raise_file_limit()
     with _listening(host, port) as listener:
-        if announce is not None:
-            announce(_address(host, listener.getsockname()[1]))
         from bardo.edge.server import serve_here, serve_with_workers
 
-        create = partial(_create_app, app_factory_path, grace)
+        started = threading.Semaphore(0) if workers == 1 else multiprocessing.get_context("spawn").Semaphore(0)
+
+        def announce_once_started() -> None:
+            for _ in range(workers):
+                started.acquire()
+            if announce is not None:
+                announce(_address(host, listener.getsockname()[1]))
+
+        # A daemon: where a worker does not start, nothing is announced.
+        threading.Thread(target=announce_once_started, name="bardo-announcement", daemon=True).start()
+        create = partial(_create_app, app_factory_path, grace, started)
         if workers == 1:
             serve_here(create, listener, log_level=log_level)
         else:
@@ -121,10 +129,18 @@ class BackgroundServer:
                 raise self._app.failure or InternalError("the server did not start") from None
 
 
-def _create_app(path: str, grace: float) -> Application:
-    app = GracefulShutdown(
-        load_factory(path)(), grace=grace, handles_signals=True, on_start=lambda: _settle(app.limits)
-    )
+class _Started(Protocol):
+    """Counts the processes that serve, over the boundaries of processes."""
+
+    def release(self) -> None: ...
+
+
+def _create_app(path: str, grace: float, started: _Started) -> Application:
+    def begin() -> None:
+        _settle(app.limits)
+        started.release()
+
+    app = GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, on_start=begin)
     return app
 
 

@@ -98,7 +98,7 @@ def check_bind(gateway: GatewaySettings, *, has_keys: bool) -> None:
         return
     message = f"the gateway would listen on {gateway.host}, where other machines reach it, and it asks nobody for a key"
     hint = (
-        "make a key with `bardo keys create`, listen on 127.0.0.1, or allow it with --allow-unauthenticated or "
+        "make a key with `bardo keys create NAME`, listen on 127.0.0.1, or allow it with --allow-unauthenticated or "
         "allow_unauthenticated = true under [gateway]"
     )
     raise ConfigError(message, hint=hint)

@@ -43,7 +43,7 @@ def _load(path: str) -> Any:
         from tokenizers import Tokenizer
     except ImportError as problem:
         message = f"{setting} needs the package tokenizers"
-        raise ConfigError(message, hint="pip install 'bardo[onnx]'") from problem
+        raise ConfigError(message, hint="pip install '.[onnx]' in a clone of bardo") from problem
     try:
         return Tokenizer.from_file(str(named_path(path)))
     except Exception as problem:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import signal
 import socket
 import time
@@ -13,22 +15,18 @@ from typing import Any
 
 import pytest
 
+from bardo.edge.data_paths import log_path
+from bardo.edge.settings import Settings
 from support.any_model import Simulator
 from support.patience import PATIENCE
 from surfaces.cli.support import bardo, ended, line_with, logged, program, running, simulated
 
 
 def post(url: str, body: dict[str, Any]) -> Any:
-    """Ask the gateway; it announces itself just before it listens."""
+    """Ask the gateway; it says that it listens once it answers."""
     request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
-    give_up = time.monotonic() + PATIENCE
-    while True:
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
-                return json.load(reply)
-        except urllib.error.URLError as failure:
-            if isinstance(failure, urllib.error.HTTPError) or time.monotonic() > give_up:
-                raise
+    with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
+        return json.load(reply)
 
 
 @pytest.mark.sampled(2)
@@ -58,6 +56,64 @@ def test_it_serves_until_told_to_end_and_the_log_is_complete(
     assert "Traceback" not in rest
     assert "sk-secret-value" not in said + rest
     assert [row.outcome for row in logged()] == ["ok"] * 5
+
+
+@pytest.mark.parametrize("option", ["--simulated", "--or-simulated"])
+def test_simulated_providers_run_inside_and_the_line_that_is_shown_works(
+    folder: Path, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.endswith("_KEY")]:
+        monkeypatch.delenv(name)
+    with running("serve", option, "--port", "0") as process:
+        address = line_with(process.stderr, "bardo listens on").split()[3]
+        assert "simulated ones, which need no key" in line_with(process.stderr, "providers:")
+        shown = shlex.split(line_with(process.stderr, "curl "))
+        assert shown[1] == f"{address}/v1/chat/completions"
+        assert post(shown[1], json.loads(shown[-1]))["choices"][0]["message"]["content"] == "1161"
+        line_with(process.stderr, f"{address}/panel")
+        body = {"contents": [{"parts": [{"text": "What is 27 * 43?"}]}]}
+        asked = post(f"{address}/v1beta/models/gpt-5-mini:generateContent", body)
+        assert asked["candidates"][0]["content"]["parts"][-1]["text"] == "1161"
+        messages = [{"role": "user", "content": "What is 27 * 43?"}]
+        asked = post(f"{address}/v1/messages", {"model": "deepseek-v4-pro", "max_tokens": 99, "messages": messages})
+        assert asked["content"][-1]["text"] == "1161"
+        assert ended(process, signal.SIGTERM) == 0
+    assert not (folder / "bardo.toml").exists()
+    # Its calls are in no log of the user's.
+    assert not Path(log_path(Settings())).exists()
+
+
+def test_simulators_take_no_configuration_and_replace_none(folder: Path) -> None:
+    (folder / "mine.toml").write_text(
+        '[[providers]]\nid = "lab"\npreset = "openai"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    assert "leave out --config" in program("serve", "--simulated", "-c", "mine.toml").err
+    with running("serve", "--or-simulated", "-c", "mine.toml", "--port", "0") as process:
+        assert "lab (http://127.0.0.1:9/v1)" in line_with(process.stderr, "providers:")
+        assert ended(process, signal.SIGTERM) == 0
+
+
+def test_a_provider_without_its_key_is_told_and_any_key_only_where_any_will_do(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (folder / "bardo.toml").write_text('[[providers]]\nid = "openai"\n')
+
+    def told(*options: str) -> str:
+        with running("serve", "--port", "0", *options) as process:
+            said = [line_with(process.stderr, "has no key"), line_with(process.stderr, "point an OpenAI SDK")]
+            assert ended(process, signal.SIGTERM) == 0
+        return "".join(said)
+
+    assert "provider openai has no key: calls to it fail until OPENAI_API_KEY is set" in told()
+    assert "OPENAI_API_KEY=any" in told()
+    assert bardo("keys", "create", "team").code == 0
+    assert "OPENAI_API_KEY=any" not in told()
+    assert "OPENAI_API_KEY=any" in told("--allow-unauthenticated")
+    bardo("keys", "revoke", "team")
+    with running("serve", "--port", "0") as process:
+        assert "bardo keys create NAME" in line_with(process.stderr, "no key of this gateway is active")
+        assert ended(process, signal.SIGTERM) == 0
 
 
 def test_a_port_in_use_is_one_clear_line() -> None:

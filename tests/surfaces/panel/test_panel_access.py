@@ -61,7 +61,7 @@ def test_without_keys_this_machine_is_let_in(client: str) -> None:
 def test_a_proxy_is_refused_with_a_page_that_says_what_to_do(keyless: KeyedGateway) -> None:
     found = httpx.get(f"{keyless.address}/panel", headers={"x-forwarded-for": "192.0.2.7"})
     assert found.status_code == 403
-    assert "bardo keys create --operator" in found.text
+    assert "bardo keys create NAME --operator" in found.text
 
 
 @pytest.mark.parametrize("path", ["", "/requests", "/requests/req_1", "/costs", "/nothing"])

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from bardo.edge.accounts.access_keys import PREFIX
 from bardo.edge.accounts.account import Account
 from bardo.edge.accounts.admissions import Admission, Admissions, RowQueue, RunningCall
 from bardo.edge.accounts.call_facts import CallFacts
@@ -79,6 +80,12 @@ class Accounts:
         return self._failed
 
     @property
+    def any_active(self) -> bool:
+        """Whether there is a key that is taken now."""
+        now = self._clock()
+        return any(account.state(now) == "active" for account in self._registry)
+
+    @property
     def known(self) -> list[Account]:
         """Every account."""
         return list(self._registry)
@@ -97,12 +104,13 @@ class Accounts:
         await self._look_for_changes()
 
     def authenticate(self, key: str) -> Account | None:
-        """Return whose a key is; None for no key, where none is needed. Raises Unauthorized."""
+        """Return whose a key is; None where none is needed, and the request has none of bardo's. Raises Unauthorized."""
         account = self._registry.find(key) if key else None
         if account is None:
-            if not key and self._optional:
+            # Who need not send a key may send whatever a library wants to have, but no mistyped or deleted key of bardo's.
+            if self._optional and not key.startswith(PREFIX):
                 return None
-            raise unknown_key(key)
+            raise unknown_key(key, any_active=self.any_active)
         if account.expires is not None or account.revoked is not None:
             check_active(account, self._clock())
         return account

@@ -74,8 +74,17 @@ def check_active(account: Account, now: float) -> None:
         raise Unauthorized(f"the key {account.id} is {account.state(now)}", hint="ask whoever runs bardo for another")
 
 
-def unknown_key(key: str) -> Unauthorized:
-    """Return the error for a key that is missing or not known."""
+NO_ACTIVE_KEY = "no key of this gateway is active: `bardo keys create NAME` makes one"
+
+
+def unknown_key(key: str, *, any_active: bool = True) -> Unauthorized:
+    """Return the error for a key that is missing or not known. `any_active`: whether there is any that would be taken."""
+    if not any_active:
+        return Unauthorized(
+            "this gateway asks for a key, and none of its keys is active",
+            hint="whoever runs bardo makes one with `bardo keys create NAME`, or has nobody asked for one by deleting all "
+            "with `bardo keys delete` and starting again",
+        )
     if not key:
         return Unauthorized("this gateway asks for a key, and the request has none", hint=HOW_TO_SEND)
     return Unauthorized("the key is not one of this gateway's", hint="check it; whoever runs bardo gives keys out")

@@ -5,7 +5,7 @@ Loads SQLAlchemy: import it where keys are opened, and nowhere above.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -77,11 +77,16 @@ class KeyStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def create(self, account: Account) -> tuple[Account, NewKey]:
-        """Store a new key for an account, which gets the key's id, and its tenant where it has none."""
+    def create(self, account: Account, *, own_name: bool = False) -> tuple[Account, NewKey]:
+        """Store a new key for an account, which gets the key's id, and its tenant where it has none.
+
+        `own_name`: no other key may have its name. Raises InvalidRequest where one has.
+        """
         key = make_key()
         made = msgspec.structs.replace(account, id=key.id, tenant=account.tenant or key.id)
         with self._changing() as connection:
+            if own_name:
+                _check_name(account.name, connection.execute(select(access_keys.c.account)).scalars())
             connection.execute(
                 insert(access_keys),
                 {
@@ -121,6 +126,15 @@ class KeyStore:
             )
         return changed
 
+    def delete(self, name: str) -> Account:
+        """Delete a key, which is named as for `change`, and return what it was. Raises InvalidRequest where none, or several, are."""
+        with self._changing() as connection:
+            found = _find(
+                [_account(text) for text in connection.execute(select(access_keys.c.account)).scalars()], name
+            )
+            connection.execute(delete(access_keys).where(access_keys.c.id == found.id))
+        return found
+
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
         try:
@@ -140,6 +154,15 @@ class KeyStore:
 
 def _account(text: str) -> Account:
     return msgspec.json.decode(text, type=Account)
+
+
+def _check_name(name: str, accounts: Iterable[str]) -> None:
+    for other in map(_account, accounts):
+        if name in (other.name, other.id):
+            raise InvalidRequest(
+                f"a key is called {name[:80]!r} already: {other.id}",
+                hint="take another name, or delete that key: bardo keys delete " + other.id,
+            )
 
 
 def _find(accounts: Sequence[Account], name: str) -> Account:

@@ -35,6 +35,21 @@ def has_keys(settings: Settings, environment: Mapping[str, str] | None = None) -
     return bool(keys_that_are_set(settings.keys, environment)) or _has_stored_keys(state_path(settings, environment))
 
 
+def any_key_is_active(settings: Settings, environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether any key would be taken now. Raises DatabaseProblem."""
+    now = time.time()
+    pairs = keys_that_are_set(settings.keys, environment)
+    if any(account_of(entry).state(now) == "active" for _, entry in pairs):
+        return True
+    place = state_path(settings, environment)
+    if not _has_stored_keys(place):
+        return False
+    from bardo.edge.accounts.key_store import opened_keys
+
+    with opened_keys(place) as store:
+        return any(known.account.state(now) == "active" for known in store.load()[1])
+
+
 def open_accounts(settings: Settings, environment: Mapping[str, str] | None = None) -> Accounts | None:
     """Return the keys of a gateway, None where it has none: then no database is opened. Raises ConfigError and DatabaseProblem."""
     pairs = [(key, account_of(entry)) for key, entry in keys_that_are_set(settings.keys, environment)]

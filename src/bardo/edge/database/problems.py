@@ -41,7 +41,7 @@ class DatabaseUse(msgspec.Struct, frozen=True, kw_only=True):
     missing: type[OperatorError] = DatabaseMissing
     newer: type[OperatorError] = DatabaseNewer
     unusable: type[OperatorError] = DatabaseUnusable
-    how_to_find: str = "run `bardo keys create`, or name the database that your gateway uses"
+    how_to_find: str = "run `bardo keys create NAME`, or name the database that your gateway uses"
     how_to_part: str = "upgrade bardo, or give this one a database of its own at another path"
 
 

@@ -23,7 +23,7 @@ def connect_redis(address: str, *, timeout: float, what: str, asynchronous: bool
         import redis
         import redis.asyncio
     except ImportError as problem:
-        hint = "pip install 'bardo[redis]'"
+        hint = "pip install '.[redis]' in a clone of bardo"
         raise ConfigError(f"a store of {what} in Redis or Valkey needs the package redis", hint=hint) from problem
     plain = address.replace("valkeys://", "rediss://", 1).replace("valkey://", "redis://", 1)
     made: Any = redis.asyncio.Redis if asynchronous else redis.Redis

@@ -152,7 +152,7 @@ def _pyarrow() -> tuple[Any, Any]:
     try:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as problem:
-        hint = "pip install 'bardo[parquet]', or choose --format jsonl"
+        hint = "pip install '.[parquet]' in a clone of bardo, or choose --format jsonl"
         raise ExportFailed("Parquet files need pyarrow, which is not installed", hint=hint) from problem
 
 

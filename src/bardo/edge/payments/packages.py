@@ -15,7 +15,7 @@ from typing import Any
 
 from bardo.values.errors import ConfigError
 
-INSTALL = "pip install 'bardo[x402]'"
+INSTALL = "pip install '.[x402]' in a clone of bardo"
 _LOCK = threading.Lock()
 
 

@@ -16,7 +16,7 @@ def package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        hint = "pip install 'bardo[telemetry]', or leave out otlp under [telemetry]"
+        hint = "pip install '.[telemetry]' in a clone of bardo, or leave out otlp under [telemetry]"
         raise ConfigError("spans need OpenTelemetry's SDK and its OTLP exporter", hint=hint) from None
 
 

@@ -147,5 +147,5 @@ def _package() -> Any:
     try:
         return importlib.import_module("prometheus_client")
     except ImportError:
-        hint = "pip install 'bardo[telemetry]', or set metrics = false under [telemetry]"
+        hint = "pip install '.[telemetry]' in a clone of bardo, or set metrics = false under [telemetry]"
         raise ConfigError("metrics need the package prometheus-client", hint=hint) from None

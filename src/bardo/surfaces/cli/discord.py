@@ -34,7 +34,7 @@ def discord(config: Config = None) -> None:
             from bardo.surfaces.chat.discord_bot import LOGGERS
     except ImportError as problem:
         raise ConfigError(
-            "the Discord bot needs discord.py", hint="install it: pip install 'bardo[discord]'"
+            "the Discord bot needs discord.py", hint="install it: pip install '.[discord]' in a clone of bardo"
         ) from problem
     run_until_stopped(partial(_serve, settings), token=token, libraries=LOGGERS)
 

@@ -1,7 +1,9 @@
-"""`bardo keys`: give out keys for clients, list, limit and revoke them."""
+"""`bardo keys`: give out keys for clients, list, limit, revoke and delete them."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ import typer
 
 from bardo.accounting.limits import KeyLimits
 from bardo.edge.accounts.account import Account, checked_globs, expiry_of, nanos_of_usd
+from bardo.edge.client_keys import keys_that_are_set
 from bardo.edge.data_paths import state_path
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.groups import CommandGroup
@@ -64,16 +67,17 @@ def register(app: typer.Typer) -> None:
     keys.command("create", epilog="Example: bardo keys create team --usd-per-day 5 --concurrency 4")(create)
     keys.command("list", epilog="Example: bardo keys list --json")(list_keys)
     keys.command("revoke", epilog="Example: bardo keys revoke team")(revoke)
+    keys.command("delete", epilog="Example: bardo keys delete team")(delete)
     keys.command("limit", epilog="Example: bardo keys limit team --concurrency 4 --remove usd-per-day")(limit)
     app.add_typer(keys, name="keys")
 
 
 def _keys() -> None:
-    """Create, list, limit and revoke client keys."""
+    """Create, list, limit, revoke and delete client keys."""
 
 
 def create(
-    name: Annotated[str, typer.Argument(help="Any name, for people.")] = "",
+    name: Annotated[str, typer.Argument(help="Any name, for people; each key has its own.")] = "",
     models: Models = None,
     requests_per_minute: Requests = None,
     tokens_per_minute: Tokens = None,
@@ -88,12 +92,16 @@ def create(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and show it once: only a digest is stored."""
+    """Create a key and show it once: only a digest is stored.
+
+    From its next start a gateway with keys answers nobody without one.
+    """
     now = time.time()
+    name = name.strip() or _asked_name()
     changes = _named_limits(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
     account = Account(
         id="",
-        name=name.strip(),
+        name=name,
         tenant=tenant.strip(),
         tags=tuple(tags or ()),
         models=checked_globs(models or ()),
@@ -104,14 +112,15 @@ def create(
         unknown_cost="" if unknown_cost is None else unknown_cost.value,
     )
     with _store(config) as (store, is_first):
-        made, key = store.create(account)
+        made, key = store.create(account, own_name=True)
     if as_json:
         show_json({"key": key.text, **account_fields(made, now)})
         return
     print_stderr(f"the key {made.id} is shown this once: keep it where secrets are kept")
     show_text(key.text)
     if is_first:
-        print_stderr("a gateway that is running now asks for keys only after it is started again")
+        print_stderr("this is the first key: from its next start the gateway answers only who sends a key")
+        print_stderr(f"`bardo keys delete {shlex.quote(name)}` undoes that")
 
 
 def list_keys(config: Config = None, as_json: AsJson = False) -> None:
@@ -123,7 +132,7 @@ def list_keys(config: Config = None, as_json: AsJson = False) -> None:
         show_json({"keys": [account_fields(one, now) for one in accounts]})
         return
     if not accounts:
-        print_stderr("no keys: make one with `bardo keys create`")
+        print_stderr("no keys: make one with `bardo keys create NAME`")
         return
     from bardo.surfaces.render.tables import Column, table
 
@@ -142,6 +151,18 @@ def revoke(key: Key, config: Config = None, as_json: AsJson = False) -> None:
     with _store(config) as (store, _):
         changed = store.change(key, {}, revoked=now)
     _show_changed(changed, f"the key {changed.id} is revoked", as_json=as_json)
+
+
+def delete(key: Key, config: Config = None, as_json: AsJson = False) -> None:
+    """Delete a key and its limits: running gateways refuse it within a few seconds. Its calls stay in the log."""
+    with _store(config) as (store, _):
+        gone = store.delete(key)
+        left = [known.account for known in store.load()[1]]
+    _show_changed(gone, f"the key {gone.id} is deleted", as_json=as_json)
+    if not left and not keys_that_are_set(load_settings(config).keys):
+        print_stderr("no key is left: from its next start the gateway asks nobody for one")
+    elif not any(one.state(time.time()) == "active" for one in left) and not as_json:
+        print_stderr("no key that is left is active: `bardo keys create NAME` makes one, `bardo keys list` shows them")
 
 
 def limit(
@@ -195,6 +216,18 @@ def _named_limits(
     money = [None if one is None else nanos_of_usd(one) for one in (per_day, per_month)]
     named = zip(_NAMES, (requests, tokens, concurrency, *money), strict=True)
     return {name: value for name, value in named if value is not None}
+
+
+def _asked_name() -> str:
+    """Return the name that a person types. Raises InvalidRequest where nobody does."""
+    hint = "name whom it is for: bardo keys create team"
+    if not sys.stdin.isatty():
+        raise InvalidRequest("a key needs a name", hint=hint)
+    print_stderr("from its next start a gateway with keys answers nobody without one")
+    name = str(typer.prompt("Whom is the key for? Its name", default="", show_default=False, err=True)).strip()
+    if not name:
+        raise InvalidRequest("no key was made: it needs a name", hint=hint)
+    return name
 
 
 @contextmanager

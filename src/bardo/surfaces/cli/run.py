@@ -70,7 +70,7 @@ def _gateway(settings: Settings, title: str, *, own: bool) -> Iterator[str]:
     """Return the address of a running gateway, or of one started for this block. Raises ConfigError where a key is missing."""
     if has_keys(settings) and not gateway_key():
         raise ConfigError(
-            "this gateway asks for keys", hint=f"put one into {KEY_VARIABLE}; `bardo keys create` makes one"
+            "this gateway asks for keys", hint=f"put one into {KEY_VARIABLE}; `bardo keys create NAME` makes one"
         )
     address = "" if own else find_running_gateway(settings)
     if address:

@@ -58,6 +58,6 @@ def gateway_error(address: str, status: int, option: str) -> MalformedReply:
     if status in (401, 403):
         return MalformedReply(
             f"{address} wants a key of a client of this gateway",
-            hint=f"put one into {KEY_VARIABLE}; `bardo keys create` makes one",
+            hint=f"put one into {KEY_VARIABLE}; `bardo keys create NAME` makes one",
         )
     return MalformedReply(f"{address} answered with status {status}", hint=f"name a bardo gateway with {option}")

@@ -7,14 +7,15 @@ import secrets
 import socket
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
-from bardo.edge.accounts.opening import has_keys
+from bardo.edge.accounts.key_registry import NO_ACTIVE_KEY
+from bardo.edge.accounts.opening import any_key_is_active, has_keys
 from bardo.edge.configuration_parts import open_log
 from bardo.edge.data_paths import log_path, state_path
 from bardo.edge.database.problems import STATE
@@ -34,6 +35,7 @@ from bardo.surfaces.cli.model_lists import warn_of_secrets
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.cli.worker_folders import own_folder, remove_abandoned
 from bardo.surfaces.render.console import print_stderr
+from bardo.values.errors import InvalidRequest
 from bardo.values.redaction import shown_url
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -57,14 +59,65 @@ def serve(
     allow_unauthenticated: Annotated[
         bool, typer.Option("--allow-unauthenticated", help="Listen on other addresses than loopback without keys.")
     ] = False,
+    simulated: Annotated[
+        bool, typer.Option("--simulated", help="Simulated providers inside: no key, no network, no configuration.")
+    ] = False,
+    or_simulated: Annotated[
+        bool,
+        typer.Option("--or-simulated", help="The same where no provider is configured and no provider's key is set."),
+    ] = False,
 ) -> None:
-    """Run the gateway until Ctrl-C. Providers come from the configuration, or from keys in the environment."""
+    """Run the gateway until Ctrl-C. Providers come from the configuration, or from keys in the environment.
+
+    With --simulated they are simulators, and the log and all state are in a folder that is deleted at the end.
+    """
+    if simulated and config is not None:
+        raise InvalidRequest("simulated providers have a configuration of their own", hint="leave out --config")
+    with ExitStack() as stack:
+        if simulated or (or_simulated and _has_nothing(load_settings(config))):
+            config = stack.enter_context(_simulated_providers())
+            simulated = True
+        _serve(config, host, port, workers, allow_unauthenticated, simulated=simulated)
+
+
+def _has_nothing(settings: Settings) -> bool:
+    """Whether no provider is configured, and no provider's key is set."""
+    return not settings.providers and not with_keys(Keyring())
+
+
+@contextmanager
+def _simulated_providers() -> Iterator[Path]:
+    """Run a simulator of each provider, and give the configuration that points at them."""
+    # Neither is needed to serve real providers.
+    from bardo.simulators import Simulator, presets, running_many
+    from bardo.surfaces.cli.simulate import KEY_VARIABLE, configuration, entry_for
+
+    simulators = [Simulator(name, keep_requests=False) for name in presets()]
+    with tempfile.TemporaryDirectory(prefix="bardo-simulated-") as folder, running_many(simulators) as servers:
+        entries = [entry_for(one, servers[one.provider.name].base_url) for one in simulators]
+        file = Path(folder) / "bardo.toml"
+        state = f'[log]\npath = "{Path(folder).as_posix()}/log.db"'
+        file.write_text(f"{configuration(entries)}\n\n{state}\n", encoding="utf-8")
+        os.environ.setdefault(KEY_VARIABLE, "simulated")
+        yield file
+
+
+def _serve(
+    config: Path | None,
+    host: str | None,
+    port: int | None,
+    workers: int | None,
+    allow_unauthenticated: bool,
+    *,
+    simulated: bool,
+) -> None:
     settings = load_settings(config)
     gateway = msgspec.structs.replace(
         settings.gateway,
         host=host or settings.gateway.host,
         allow_unauthenticated=allow_unauthenticated or settings.gateway.allow_unauthenticated,
     )
+    settings = msgspec.structs.replace(settings, gateway=gateway)
     _check_ledgers(settings)
     check_bind(gateway, has_keys=has_keys(settings))
     _check_log(settings)
@@ -83,7 +136,7 @@ def serve(
             host=gateway.host,
             port=gateway.port if port is None else port,
             workers=processes,
-            announce=lambda address: _announce(address, settings),
+            announce=lambda address: _announce(address, settings, simulated=simulated),
         )
 
 
@@ -152,14 +205,46 @@ def _check_ledgers(settings: Settings) -> None:
             store.close()
 
 
-def _announce(address: str, settings: Settings) -> None:
+def _announce(address: str, settings: Settings, *, simulated: bool) -> None:
     print_stderr(f"bardo listens on {address}  (Ctrl-C ends it)")
-    print_stderr(f"configuration: {settings.source or 'none; keys in the environment and local servers are used'}")
-    print_stderr(f"providers: {_providers(settings) or 'none yet; local servers are looked for on their usual ports'}")
+    if simulated:
+        names = [entry.id for entry in settings.providers]
+        print_stderr(f"providers: {len(names)} simulated ones, which need no key: {', '.join(names)}")
+        print_stderr(f"try it:\n{_curl_line(address)}")
+    else:
+        print_stderr(f"configuration: {settings.source or 'none; keys in the environment and local servers are used'}")
+        none = "none yet; local servers are looked for on their usual ports, and --simulated needs neither"
+        print_stderr(f"providers: {_providers(settings) or none}")
+    for line in _without_keys(settings):
+        print_stderr(line)
     warn_of_secrets(settings)
-    print_stderr(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
+    asks = has_keys(settings)
+    if asks and not any_key_is_active(settings):
+        print_stderr(f"{NO_ACTIVE_KEY}; `bardo keys delete` of all, and a new start, has nobody asked for one")
+    any_will_do = not asks or settings.gateway.allow_unauthenticated
+    key = "any" if any_will_do else "<one of `bardo keys list`>"
+    print_stderr(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}")
     if settings.gateway.panel:
         print_stderr(f"watch it in a browser: {address}/panel")
+
+
+def _curl_line(address: str) -> str:
+    """Return what asks a simulated provider from a shell."""
+    body = '{"model": "claude-sonnet-5", "reasoning_effort": "low", "messages": [{"role": "user", "content": "What is 27 * 43?"}]}'
+    return f"  curl {address}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'"
+
+
+def _without_keys(settings: Settings) -> list[str]:
+    """Return a line for each configured provider whose key is not set."""
+    keyring = Keyring()
+    keyring.pays = bool(settings.payments.wallet_key_env)
+    lines = []
+    for entry in settings.providers:
+        provider = provider_of(entry, settings.source)
+        if keyring.lacks(provider):
+            names = " or ".join((*provider.row.key_variables, *provider.row.header_variables.values()))
+            lines.append(f"provider {provider.id} has no key: calls to it fail until {names} is set")
+    return lines
 
 
 def _providers(settings: Settings) -> str:

@@ -29,7 +29,7 @@ def telegram(config: Config = None) -> None:
     try:
         from bardo.surfaces.chat.telegram_bot import LOGGERS
     except ImportError as problem:
-        hint = "install it: pip install 'bardo[telegram]'"
+        hint = "install it: pip install '.[telegram]' in a clone of bardo"
         raise ConfigError("the Telegram bot needs python-telegram-bot", hint=hint) from problem
     run_until_stopped(partial(_serve, settings), token=token, libraries=LOGGERS)
 

@@ -79,6 +79,6 @@ async def show_usage(context: GatewayContext, route: Route, scope: Scope, receiv
     """Answer what the key of the request has used, and what it may. Raises UnknownRoute where no keys are asked for."""
     accounts, account = context.accounts, caller_of(scope).account
     if accounts is None or account is None:
-        hint = "make a key with `bardo keys create`, and send it"
+        hint = "make a key with `bardo keys create NAME`, and send it"
         raise UnknownRoute("usage is counted by key, and the request has none", hint=hint)
     await answer.json(usage_reply((await accounts.usage(account)).fields()))

@@ -25,7 +25,7 @@ def check_machine(scope: Scope) -> None:
     if client is None or forwarded or not _is_loopback(str(client[0])):
         raise Forbidden(
             "without keys the panel is for the machine that bardo runs on",
-            hint="make a key with `bardo keys create --operator`, start the gateway again, and sign in with it",
+            hint="make a key with `bardo keys create NAME --operator`, start the gateway again, and sign in with it",
         )
 
 

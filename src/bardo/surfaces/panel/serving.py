@@ -149,7 +149,9 @@ async def _show(panel: Panel, request: PanelRequest, answer: Answer, headers: li
     if request.method not in view.methods:
         raise MethodNotAllowed(f"{request.path} takes {' and '.join(view.methods)}", allowed=view.methods)
     if view.operator_only and not request.viewer.operator:
-        raise Forbidden("this page is for operators", hint="sign in with a key made by `bardo keys create --operator`")
+        raise Forbidden(
+            "this page is for operators", hint="sign in with a key made by `bardo keys create NAME --operator`"
+        )
     made = await view.show(panel, msgspec.structs.replace(request, parameters=parameters))
     if isinstance(made, Redirect):
         await _redirect(answer, made.location, headers)
