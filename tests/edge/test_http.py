@@ -300,4 +300,4 @@ def test_aiohttp_is_an_extra_and_the_error_names_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(ConfigError) as caught:
         aiohttp_session()
-    assert "bardo[aiohttp]" in caught.value.hint
+    assert ".[aiohttp]" in caught.value.hint

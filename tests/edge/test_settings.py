@@ -148,7 +148,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "its dialect": (TWO + 'dialect = "openai"\n', "line 9", "use one of .*openai_chat"),
     "its preset": (TWO.replace('preset = "vllm"\n', 'preset = "vlm"\n', 1), "line 3", "did you mean .*vllm"),
     "an id that is no preset": ('[[providers]]\nid = "opnai"', "line 2", "did you mean .*openai"),
-    "no preset at all": ('[[providers]]\nid = "zzzzzzzz"', "line 2", "set preset to a provider of `bardo catalog`"),
+    "no preset at all": ('[[providers]]\nid = "zzzzzzzz"', "line 2", "or another preset of `bardo catalog`"),
     "no address": ('[[providers]]\nid = "a"\npreset = "openai-compatible"', "line 1", "give its http"),
     "a wrong address": (
         '[[providers]]\nid = "a"\npreset = "vllm"\nbase_url = "ftp://x"',

@@ -13,6 +13,17 @@ from bardo.values.errors import ConfigError
 from bardo.values.redaction import shown_url
 
 MOST_ADDRESSES = 64
+# What people copy from the documentation of an API together with its base URL.
+_API_PATHS = (
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/messages",
+    "/embeddings",
+    "/models",
+    "/api/chat",
+    "/api/generate",
+)
 
 
 class AddressEntry(Protocol):
@@ -39,8 +50,16 @@ def is_http_address(url: str) -> bool:
 
 
 def check_addresses(entry: AddressEntry, where: Callable[[str], str]) -> None:
-    """Raise ConfigError where `base_urls` stands beside `base_url`, is too long, names no address, or names one twice."""
+    """Raise ConfigError for an address that ends in a path of the API.
+
+    Also where `base_urls` stands beside `base_url`, is too long, names no address, or names one twice."""
     urls = entry.base_urls
+    for key, url in (("base_url", entry.base_url), *(("base_urls", url) for url in urls)):
+        ending = next((path for path in _API_PATHS if url.rstrip("/").endswith(path)), "")
+        if ending:
+            shorter = shown_url(url.rstrip("/").removesuffix(ending).removesuffix("/"))
+            message = f"{where(key)}: the address of provider {entry.id!r} ends in {ending}, which bardo adds itself"
+            raise ConfigError(message, hint=f'write {key} = "{shorter}"')
     if not urls:
         return
     place = f"{where('base_urls')}: provider {entry.id!r}"

@@ -13,7 +13,9 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 
+from bardo.edge.settings_meant import TABLES, meant_key
 from bardo.edge.settings_problems import Place, explain
+from bardo.edge.settings_rows import choices_of
 from bardo.values.errors import ConfigError
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -22,31 +24,6 @@ _MOST = 50
 _LINE = re.compile(r", line (\d+)")
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `(.+?)`")
-# What other programs' files call the tables of this one.
-_OTHER_NAMES = {
-    "server": "[gateway]",
-    "http_server": "[gateway]",
-    "general": "[gateway]",
-    "proxy": "[gateway]",
-    "provider": "[[providers]]",
-    "upstream": "[[providers]]",
-    "upstreams": "[[providers]]",
-    "model": "[[models]]",
-    "price": "[[prices]]",
-    "pricing": "[[prices]]",
-    "model_list": "[[providers]] with models",
-    "alias": "[aliases]",
-    "workload": "[workloads.NAME]",
-    "router": "[routing]",
-    "router_settings": "[routing]",
-    "logging": "[log]",
-    "timeout": "[timeouts]",
-    "thinking": "[reasoning]",
-    "budgets": "[reasoning.budgets]",
-    "structured_outputs": "[inference.structured_outputs]",
-    "reasoning_format": "[[reasoning_formats]]",
-    "formats": "[[reasoning_formats]]",
-}
 _NAMED_BY = {
     "providers": 'id = "{}"',
     "keys": 'id = "{}"',
@@ -83,7 +60,7 @@ def read_tables(text: str, source: str) -> dict[str, Any]:
         tables = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as problem:
         said = str(problem).lower()
-        hint = next((fix for word, fix in _SYNTAX if word in said), "correct that line")
+        hint = _other_format(text) or next((fix for word, fix in _SYNTAX if word in said), "correct that line")
         raise ConfigError(f"{source} is not valid TOML: {problem}", hint=hint) from problem
     except RecursionError as problem:
         raise _nested(source) from problem
@@ -94,6 +71,16 @@ def read_tables(text: str, source: str) -> dict[str, Any]:
     if _is_deeper(tables, _MOST_LEVELS):
         raise _nested(source)
     return tables
+
+
+_YAML = re.compile(r"^(?:---\s*$|[A-Za-z_][\w-]{0,60}:(?:\s|$))", re.MULTILINE)
+
+
+def _other_format(text: str) -> str:
+    """Return what to do with a file that is JSON or YAML, empty where it is neither."""
+    beginning = text.lstrip("\ufeff \t\r\n")[:1]
+    named = "JSON" if beginning == "{" else "YAML" if _YAML.search(text) else ""
+    return f"this looks like {named}: write it as TOML, as in [gateway] and below it port = 8484" if named else ""
 
 
 def _nested(source: str) -> ConfigError:
@@ -189,8 +176,8 @@ class Mistakes:
         place = Place(self._text, self._source)
         for name in [name for name in tables if name not in known]:
             where = f"{place.of(name)}: unknown key {name!r}"
-            if name in _OTHER_NAMES:
-                self._found.append(ConfigError(where, hint=f"write {_OTHER_NAMES[name]}"))
+            if name in TABLES:
+                self._found.append(ConfigError(where, hint=f"write {TABLES[name]}"))
             elif not isinstance(tables[name], dict) and name in self._keys:
                 self._found.append(ConfigError(where, hint=f"write it below {self._tables_with(name)}"))
             else:
@@ -231,12 +218,16 @@ class Mistakes:
         choices: Mapping[str, Collection[Any]],
         key_variable: str,
     ) -> ConfigError:
-        known = _fields_at(kind, _path(problem))
+        path = _path(problem)
+        known = _struct_at(kind, path).__struct_fields__
         unknown = _UNKNOWN.search(str(problem))
-        told = explain(problem, place, known, choices, key_variable=key_variable)
-        if unknown and unknown[1] in self._keys and unknown[1] not in known and "api_key_env" not in known:
-            return ConfigError(told.message, hint=f"write it below {self._tables_with(unknown[1])}")
-        return told
+        words = choices_of(_struct_at(kind, path[:-1])) | dict(choices)
+        told = explain(problem, place, known, words, key_variable=key_variable)
+        if not unknown or unknown[1] in known or "api_key_env" in known or len(self._keys.get(unknown[1], ())) != 1:
+            return told
+        if meant_key(".".join(part for part in (place.table, *path) if part), unknown[1]):
+            return told
+        return ConfigError(told.message, hint=f"write it below {self._tables_with(unknown[1])}")
 
     def _tables_with(self, key: str) -> str:
         return " or ".join(self._keys[key])
@@ -277,14 +268,15 @@ def _left_out(table: Any, problem: msgspec.ValidationError) -> bool:
     return isinstance(table, dict) and table.pop(path[-1], None) is not None
 
 
-def _fields_at(kind: type[msgspec.Struct], path: Sequence[str]) -> tuple[str, ...]:
-    found: Any = kind
+def _struct_at(kind: type[msgspec.Struct], path: Sequence[str]) -> type[msgspec.Struct]:
+    """Return the table that a path leads to, or the last one on the way."""
+    found: type[msgspec.Struct] = kind
     for key in path:
         hint = get_type_hints(found).get(key)
         if not (isinstance(hint, type) and issubclass(hint, msgspec.Struct)):
             break
         found = hint
-    return tuple(found.__struct_fields__)
+    return found
 
 
 def _line_of(problem: ConfigError) -> int:

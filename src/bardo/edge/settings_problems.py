@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.edge.settings_meant import meant_key
 from bardo.edge.settings_secrets import how_to_give_a_key, means_a_key
 from bardo.values.errors import ConfigError
 
@@ -41,6 +42,11 @@ class Place:
         self._source = source
         self._table = table
         self._index = index
+
+    @property
+    def table(self) -> str:
+        """The name of the table, empty for the root."""
+        return self._table
 
     def of(self, key: str) -> str:
         """Return `file, line n` of a key, else of its table, else only the file."""
@@ -113,6 +119,8 @@ def explain(
 def _key_problem(key: str, place: Place, known: Collection[str], *, missing: bool) -> ConfigError:
     if missing:
         return ConfigError(f"{place.of('')}: {key!r} is missing", hint=f'add {key} = "…"')
+    if meant := meant_key(place.table, key):
+        return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=meant)
     near = get_close_matches(key, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
     return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=hint)

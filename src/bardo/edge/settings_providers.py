@@ -204,7 +204,8 @@ def _row(entry: ProviderEntry, where: Where) -> ProviderRow:
     if row is not None:
         return _pinned(row, entry.dialect)
     near = get_close_matches(wanted, catalog.names(), n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "set preset to a provider of `bardo catalog`, or dialect"
+    own = 'add preset = "openai-compatible", or another preset of `bardo catalog`, or dialect = "anthropic_messages" or the like'
+    hint = f"did you mean {' or '.join(near)}?" if near else own
     raise ConfigError(f"{where('preset' if entry.preset else 'id')}: no preset is called {wanted!r}", hint=hint)
 
 
