@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.engine.route import Provider, Target
-from bardo.values.errors import InvalidRequest
+from bardo.values.errors import InvalidRequest, UnknownModel
 
 
 def provider_named(name: str, configured: Sequence[Provider], *, param: str = "provider") -> Provider:
@@ -25,6 +25,18 @@ def provider_named(name: str, configured: Sequence[Provider], *, param: str = "p
     near = get_close_matches(name, [*held, *builtin().names()], n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "`bardo catalog` shows all presets"
     raise InvalidRequest(f"no provider is called {name!r}", hint=hint, param=param)
+
+
+def check_prefix(model: str, configured: Sequence[Provider]) -> None:
+    """Raise UnknownModel where what stands before the slash is nearly the name of a provider: a relay would be asked for it else."""
+    prefix, slash, rest = model.partition("/")
+    known = [*(provider.id for provider in configured), *builtin().names()]
+    plain = prefix.replace("-", "").lower()
+    # Makers are called so in the ids of relays: x-ai, mistralai, deepseek-ai.
+    if not slash or any(plain.startswith(name.replace("-", "")) for name in known):
+        return
+    if near := get_close_matches(prefix.lower(), known, n=1, cutoff=0.8):
+        raise UnknownModel(f"no provider is called {prefix!r}", hint=f"did you mean {near[0]}/{rest}?")
 
 
 def target_of_catalog(model: str) -> Target | None:

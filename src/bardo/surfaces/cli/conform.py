@@ -89,8 +89,12 @@ async def _report(
 
 
 def _check_options(url: str, model: str, dialect: str, only: list[str]) -> None:
+    if not url:
+        raise InvalidRequest(
+            "no server was named", hint="give its base URL: bardo conform http://127.0.0.1:8484/v1 -m MODEL"
+        )
     if not url.startswith(("http://", "https://")):
-        raise InvalidRequest(f"{url or 'nothing'} is no URL", hint="give the base URL, as http://127.0.0.1:8484/v1")
+        raise InvalidRequest(f"{url} is no URL", hint="give the base URL, as http://127.0.0.1:8484/v1")
     if not model:
         raise InvalidRequest("no model was named", hint="name one with --model")
     if dialect not in WIRES:

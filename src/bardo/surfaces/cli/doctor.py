@@ -11,6 +11,7 @@ import os
 import platform
 import socket
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -18,11 +19,14 @@ import msgspec
 import typer
 
 from bardo._version import __version__
+from bardo.edge.accounts.opening import any_key_is_active, has_keys
+from bardo.edge.client_keys import keys_that_are_set
 from bardo.edge.data_paths import log_path
 from bardo.edge.keys import Keyring
 from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.settings_environment import unused_variables
+from bardo.edge.settings_gateway import check_bind
 from bardo.edge.settings_secrets import address_secrets
 from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.payment_check import check_payments
@@ -79,7 +83,9 @@ def doctor(
 def _show(findings: list[Finding], problems: int) -> None:
     columns = (Column(""), Column("what"), Column("found", wrap=True))
     show(table(columns, (_cells(finding) for finding in findings), head=False))
-    show_text(f"\n{problems} to mend" if problems else "\nall that is configured works")
+    nothing = any(one.area == "providers" and one.status == "warning" for one in findings)
+    fine = "nothing is configured yet that could be tried" if nothing else "all that is configured works"
+    show_text(f"\n{problems} to mend" if problems else f"\n{fine}")
 
 
 def _cells(finding: Finding) -> tuple[str, str, str]:
@@ -97,7 +103,7 @@ def run_checks(config: Path | None, environment: Mapping[str, str] | None = None
         each = getattr(problem, "problems", ()) or (problem,)
         wrong = (Finding(area="configuration", status="problem", found=one.message, fix=one.hint) for one in each)
         return [*findings, *wrong]
-    findings.append(_configuration(settings))
+    findings += [_configuration(settings), *_access(settings, environment), *_packages(settings)]
     findings += [
         Finding(area="environment", status="warning", found=f"{name} is set and has no effect", fix="leave it out")
         for name in unused_variables(environment)
@@ -126,6 +132,59 @@ def _configuration(settings: Settings) -> Finding:
         return Finding(area="configuration", status="ok", found=found)
     found = "no bardo.toml here and no BARDO_CONFIG; defaults and keys in the environment are used"
     return Finding(area="configuration", status="ok", found=found)
+
+
+def _access(settings: Settings, environment: Mapping[str, str]) -> list[Finding]:
+    """Return what is wrong with whom the gateway asks for a key."""
+    there = {entry.key_env for _, entry in keys_that_are_set(settings.keys, environment)}
+    missing = [entry for entry in settings.keys if entry.key_env not in there]
+    found = [
+        Finding(
+            area=f"key {entry.id}",
+            status="problem",
+            found=f"{entry.key_env} is not set, so nobody can use this key",
+            fix=f"set {entry.key_env} where bardo runs, or leave the key out",
+        )
+        for entry in missing
+    ]
+    try:
+        asks = has_keys(settings, environment)
+        check_bind(settings.gateway, has_keys=asks)
+        if asks and not any_key_is_active(settings, environment):
+            hint = "`bardo keys create NAME` makes one; `bardo keys delete` of all, and a new start, has nobody asked for one"
+            found.append(Finding(area="keys", status="problem", found="no key is active: nobody gets in", fix=hint))
+    except BardoError as problem:
+        found.append(Finding(area="keys", status="problem", found=problem.message, fix=problem.hint))
+    if missing and not there and not any(one.area == "keys" for one in found) and not asks:
+        said = "the gateway would ask nobody for a key, although [[keys]] are configured"
+        found.append(Finding(area="keys", status="problem", found=said, fix="set the variables of [[keys]]"))
+    return found
+
+
+def _packages(settings: Settings) -> list[Finding]:
+    """Return which packages are configured to be used and are not installed."""
+    wanted = (
+        (settings.telemetry.metrics, "prometheus_client", "[telemetry] metrics", "telemetry"),
+        (settings.telemetry.otlp, "opentelemetry.exporter", "[telemetry] otlp", "telemetry"),
+        (settings.http.client == "aiohttp", "aiohttp", "[http] client", "aiohttp"),
+    )
+    return [
+        Finding(
+            area="packages",
+            status="problem",
+            found=f"{setting} needs a package that is not installed: {module.partition('.')[0]}",
+            fix=f"pip install '.[{extra}]' in a clone of bardo",
+        )
+        for is_set, module, setting, extra in wanted
+        if is_set and not _is_installed(module)
+    ]
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _log(settings: Settings, environment: Mapping[str, str]) -> Finding:

@@ -1,0 +1,58 @@
+"""`bardo doctor` on keys, packages and names: "works" is said only of what was looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bardo.surfaces.cli import doctor
+from surfaces.cli.support import bardo
+
+OFFLINE = '[[providers]]\nid = "lab"\npreset = "vllm"\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["m"]\n'
+
+
+def found(folder: Path, text: str) -> str:
+    (folder / "bardo.toml").write_text(f"{text}\n{OFFLINE}")
+    ran = bardo("doctor", "--json")
+    assert ran.code == 1
+    return " | ".join(f"{one['area']}: {one['found']}" for one in ran.json["findings"] if one["status"] == "problem")
+
+
+def test_a_gateway_for_everybody_without_keys_is_a_problem(folder: Path) -> None:
+    assert "would listen on 0.0.0.0" in found(folder, '[gateway]\nhost = "0.0.0.0"')
+    bardo("keys", "create", "team")
+    assert "keys:" not in found(folder, '[gateway]\nhost = "0.0.0.0"')
+    bardo("keys", "revoke", "team")
+    assert "no key is active" in found(folder, "")
+
+
+def test_a_configured_key_whose_variable_is_not_set_is_a_problem(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '[[keys]]\nid = "team"\nkey_env = "TEAM_KEY"'
+    assert "TEAM_KEY is not set" in found(folder, text)
+    assert "ask nobody for a key" in found(folder, text)
+    monkeypatch.setenv("TEAM_KEY", "a-long-key-of-the-team")
+    assert "TEAM_KEY" not in found(folder, text)
+
+
+def test_a_package_that_is_missing_is_a_problem(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "packages:" not in found(folder, "[telemetry]\nmetrics = true")
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    assert "[telemetry] metrics needs a package" in found(folder, "[telemetry]\nmetrics = true")
+    assert "packages:" not in found(folder, "")
+
+
+@pytest.mark.parametrize("command", [["probe", "--dry-run"], ["catalog", "show"]])
+def test_a_mistyped_provider_before_a_model_is_told_with_the_nearest(command: list[str]) -> None:
+    assert "did you mean anthropic/claude-sonnet-5?" in bardo(*command, "antropic/claude-sonnet-5").err
+
+
+def test_makers_in_the_names_of_relays_are_no_mistyped_providers() -> None:
+    for model in ("x-ai/grok-4", "mistralai/mistral-large", "deepseek-ai/DeepSeek-R1", "meta-llama/llama-4"):
+        assert "did you mean" not in bardo("probe", "--dry-run", model).err
+
+
+def test_conform_without_a_server_says_what_to_give() -> None:
+    ran = bardo("conform")
+    assert ran.code == 2
+    assert "no server was named" in ran.err
