@@ -380,6 +380,8 @@ MEANINGS = {
     "golem.routes": "who is asked: `needs`, whoever fits what a subsystem needs, or the models of a table: `blockrun_only`, `full_stack`",
     "golem.web_search": "whether dreams may search the web",
     "golem.pipelines": "whether each subsystem has the [pipeline profile](../how-to/use-pipeline-profiles.md) that the documents name",
+    "golem.verify": "whether another model judges the answers of `risk`, where Bankr is configured",
+    "golem.daily_budget_usd": "what [an agent](../how-to/use-profiles.md#for-an-agent) may spend in a day (UTC); none: any amount",
     "golem.sealed": "whether testaments, and the integration of dreams, are made in a trusted execution environment",
     "inference.structured_outputs": "how structured answers are requested and validated: the keys below",
     **{f"models.{name}": meaning for name, meaning in MODEL_MEANINGS.items()},

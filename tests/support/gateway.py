@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.assembly import model_facts
+from bardo.edge.assembly import model_facts, open_agent
 from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
@@ -33,7 +33,7 @@ from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import GatewaySettings, ProviderEntry, parse_settings
+from bardo.edge.settings import GatewaySettings, LogSettings, ProviderEntry, parse_settings
 from bardo.edge.settings_health import policy_of
 from bardo.edge.telemetry.telemetry import Telemetry
 from bardo.routing.health import MemoryHealth
@@ -205,6 +205,8 @@ def house(
             stack.callback(payments.close)
         folder = Path(stack.enter_context(TemporaryDirectory()))
         runner.telemetry = telemetry
+        if settings.golem.enabled:
+            runner.agent = open_agent(msgspec.structs.replace(settings, log=LogSettings(enabled=False)), runner, {})
         pipeline = runner.pipeline = Pipeline.of(
             settings, runner, folder, variables, builders={**BUILDERS, **(layers or {})}, for_clients=for_clients
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from bardo.dialects.lenient import too_deep
+from bardo.values.agent import Signal, Tick
 from bardo.values.errors import InvalidRequest
 from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile
@@ -28,6 +30,10 @@ _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 _EXPECTED = re.compile(r"Expected `([a-z]+)[^`]*`(?: (?:of length )?(<=|>=) (\S+))?")
 _BOUNDS = {"<=": "at most", ">=": "at least"}
 _LISTS = ("require", "prefer")
+_MOST_SIGNALS, _LONGEST_SIGNAL = 64, 200
+_LARGEST_CYCLE = 1_000_000
+_QUIET = "quiet"
+"""A tick in a header that says that nothing happened."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -66,35 +72,118 @@ def read_vitality_header(value: str, name: str) -> float | None:
         return read_vitality(text, name)
 
 
+def read_tick(value: Any, at: str) -> Tick | None:
+    """Return what an agent says of its tick; None where it says nothing. Raises InvalidRequest naming the field.
+
+    `type`, `cycle`, `sustainability` and `diem` are the fields of a Tick; every other key is a signal, as are those of `signals`.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise InvalidRequest(f"{at} must be an object", hint='write {"anomaly": 0.4}, or {} for a quiet tick', param=at)
+    said = {str(name): one for name, one in value.items()}
+    own = {name: said.pop(name) for name in ("type", "cycle", "sustainability", "diem") if name in said}
+    nested = said.pop("signals", None)
+    if nested is not None and not isinstance(nested, Mapping):
+        hint = "give signals by their names, with numbers, texts, true or false"
+        raise InvalidRequest(f"{at}.signals must be an object", hint=hint, param=f"{at}.signals")
+    signals = {**said, **{str(name): one for name, one in (nested or {}).items()}}
+    if len(signals) > _MOST_SIGNALS:
+        hint = f"it may have {_MOST_SIGNALS}"
+        raise InvalidRequest(f"{at} has {len(signals)} signals", hint=hint, param=at)
+    kind, cycle = own.get("type"), own.get("cycle")
+    if kind is not None and (not isinstance(kind, str) or not kind or len(kind) > _LONGEST_SIGNAL):
+        raise InvalidRequest(f"{at}.type is {kind!r}"[:200], hint="name a kind of tick", param=f"{at}.type")
+    if cycle is not None and (type(cycle) is not int or not 0 <= cycle <= _LARGEST_CYCLE):
+        hint = f"count dream cycles from 0, up to {_LARGEST_CYCLE}"
+        raise InvalidRequest(f"{at}.cycle is {cycle!r}"[:200], hint=hint, param=f"{at}.cycle")
+    return Tick(
+        signals={
+            name[:_LONGEST_SIGNAL]: _signal(one, f"{at}.{name[:_LONGEST_SIGNAL]}") for name, one in signals.items()
+        },
+        type=kind or "",
+        cycle=cycle,
+        sustainability=_amount(own.get("sustainability"), f"{at}.sustainability"),
+        diem=_amount(own.get("diem"), f"{at}.diem"),
+    )
+
+
+def read_tick_header(value: str, name: str) -> Tick | None:
+    """Return the tick that a header gives: as JSON, or as `anomaly=0.4; conflict=true`; `quiet` says that nothing happened.
+
+    None for an empty one. Raises InvalidRequest for anything else.
+    """
+    text = value.strip()
+    if not text:
+        return None
+    said = {} if text == _QUIET else _header_fields(text, name, "anomaly=0.4; conflict=true", "bardo.tick", _signal_of)
+    return read_tick(said, name)
+
+
+def _signal_of(key: str, text: str) -> Any:
+    """Return what a text says for a field of a tick: a number, true or false, or itself."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return int(text) if key == "cycle" else float(text)
+    except ValueError:
+        return text
+
+
+def _signal(value: Any, at: str) -> Signal:
+    if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _LONGEST_SIGNAL):
+        return value
+    if isinstance(value, int | float) and math.isfinite(value):
+        return float(value)
+    hint = f"give a finite number, true, false, or a text of at most {_LONGEST_SIGNAL} characters"
+    raise InvalidRequest(f"{at} is {value!r}"[:200], hint=hint, param=at)
+
+
+def _amount(value: Any, at: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise InvalidRequest(f"{at} is {value!r}"[:200], hint="give a number from 0 up", param=at)
+    return float(value)
+
+
 def read_intent_header(value: str, name: str) -> dict[str, Any]:
     """Return the fields of an intent that a header gives: as JSON, or as `quality=high; require=vision, citations`.
 
     Raises InvalidRequest for anything else.
     """
+    return _header_fields(value, name, "quality=high; require=vision, citations", "bardo.intent", _value)
+
+
+def _header_fields(
+    value: str, name: str, example: str, in_body: str, read: Callable[[str, str], Any]
+) -> dict[str, Any]:
+    """Return the fields that a header gives: as JSON, or as names with values, each taken by `read`. Raises InvalidRequest."""
     if len(value) > LONGEST_HEADER:
-        hint = f"it may have {LONGEST_HEADER}; put more into the body, as bardo.intent"
+        hint = f"it may have {LONGEST_HEADER}; put more into the body, as {in_body}"
         raise InvalidRequest(f"{name} has {len(value)} characters", hint=hint, param=name)
     if value.lstrip().startswith("{"):
-        return _from_json(value, name)
+        return _from_json(value, name, in_body)
     pairs = [pair.partition("=") for pair in value.split(";") if pair.strip()]
     found: dict[str, Any] = {}
     for key, sign, text in ((key.strip(), sign, text.strip()) for key, sign, text in pairs):
         if not sign or key in found:
             problem = "is there twice" if key in found else "has no value"
-            hint = "write it as quality=high; require=vision, citations, or as a JSON object"
+            hint = f"write it as {example}, or as a JSON object"
             raise InvalidRequest(f"{name}: {key[:100]!r} {problem}", hint=hint, param=name)
-        found[key] = _value(key, text)
+        found[key] = read(key, text)
     return found
 
 
-def _from_json(value: str, name: str) -> dict[str, Any]:
+def _from_json(value: str, name: str, in_body: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(value)
         deep = too_deep(found, value.encode())
     except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
         raise InvalidRequest(f"{name} is not valid JSON: {str(problem)[:200]}", param=name) from problem
     if deep or not isinstance(found, dict):
-        raise InvalidRequest(f"{name} holds no intent", hint='write {"quality": "high"}', param=name)
+        hint = f"write a JSON object, as {in_body} in a body"
+        raise InvalidRequest(f"{name} holds no JSON object", hint=hint, param=name)
     return found
 
 

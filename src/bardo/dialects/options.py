@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from bardo.dialects.intents import read_intent, read_profile, read_vitality
+from bardo.dialects.intents import read_intent, read_profile, read_tick, read_vitality
 from bardo.dialects.jsonfield import optional, take
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import (
@@ -26,7 +26,7 @@ REASONING_WORDS = ("include", "omit", "tags")
 """How thinking is shown: as the dialect does, not at all, or in the text between tags."""
 KEYS = (
     *("include", "reasoning", "on_impossible", "structured", "allow_loss", "intent", "profile", "private", "vitality"),
-    *("deadline_seconds", "allow_stale", "verify", "pipeline", "layers", "session", "cache"),
+    *("tick", "deadline_seconds", "allow_stale", "verify", "pipeline", "layers", "session", "cache"),
 )
 _MOST_SECONDS = 31_536_000
 _LONGEST_NAME = 500
@@ -57,6 +57,7 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
         intent_fields=intent_fields,
         profile=read_profile(value.get("profile"), "bardo.profile"),
         vitality=read_vitality(value.get("vitality"), "bardo.vitality"),
+        tick=read_tick(value.get("tick"), "bardo.tick"),
         private=optional(value, "private", bool, "bardo.") or False,
         deadline_seconds=read_seconds(value.get("deadline_seconds"), "bardo.deadline_seconds"),
         allow_stale=read_seconds(value.get("allow_stale"), "bardo.allow_stale"),

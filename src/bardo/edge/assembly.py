@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
@@ -30,12 +31,14 @@ from bardo.edge.pipeline.pipeline import Pipeline
 from bardo.edge.price_book import PriceBook
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path
+from bardo.edge.settings_environment import WORKERS_FOLDER
 from bardo.edge.settings_memory import check_memory, embedding_folder
 from bardo.edge.settings_stores import place_of
 from bardo.edge.web_search import open_searcher, search_policy
 from bardo.engine.knowledge import CachingPolicy, Knowledge
 
 if TYPE_CHECKING:
+    from bardo.edge.agent_calls import AgentCalls
     from bardo.edge.health_pings import HealthPings
     from bardo.edge.memory.reasoning_memory import ReasoningMemory
 
@@ -90,6 +93,8 @@ class Assembly:
             self.feedback.close()
         if self.memory is not None:
             self.memory.close()
+        if self.runner.agent is not None:
+            await asyncio.to_thread(self.runner.agent.spending.close)
         await self.lasting.close()
 
 
@@ -160,6 +165,8 @@ def _assembled(
     runner.pipeline = _pipeline(settings, runner, environment, for_clients=for_clients)
     runner.telemetry = lasting.telemetry
     runner.episodes = lasting.episodes
+    if settings.golem.enabled:
+        runner.agent = open_agent(settings, runner, environment)
     feed_prices(listings, runner.prices, directory.providers)
     runner.searcher = open_searcher(settings.search, runner, environment)
     refresh = CatalogRefresh(listings, transport, keyring)
@@ -171,6 +178,26 @@ def _assembled(
         memory=None if lasting.episodes is None else open_memory(settings, environment, lasting),
         pings=_pings(settings, runner),
         refresh=HourlyRefresh(refresh, listings, lambda: directory.providers, seconds=settings.refresh.hours * 3600),
+    )
+
+
+def open_agent(settings: Settings, runner: Runner, environment: Mapping[str, str] | None = None) -> AgentCalls:
+    """Return what settles the calls of the agent. Nothing is opened before it is used."""
+    # Read only where somebody has such an agent.
+    from bardo.edge.agent_calls import AgentCalls
+    from bardo.edge.agent_spending import DaySpending
+    from bardo.edge.agent_steps import SessionSteps
+
+    shared = (os.environ if environment is None else environment).get(WORKERS_FOLDER)
+    path = log_path(settings, environment) if settings.log.enabled else None
+    return AgentCalls(
+        settings.golem,
+        settings.inference.caching.prompt_cache_key_prefix,
+        runner.directory,
+        runner.health.balances,
+        DaySpending(path, runner.clock),
+        SessionSteps(Path(shared) / "agent_steps.db" if shared else None, runner.clock),
+        clock=runner.clock,
     )
 
 

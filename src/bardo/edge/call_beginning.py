@@ -21,6 +21,7 @@ from bardo.edge.runner_parts import CallOptions, ServerFacts
 from bardo.edge.server_choice import has_servers
 from bardo.edge.stale_replies import StalePlace, StaleReplies
 from bardo.engine.failover import moves_on
+from bardo.engine.knowledge import BUILTIN
 from bardo.engine.planning import plan
 from bardo.engine.repeated_attempts import CallPlan
 from bardo.engine.repeated_results import without_repeated_results
@@ -33,6 +34,7 @@ from bardo.values.request import Request
 if TYPE_CHECKING:
     from bardo.edge.accounts.account import Account
     from bardo.edge.accounts.call_gate import CallGate
+    from bardo.edge.agent_calls import LocalAnswer
     from bardo.edge.directory import ProviderDirectory
     from bardo.edge.pipeline.call_layers import CallLayers
     from bardo.edge.pipeline.pipeline import Pipeline
@@ -76,6 +78,9 @@ async def begin_call(
     """Try one target after the other until a reply has begun. Raises BardoError where none does."""
     try:
         admit = None if runner.gate is None else _admission(runner.gate, live, call, first=not earlier)
+        if call.local is not None:
+            await _answer_without_model(live, call.local, admit)
+            return
         pipeline = None if call.judges else runner.pipeline
         layers = None if pipeline is None else pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
         if layers is not None and pipeline is not None:
@@ -199,6 +204,14 @@ async def _answer(
         await live.begin_kept(attempt, knowledge, cached)
     except BardoError as problem:
         raise EffectFailed("a kept reply cannot be read") from problem
+
+
+async def _answer_without_model(live: LiveReply, local: LocalAnswer, admit: Admission | None) -> None:
+    """Answer a tick that needs no model, where the caller's key may ask for it. Raises Forbidden and RateLimited."""
+    if admit is not None:
+        await admit(local.request, Placement(targets=(local.target,)), free=True)
+    attempt = plan(local.request, local.target, may_forward=False)
+    await live.begin_kept(msgspec.structs.replace(attempt, route=local.route), BUILTIN, local.reply)
 
 
 def _target_of(runner: BeginningContext, cached: KeptReply) -> Target:

@@ -12,8 +12,9 @@ import msgspec
 from bardo.edge.live_reply import LiveReply
 from bardo.engine.route import RouteRecord
 from bardo.routing.cascade import WORDS, EscalatedCall, Verdict, judge
-from bardo.routing.workloads import Workload
+from bardo.routing.workloads import PREFIX, Workload
 from bardo.structured import UnusableAnswer
+from bardo.values.agent import AgentStep
 from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, ProviderError
@@ -36,6 +37,8 @@ class OpenCall(Protocol):
 def escalations_of(options: BardoOptions, workload: Workload | None) -> tuple[str, ...]:
     """Return the models that are asked after the first one where an answer is not good enough; none where the caller names the model."""
     if workload is None or (options.intent is not None and options.intent.model is not None):
+        return ()
+    if options.agent_step is not None and options.agent_step.record.get("escalates") is False:
         return ()
     return workload.escalate
 
@@ -93,10 +96,22 @@ def _step(request: Request, model: str | None, earlier: tuple[EscalatedCall, ...
     why = f"{last.provider}/{last.model}: {WORDS[last.verdict]}"
     lost = Degradation("escalated", asked=f"{last.provider}/{last.model}", sent=model, why=why)
     options = request.options
+    if model.startswith(PREFIX):
+        step = _agent_step(options, model.removeprefix(PREFIX), why)
+        options = msgspec.structs.replace(options, agent_step=step)
+        return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, lost))
     intent = msgspec.structs.replace(options.intent or Intent(), model=model)
     fields = tuple(dict.fromkeys((*options.intent_fields, "model")))
     options = msgspec.structs.replace(options, intent=intent, intent_fields=fields)
     return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, lost))
+
+
+def _agent_step(options: BardoOptions, workload: str, why: str) -> AgentStep:
+    """Return the step by which another workload answers: all that it is goes before what the workload of the model's name is."""
+    before = options.agent_step
+    record = {} if before is None else {**before.record, "escalated_from": before.record.get("tier")}
+    tier = workload.rpartition("_")[2].upper() if "tier" in record else ""
+    return AgentStep(workload=workload, record={**record, "tier": tier, "why": why} if tier else {})
 
 
 def _judged(request: Request) -> Request:

@@ -33,7 +33,7 @@ from bardo.engine.route import Target
 from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import judge_of, with_verification
-from bardo.engine.vitality import without_workload
+from bardo.engine.vitality import refuse_tick, without_workload
 from bardo.engine.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
 from bardo.routing.cascade import EscalatedCall
 from bardo.values.error_cleaning import clean_error
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from bardo.edge.accounts.account import Account
     from bardo.edge.accounts.call_gate import CallGate
     from bardo.edge.affinity import Affinity
+    from bardo.edge.agent_calls import AgentCalls, LocalAnswer
     from bardo.edge.payments.payer import Payments
     from bardo.edge.pipeline.pipeline import Pipeline
     from bardo.edge.provider_ids import ProviderIds
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 class Runner(SecretHolder):
     """Opens exchanges over one transport. `clock` gives Unix time, `watch` measures how long calls take."""
 
+    agent: AgentCalls | None = None
+    """What settles the calls of an agent; None where none is configured."""
     searcher: WebSearcher | None = None
     """What searches the web for models; None where nobody does."""
     gate: CallGate | None = None
@@ -134,22 +137,38 @@ class Runner(SecretHolder):
         reasoning may be recalled, `client_key` what it came with, `account` whose key that is; `most_text` how many characters of a
         stream are held for the log and for replay. Raises BardoError where nobody takes it; the call is in the log then too.
         """
+        request, local, refused = await self._settle(request, account, tenant)
         options = request.options
         workload = self.directory.workloads.of_call(options.intent, self.directory.found(request.model).model)
-        judge = judge_of(options, workload)
+        judge = None if local is not None or refused is not None else judge_of(options, workload)
         if judge is not None:
             request = with_verification(request)
-        call = CallOptions(tenant, validator, client_key, most_text, may_forward, account, judge)
-        escalate = escalations_of(options, workload)
+        call = CallOptions(
+            tenant, validator, client_key, most_text, may_forward, account, judge, local=local, refused=refused
+        )
+        escalate = () if local is not None or refused is not None else escalations_of(options, workload)
         if escalate:
             return await open_cascade(partial(self._open, call), request, escalate, self.routing)
         return await self._open(call, request)
+
+    async def _settle(
+        self, request: Request, account: Account | None, tenant: str
+    ) -> tuple[Request, LocalAnswer | None, BardoError | None]:
+        """Return a request with the step of the agent that it is, its answer where no model is asked, and why it is refused."""
+        try:
+            if self.agent is None:
+                refuse_tick(request)
+                return request, None, None
+            request, local = await self.agent.prepare(request, account, tenant)
+        except BardoError as problem:
+            return request, None, problem
+        return request, local, None
 
     async def _open(
         self, call: CallOptions, request: Request, *, earlier: tuple[EscalatedCall, ...] = (), judged: bool = False
     ) -> LiveReply:
         """Send one request until a provider takes it. `earlier` are calls of the same cascade; one that is `judged` keeps its text."""
-        tenant, validator, client_key, most_text, _, account, judge, _ = call
+        tenant, validator, client_key, most_text, _, account, judge, *_ = call
         most_text = None if judged else most_text
         if client_key:
             request = without_key_as_model(request, client_key, is_known=account is not None)
@@ -174,6 +193,8 @@ class Runner(SecretHolder):
                 request = self.telemetry.begin(live.request_id, request)
             if self.provider_ids is not None:
                 await self.provider_ids.check(request, tenant)
+            if call.refused is not None:
+                raise call.refused
             asked = with_effort(request, found, rules)
             await begin_call(self, live, asked, call, earlier=earlier)
             if self.gate is not None and account is not None and request.stream:
@@ -294,6 +315,8 @@ class Runner(SecretHolder):
     def write(self, row: LogRow) -> None:
         """Note a finished call, and how long it took."""
         self.routing.note(row)
+        if self.agent is not None:
+            self.agent.spending.note(row)
         if self.gate is not None:
             self.gate.settle(row)
         if self.telemetry is not None:

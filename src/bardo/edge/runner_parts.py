@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from bardo.edge.accounts.account import Account
 from bardo.edge.event_bus import EventBus
@@ -15,6 +15,10 @@ from bardo.engine.route import Provider, Target
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import Judge
 from bardo.engine.written_tokens import OutputEstimates
+from bardo.values.errors import BardoError
+
+if TYPE_CHECKING:
+    from bardo.edge.agent_calls import LocalAnswer
 
 
 class LogSink(Protocol):
@@ -62,6 +66,11 @@ class CallOptions(NamedTuple):
     """Who is asked whether the answer is right; None where nobody is."""
     judges: bool = False
     """Whether this is the call by which a judge is asked: it is no further request of the client."""
+
+    local: LocalAnswer | None = None
+    """The answer of an agent's tick that needs no model; None where one is asked."""
+    refused: BardoError | None = None
+    """Why nothing is sent; None where the call may go on."""
 
     def of_judge(self) -> CallOptions:
         """Return how the judge is asked: by a call of the same client."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -28,7 +28,8 @@ class GolemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     `id` is the agent's, from which its prompt cache keys are made; without one there are none. `routes` says who is asked: whoever the
     needs of a subsystem lead to, or the models of a table. `web_search`: dreams may search the web. `sealed`: testaments and the
     integration of dreams are made in a trusted execution environment. `pipelines`: each subsystem has the pipeline profile that the
-    documents name for it.
+    documents name for it. `daily_budget_usd` is what an agent may spend in a day (UTC), divided among its subsystems; None: any amount.
+    `verify`: answers that the documents have verified (`risk`) are judged by the other model, where its provider is configured.
     """
 
     enabled: bool = False
@@ -37,6 +38,8 @@ class GolemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     web_search: bool = True
     sealed: bool = True
     pipelines: bool = False
+    verify: bool = True
+    daily_budget_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
 
 
 class CachingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -92,7 +92,9 @@ def check_names(rows: Mapping[str, WorkloadRow], aliases: Mapping[str, Alias], t
             raise ConfigError(f"{place.inside(name).of('')}: {name!r} is an alias and a workload", hint=hint)
         found = workloads.get(name)
         assert found is not None
-        for model in (found.intent.model, *found.fallbacks, *found.escalate):
+        # Another workload may be the next where an answer is not good enough, by its full name.
+        escalate = [model for model in found.escalate if not (model.startswith(PREFIX) and workloads.find(model))]
+        for model in (found.intent.model, *found.fallbacks, *escalate):
             further = None if model is None else workloads.find(known.find(model).model)
             if further is not None and further.name != model:
                 message = f"the model {model!r} of the workload {name!r} leads to the workload {further.name!r}"

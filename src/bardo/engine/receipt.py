@@ -55,6 +55,8 @@ def route_header(route: RouteRecord, target: Target) -> str:
     words = [fields.get("workload") or "intent", f"strategy={fields['strategy']}"]
     if fields["relaxed"]:
         words.append("relaxed")
+    if tier := fields.get("agent", {}).get("tier"):
+        words.append(f"tier={tier}")
     lacking = ", ".join(one.what for one in route.degraded_at(target))
     return "; ".join([*words, f"lacks {lacking}"] if lacking else words)
 

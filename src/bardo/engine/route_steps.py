@@ -42,12 +42,14 @@ def targets_in_steps(
 
 
 def record_of(record: RouteRecord, needs: CallNeeds, steps: Steps) -> RouteRecord:
-    """Return the record of a route with the workload that it is for, the agent's vitality, and the steps that led to its targets."""
+    """Return the record of a route with its workload, the vitality and the step of its agent, and the steps that led to its targets."""
     if needs.workload is None:
         return record
     fields = {"workload": needs.workload.name, **record.fields}
     if needs.vitality is not None:
         fields["vitality"] = needs.vitality
+    if needs.agent:
+        fields["agent"] = needs.agent
     efforts = {} if needs.own_effort else {at: step for at, step in steps.items() if step.effort}
     return msgspec.structs.replace(record, fields=fields, efforts=efforts)
 

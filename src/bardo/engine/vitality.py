@@ -18,7 +18,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.profile import InferenceProfile
 from bardo.values.request import Request
 
-_NOT_OF_AGENT = "only the subsystems of an agent change with its vitality"
+_NOT_OF_AGENT = "only the subsystems of an agent change with its {}"
 _OF_INTENT = ("quality", "cost_sensitivity")
 _OF_PROFILE = ("reasoning_effort", "temperature")
 
@@ -54,7 +54,20 @@ def not_honoured(vitality: float | None, workloads: Workloads) -> tuple[Degradat
         message = "the request says a vitality, and no agent is configured here"
         hint = "leave it out, or set enabled = true under [golem] in bardo.toml"
         raise InvalidRequest(message, hint=hint, param="bardo.vitality")
-    return (Degradation("vitality", asked=vitality, why=_NOT_OF_AGENT),)
+    return (not_of_agent("vitality", vitality),)
+
+
+def not_of_agent(what: str, asked: Any) -> Degradation:
+    """Return what is told of something that an agent says of itself in a call of no subsystem."""
+    return Degradation(what, asked=asked, why=_NOT_OF_AGENT.format(what))
+
+
+def refuse_tick(request: Request) -> None:
+    """Raise InvalidRequest for a tick where no agent is configured: the caller counts on something that is not there."""
+    if request.options.tick is not None:
+        message = "the request says a tick, and no agent is configured here"
+        hint = "leave it out, or set enabled = true under [golem] in bardo.toml"
+        raise InvalidRequest(message, hint=hint, param="bardo.tick")
 
 
 def without_workload(request: Request, workloads: Workloads) -> Request:

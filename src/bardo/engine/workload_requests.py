@@ -16,7 +16,7 @@ from bardo.catalog.features import features
 from bardo.engine.aliases import ResolvedModel
 from bardo.engine.vitality import at_vitality
 from bardo.routing.decision import Decision
-from bardo.routing.profiles import override_profile
+from bardo.routing.profiles import merge_profiles, override_profile
 from bardo.routing.workloads import PREFIX, Workload, Workloads, unknown_workload
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
@@ -37,6 +37,7 @@ class CallNeeds(msgspec.Struct, frozen=True, kw_only=True):
 
     `models` are the names to look for in order; empty where any model will do. `vitality` is that of the agent that asks: the workload,
     the intent and the profile are as it makes them. `own_effort`: how deep a model thinks is said by the profile that the caller gives.
+    `agent` is what is told of the step of an agent that the call is.
     """
 
     request: Request
@@ -44,6 +45,7 @@ class CallNeeds(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[str, ...] = ()
     vitality: float | None = None
     own_effort: bool = False
+    agent: dict[str, Any] = {}
 
 
 def needs_of(request: Request, found: ResolvedModel, workloads: Workloads) -> CallNeeds | None:
@@ -56,7 +58,13 @@ def needs_of(request: Request, found: ResolvedModel, workloads: Workloads) -> Ca
     if named is None and options.intent is None and not options.private:
         return None
     asked = options.intent or Intent()
-    workload, pressed = at_vitality(_workload(asked, named, workloads), request, workloads)
+    step = options.agent_step
+    if step is not None:
+        asked = msgspec.structs.replace(asked, subsystem=step.workload)
+    given = _workload(asked, named, workloads, assigned=step is not None)
+    if step is not None and step.profile is not None and given is not None:
+        given = msgspec.structs.replace(given, profile=merge_profiles(given.profile, step.profile))
+    workload, pressed = at_vitality(given, request, workloads)
     models = _models(asked, options, found, named, workload)
     intent = _intent(asked, options, workload)
     check_features(intent)
@@ -68,10 +76,18 @@ def needs_of(request: Request, found: ResolvedModel, workloads: Workloads) -> Ca
         profile_locked=locked,
         private=options.private or (workload is not None and workload.private),
         vitality=None,
+        agent_step=None,
     )
     request = msgspec.structs.replace(request, options=merged, degraded=(*request.degraded, *pressed, *refused))
     own = not locked and options.profile is not None and options.profile.reasoning_effort is not None
-    return CallNeeds(request=request, workload=workload, models=models, vitality=options.vitality, own_effort=own)
+    return CallNeeds(
+        request=request,
+        workload=workload,
+        models=models,
+        vitality=options.vitality,
+        own_effort=own,
+        agent={} if step is None else step.record,
+    )
 
 
 def with_found(needs: CallNeeds, found: Mapping[str, Any]) -> CallNeeds:
@@ -126,8 +142,10 @@ def near_feature(name: str) -> str:
     return f"did you mean {' or '.join(near)}?" if near else f"features are {', '.join(features().names)}"
 
 
-def _workload(asked: Intent, named: Workload | None, workloads: Workloads) -> Workload | None:
-    """Return the workload of a call: the one that is its model's name, or its subsystem."""
+def _workload(
+    asked: Intent, named: Workload | None, workloads: Workloads, *, assigned: bool = False
+) -> Workload | None:
+    """Return the workload of a call: the one that is its model's name, or its subsystem, which the gateway may have `assigned`."""
     if not asked.subsystem:
         return named
     found = workloads.get(asked.subsystem)
@@ -135,7 +153,7 @@ def _workload(asked: Intent, named: Workload | None, workloads: Workloads) -> Wo
         problem = unknown_workload(asked.subsystem, workloads)
         message = f"no subsystem or workload is called {asked.subsystem[:100]!r}"
         raise InvalidRequest(message, hint=problem.hint, param="bardo.intent.subsystem")
-    if named is not None and named.name not in (found.name, ANY_MODEL):
+    if named is not None and not assigned and named.name not in (found.name, ANY_MODEL):
         message = f"the model names the workload {named.name!r}, and the subsystem is {found.name!r}"
         hint = f"name one of them; {PREFIX}{ANY_MODEL} is any model"
         raise InvalidRequest(message, hint=hint, param="bardo.intent.subsystem")

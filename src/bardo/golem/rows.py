@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from bardo.catalog.rows import DialectName
 from bardo.routing.budgets import BudgetRules
 from bardo.routing.fallback_route import FallbackRoute
 from bardo.routing.pipelines import PipelineRules
@@ -102,6 +103,14 @@ class Economy(_Row, frozen=True, kw_only=True):
     daily_target_usd: tuple[float, float]
 
 
+class WithoutModel(_Row, frozen=True, kw_only=True):
+    """Who answers a tick that needs no model: a name as providers have, one for people, and the dialect that the answer is in."""
+
+    provider: str
+    name: str
+    dialect: DialectName
+
+
 class TierRows(_Row, frozen=True, kw_only=True):
     """The file tiers.toml."""
 
@@ -109,16 +118,21 @@ class TierRows(_Row, frozen=True, kw_only=True):
     rule: tuple[TierRule, ...]
     scenario: tuple[CostScenario, ...]
     economy: Economy
+    without_model: WithoutModel
 
 
 class RoutingRow(_Row, frozen=True, kw_only=True):
-    """Where a subsystem's calls go. `input_usd` is the price of a million input tokens where the document says it."""
+    """Where a subsystem's calls go. `input_usd` is the price of a million input tokens where the document says it.
+
+    `verified_by` is the provider whose model `verifier` is asked whether it agrees with the answer; empty where nobody is.
+    """
 
     subsystem: str
     provider: str
     model: str
     input_usd: float | None = None
     verified_by: str = ""
+    verifier: str = ""
     why: str
 
 

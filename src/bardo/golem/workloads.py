@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from bardo.golem.preset import (
     CACHE_KEY_PREFIX,
     Subsystem,
@@ -10,10 +12,12 @@ from bardo.golem.preset import (
     subsystem,
     subsystem_names,
 )
-from bardo.golem.rows import RoutingTable, pipeline_rows, route_rows
+from bardo.golem.rows import RoutingTable, pipeline_rows, route_rows, tier_rows
+from bardo.golem.running import HEARTBEAT
 from bardo.routing.fallback_route import RouteStep
 from bardo.routing.profiles import set_fields
-from bardo.routing.workloads import SubsystemRow, WorkloadRow
+from bardo.routing.tiers import next_tier
+from bardo.routing.workloads import PREFIX, SubsystemRow, WorkloadRow
 
 
 def workload_rows(
@@ -34,7 +38,11 @@ def workload_rows(
     made = (
         subsystem(name, golem=golem, prefix=prefix, sealed=sealed, web_search=web_search) for name in subsystem_names()
     )
-    return {one.name: _row(one, routes, pipelines=pipelines) for one in made}
+    rows = {one.name: _row(one, routes, pipelines=pipelines) for one in made}
+    # A tick decides which tier answers it; without one, the lowest that asks a model does.
+    lowest = next(row.workload for row in tier_rows().tier if row.workload)
+    about = "the agent's heartbeat: its tick decides on the tier"
+    return {HEARTBEAT: msgspec.structs.replace(rows[lowest], about=about), **rows}
 
 
 def _row(part: Subsystem, routes: RoutingTable | None, *, pipelines: bool) -> SubsystemRow:
@@ -50,10 +58,21 @@ def _row(part: Subsystem, routes: RoutingTable | None, *, pipelines: bool) -> Su
         locked=part.locked,
         route=_steps(intent.subsystem) or None,
         tier=part.tier or None,
+        escalate=_escalation(part),
         pipeline=_pipeline(part) if pipelines else None,
         pressure=pressure_of(part),
         about=f"the agent's subsystem {part.name}",
     )
+
+
+def _escalation(part: Subsystem) -> tuple[str, ...] | None:
+    """Return the workload that is asked where a tier's answer is not good enough: that of the next tier that asks a model."""
+    tiers = tier_rows().tier
+    if not part.tier or not next(row.workload for row in tiers if row.name == part.tier):
+        return None
+    above = next_tier(part.tier, tiers)
+    workload = next((row.workload for row in tiers if row.name == above), "")
+    return (PREFIX + workload,) if workload else None
 
 
 def _pipeline(part: Subsystem) -> str:

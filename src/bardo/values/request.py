@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from bardo.values.agent import AgentStep, Tick
 from bardo.values.blocks import Block, Carried, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.effort import EFFORTS as EFFORTS
@@ -210,8 +211,9 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     `intent` is what the call needs, where routing shall find who answers; `intent_fields` names the fields of it that the caller gave,
     which go before those of a workload. `profile` is how the call shall be answered; where it is `profile_locked`, it goes before the
-    caller's own fields. `vitality`, from 0 (dying) to 1 (healthy), is what is left of the agent that asks. `private`: only providers that
-    keep nothing of a call may be asked. `hosted_only`: tools that providers run are run by nobody else. `deadline_seconds`: within which
+    caller's own fields. `vitality`, from 0 (dying) to 1 (healthy), is what is left of the agent that asks, `tick` what it says of
+    the moment, and `agent_step` what the gateway settled by that. `private`: only providers that keep nothing of a call may be
+    asked. `hosted_only`: tools that providers run are run by nobody else. `deadline_seconds`: within which
     the call has to be answered. `allow_stale`: how old, in seconds, the reply to an earlier, equal call may be that is given where nobody
     answers; None allows none. `verify` is a second model that is asked whether it agrees with the answer; None leaves that to the
     workload, and an empty name is none. `cache` is how the call uses kept replies, None as is configured. `pipeline` names the profile
@@ -234,6 +236,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     profile: InferenceProfile | None = None
     profile_locked: bool = False
     vitality: float | None = None
+    tick: Tick | None = None
+    agent_step: AgentStep | None = None
     private: bool = False
     hosted_only: bool = False
     deadline_seconds: float | None = None

@@ -17,7 +17,7 @@ from bardo.values.once import once
 
 Lines = tuple[tuple[bytes, bytes], ...]
 
-ROUTING_HEADERS = frozenset((b"x-bardo-intent", b"x-bardo-subsystem", b"x-bardo-vitality"))
+ROUTING_HEADERS = frozenset((b"x-bardo-intent", b"x-bardo-subsystem", b"x-bardo-vitality", b"x-bardo-tick"))
 FAILOVER_HEADERS = frozenset((b"x-bardo-deadline-seconds", b"x-bardo-allow-stale"))
 _OPTION_HEADERS = (
     frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss", b"x-bardo-verify"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bardo.dialects.intents import read_intent, read_intent_header, read_vitality_header
+from bardo.dialects.intents import read_intent, read_intent_header, read_tick_header, read_vitality_header
 from bardo.dialects.options import (
     REASONING_WORDS,
     includable,
@@ -70,7 +70,7 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
 
 
 def _with_intent(options: BardoOptions, scope: Scope) -> BardoOptions:
-    """Return the options with the intent and the vitality that the headers give, which go before those of the body.
+    """Return the options with the intent, the vitality and the tick that the headers give, which go before those of the body.
 
     Raises InvalidRequest.
     """
@@ -79,6 +79,9 @@ def _with_intent(options: BardoOptions, scope: Scope) -> BardoOptions:
     vitality = read_vitality_header(header(scope, b"x-bardo-vitality"), "X-Bardo-Vitality")
     if vitality is not None:
         options = msgspec.structs.replace(options, vitality=vitality)
+    tick = read_tick_header(header(scope, b"x-bardo-tick"), "X-Bardo-Tick")
+    if tick is not None:
+        options = msgspec.structs.replace(options, tick=tick)
     said = read_intent_header(header(scope, b"x-bardo-intent"), "X-Bardo-Intent")
     subsystem = header(scope, b"x-bardo-subsystem").strip()
     if subsystem:

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from bardo.dialects.intents import read_intent, read_profile, read_vitality
+from bardo.dialects.intents import read_intent, read_profile, read_tick, read_vitality
 from bardo.dialects.openai_chat.decode_request import decode_tool
 from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import policy_of as read_policy
@@ -53,10 +53,11 @@ class Options(TypedDict, total=False):
     its function. `max_tokens` is another name of `max_output_tokens`. `n` asks for so many answers: the others are in `alternatives`.
     `timeout` is the most seconds that the whole call may take. `on_impossible` says what becomes of a call that asks for no thinking where
     the model always thinks: `fail`, `floor` or `reroute`. `vitality`, from 0 to 1, is what is left of the
-    agent that asks. `allow_stale`: how old, in seconds, the reply to an equal call may be that is given where nobody answers. `verify` is
-    a second model that is asked whether it agrees with the answer. `pipeline` is the profile whose layers work on the call, and `layers`
-    turns single ones on and off; `session` is your own name of the conversation. `cache` is how the call uses kept replies. `extra` are
-    further fields of a Chat Completions body, sent to providers that speak it and reported elsewhere.
+    agent that asks, and `tick` what it says of the moment. `allow_stale`: how old, in seconds, the reply to an equal call may be that
+    is given where nobody answers. `verify` is a second model that is asked whether it agrees with the answer. `pipeline` is
+    the profile whose layers work on the call, and `layers` turns single ones on and off; `session` is your own name of the conversation.
+    `cache` is how the call uses kept replies. `extra` are further fields of a Chat Completions body, sent to providers that speak it and
+    reported elsewhere.
     """
 
     system: str
@@ -83,6 +84,7 @@ class Options(TypedDict, total=False):
     profile: InferenceProfile | dict[str, Any] | None
     private: bool
     vitality: float | None
+    tick: Mapping[str, Any] | None
     allow_stale: float | None
     verify: str
     pipeline: str | None
@@ -163,6 +165,7 @@ def _bardo_options(options: Options) -> BardoOptions:
         profile=_profile(options.get("profile")),
         private=options.get("private", False),
         vitality=read_vitality(options.get("vitality"), "vitality"),
+        tick=read_tick(options.get("tick"), "tick"),
         allow_stale=read_seconds(options.get("allow_stale"), "allow_stale"),
         verify=read_verify(options.get("verify"), "verify"),
         pipeline=read_pipeline(options.get("pipeline"), "pipeline"),

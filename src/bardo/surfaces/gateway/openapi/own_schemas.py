@@ -83,6 +83,9 @@ _OPTIONS: dict[str, Schema] = {
     "profile": ref("InferenceProfile"),
     "private": described(BOOLEAN, "Only providers that keep nothing of a call may be asked."),
     "vitality": {"type": "number", "minimum": 0, "maximum": 1},
+    "tick": described(
+        OBJECT, "The tick of an agent: signals by their names, and `type`, `cycle`, `sustainability` and `diem`."
+    ),
     "deadline_seconds": _SECONDS,
     "allow_stale": _SECONDS,
     "verify": described(STRING, "A second model that is asked whether it agrees, as `provider/model`."),

@@ -1,0 +1,229 @@
+"""The calls of an agent (`[golem]`): which tier a tick has, whether the day's budget pays for a call, and at which step its session is.
+
+A tick that needs no model is answered here. What the agent does not say of its DIEM is read from the balances that providers tell.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from bardo.catalog.rows import ProviderRow
+from bardo.context.layer import KeptReply
+from bardo.edge.agent_spending import DaySpending
+from bardo.edge.agent_steps import SessionSteps
+from bardo.edge.balances import Balances
+from bardo.edge.directory import ProviderDirectory
+from bardo.edge.settings_profiles import GolemSettings
+from bardo.engine.route import Provider, RouteRecord, Target
+from bardo.engine.vitality import not_of_agent
+from bardo.golem.rows import route_rows, tier_rows
+from bardo.golem.running import Means, Settled, Spent, budget_of, is_heartbeat, schedule_steps, settle, verifier_of
+from bardo.routing.workloads import Workload
+from bardo.structured import checker
+from bardo.values.agent import AgentStep
+from bardo.values.degradation import Degradation
+from bardo.values.intent import Intent
+from bardo.values.request import Request
+
+if TYPE_CHECKING:
+    from bardo.edge.accounts.account import Account
+
+_DAY = 86_400
+_NANOS = 1_000_000_000
+_SESSIONS = ("x-session-id", "session-id", "session_id", "thread-id", "conversation_id")
+
+
+class LocalAnswer(NamedTuple):
+    """An answer that needs no model: who gives it, as what it is planned and read, and how it was found."""
+
+    target: Target
+    request: Request
+    reply: KeptReply
+    route: RouteRecord
+
+
+class AgentCalls:
+    """Settles calls of the agent before they are planned. `clock` gives Unix time."""
+
+    def __init__(
+        self,
+        settings: GolemSettings,
+        prefix: str,
+        directory: ProviderDirectory,
+        balances: Balances,
+        spending: DaySpending,
+        steps: SessionSteps,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.spending = spending
+        self._settings = settings
+        self._prefix = prefix
+        self._directory = directory
+        self._balances = balances
+        self._steps = steps
+        self._clock = clock
+        self._most_diem: tuple[int, float] = (-1, 0.0)
+
+    async def prepare(
+        self, request: Request, account: Account | None, tenant: str
+    ) -> tuple[Request, LocalAnswer | None]:
+        """Return a request with the step of the agent that it is, and its answer where no model is asked.
+
+        Raises InvalidRequest for a tick that no rule knows, and OverBudget where a subsystem does without a model until tomorrow.
+        """
+        options = request.options
+        found = self._directory.found(request.model)
+        workload = self._directory.workloads.of_call(options.intent, found.model)
+        if workload is None or workload.pressure is None:
+            if options.tick is None:
+                return request, None
+            return _with(request, None, (not_of_agent("tick", options.tick.type or "tick"),)), None
+        name = workload.name if is_heartbeat(workload.name) else workload.pressure.profile
+        count = 0
+        if schedule_steps(name) is not None:
+            cycle = "" if options.tick is None or options.tick.cycle is None else str(options.tick.cycle)
+            count = await self._steps.next(tenant, _session_of(request), name, cycle)
+        key_id = "" if account is None else account.id
+        settled = settle(
+            name,
+            options.tick,
+            vitality=options.vitality,
+            means=await self.means(key_id),
+            count=count,
+            golem=self._settings.id,
+            prefix=self._prefix,
+            asks_model=options.tick is None and self._model_is_named(workload),
+            seconds_left=_DAY - self._clock() % _DAY,
+        )
+        if settled.answer is not None and not _fits(settled.answer, request):
+            settled = self._with_model(settled, request)
+        step = settled.step
+        if not is_heartbeat(workload.name):
+            step = msgspec.structs.replace(step, workload=workload.name)
+        made = self._verified(_with(request, step, settled.degraded), workload, name)
+        return made, None if settled.answer is None else self._local(made, settled)
+
+    def _verified(self, request: Request, workload: Workload, name: str) -> Request:
+        """Return a request whose answer another model judges, where the documents want that and its provider is configured."""
+        judge = verifier_of(name)
+        if not self._settings.verify or judge is None or workload.verify or request.options.verify is not None:
+            return request
+        provider = next((one.id for one in self._directory.providers if one.row.id == judge[0]), None)
+        if provider is None:
+            return request
+        options = msgspec.structs.replace(request.options, verify=f"{provider}/{judge[1]}")
+        return msgspec.structs.replace(request, options=options)
+
+    async def means(self, key_id: str) -> Means:
+        """Return what the agent of a key may spend today, and what it did."""
+        by_diem = {one.id for one in self._directory.providers if one.row.id in route_rows().paid_by_diem}
+        left = self._diem_left(by_diem)
+        most = self._note_diem(left)
+        usd: dict[str, float] = {}
+        diem: dict[str, float] = {}
+        for key, nanos in (await self.spending.of_key(key_id)).items():
+            budget = budget_of(self._subsystem(key.subsystem))
+            of_diem = key.provider in by_diem and left is not None
+            sums = diem if of_diem else usd
+            sums[budget] = sums.get(budget, 0.0) + nanos / _NANOS
+        spent: dict[str, Spent] = {}
+        for budget in {*usd, *diem}:
+            # DIEM pays as long as there is some, dollars the rest.
+            covered = min(diem.get(budget, 0.0), most)
+            most -= covered
+            spent[budget] = Spent(usd=usd.get(budget, 0.0) + diem.get(budget, 0.0) - covered, diem=covered)
+        return Means(daily_budget_usd=self._settings.daily_budget_usd, spent=spent, diem=left or 0.0)
+
+    def _subsystem(self, workload: str) -> str:
+        """Return the subsystem of a workload, which an operator may have named otherwise."""
+        found = self._directory.workloads.get(workload)
+        return workload if found is None or found.pressure is None else found.pressure.profile
+
+    def _diem_left(self, providers: set[str]) -> float | None:
+        now = self._clock()
+        known = [amount for one in sorted(providers) if (amount := self._balances.amount(one, "diem", now)) is not None]
+        return sum(known) if known else None
+
+    def _note_diem(self, left: float | None) -> float:
+        """Return the most DIEM that was left today: what of it was spent cannot be more."""
+        day = int(self._clock() // _DAY)
+        most = self._most_diem[1] if self._most_diem[0] == day else 0.0
+        self._most_diem = (day, max(most, left or 0.0))
+        return self._most_diem[1]
+
+    def _model_is_named(self, workload: Workload) -> bool:
+        return workload.intent.model is not None or bool(workload.fallbacks)
+
+    def _with_model(self, settled: Settled, request: Request) -> Settled:
+        """Return the call with the lowest tier that asks a model, because its caller wants another answer than the rules give."""
+        lowest = next(row for row in tier_rows().tier if row.workload)
+        asked = settled.step.record["tier"]
+        why = "the caller asks for an answer in a schema of its own, which the decision of the rules does not fit"
+        record = {**settled.step.record, "tier": lowest.name, "why": why}
+        step = AgentStep(workload=lowest.workload, record=record)
+        lost = Degradation("tier", asked=asked, sent=lowest.name, why=why)
+        return Settled(step=step, degraded=(*settled.degraded, lost))
+
+    def _local(self, request: Request, settled: Settled) -> LocalAnswer:
+        """Return the answer of a tick that needs no model as a reply of Chat, read as any other."""
+        step = settled.step
+        options = msgspec.structs.replace(
+            request.options,
+            intent=Intent(subsystem=step.workload),
+            intent_fields=(),
+            profile=None,
+            vitality=None,
+            tick=None,
+            agent_step=None,
+        )
+        plain = msgspec.structs.replace(request, options=options, reasoning=None)
+        rules = tier_rows().without_model
+        row = ProviderRow(id=rules.provider, name=rules.name, dialect=rules.dialect)
+        target = Target(provider=Provider(id=row.id, row=row, base_url=""), model=step.workload)
+        body = {
+            "object": "chat.completion",
+            "created": int(self._clock()),
+            "model": step.workload,
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": settled.answer}, "finish_reason": "stop"}
+            ],
+            "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+        }
+        reply = KeptReply(
+            provider=row.id,
+            model=step.workload,
+            dialect=row.dialect,
+            content_type="application/json",
+            body=msgspec.json.encode(body),
+            streamed=False,
+            kept_at=self._clock(),
+            cost_nanos=0,
+        )
+        fields = {"workload": step.workload, "strategy": "rules", "relaxed": False, "agent": step.record}
+        if request.options.vitality is not None:
+            fields["vitality"] = request.options.vitality
+        return LocalAnswer(target, plain, reply, RouteRecord(fields=fields))
+
+
+def _with(request: Request, step: AgentStep | None, degraded: tuple[Degradation, ...]) -> Request:
+    options = msgspec.structs.replace(request.options, agent_step=step, tick=None)
+    return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, *degraded))
+
+
+def _session_of(request: Request) -> str:
+    """Return the session that a call says it belongs to; empty where it says none."""
+    headers: Mapping[str, str] = request.client_headers
+    return request.options.session or next((headers[name] for name in _SESSIONS if headers.get(name)), "")
+
+
+def _fits(answer: str, request: Request) -> bool:
+    """Whether an answer is what its caller asks for: anything, or what fits its schema."""
+    wanted = request.output_format
+    if wanted is None or wanted.schema is None:
+        return True
+    return checker(wanted.schema).accepts(msgspec.json.decode(answer))

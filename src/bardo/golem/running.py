@@ -1,0 +1,239 @@
+"""What becomes of one call of the agent: its tier, its temperature at this step, and whether the day's budget still pays for it.
+
+Pure: what was spent, and how many steps a session has had, are arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from bardo.golem.preset import (
+    CACHE_KEY_PREFIX,
+    compute_reasoning_budgets,
+    decide_tier,
+    scheduled_temperature,
+    subsystem,
+    subsystem_names,
+)
+from bardo.golem.rows import pressure_rows, profile_rows, route_rows, tier_rows
+from bardo.golem.schemas import HeartbeatDecision
+from bardo.routing.budgets import SpentRow, SubsystemBudget, when_spent
+from bardo.routing.tiers import TierDecision
+from bardo.values.agent import AgentStep, Tick
+from bardo.values.degradation import Degradation
+from bardo.values.errors import OverBudget
+from bardo.values.profile import InferenceProfile
+
+HEARTBEAT = "heartbeat"
+"""The workload whose tier the tick decides."""
+_QUIET = Tick()
+_STANDS_IN = "lower_tier"
+_GOES_ON = "never"
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What the subsystems of one budget spent today, in dollars: `diem` at providers that staked DIEM pays, `usd` elsewhere."""
+
+    usd: float = 0.0
+    diem: float = 0.0
+
+
+class Means(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent may spend in a day in dollars, None for any amount; what it spent today by budget; and what is left of its DIEM."""
+
+    daily_budget_usd: float | None = None
+    spent: Mapping[str, Spent] = {}
+    diem: float = 0.0
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """What was settled of a call. `answer` is what is answered without a model, None where one is asked."""
+
+    step: AgentStep
+    degraded: tuple[Degradation, ...] = ()
+    answer: str | None = None
+
+
+def is_heartbeat(name: str) -> bool:
+    """Whether tiers decide which model a workload asks."""
+    return name == HEARTBEAT or any(_workload_of(row.name) == name for row in tier_rows().tier)
+
+
+def schedule_steps(name: str) -> int | None:
+    """Return how many steps the temperatures of a subsystem's session have, or of a cycle of it; None where they do not change."""
+    return next((one.steps for one in profile_rows().schedule if one.subsystem == name), None)
+
+
+def budget_names() -> tuple[str, ...]:
+    """Return the names of the shares of the day's budget."""
+    return tuple(row.subsystem for row in pressure_rows().budgets.share)
+
+
+def budget_of(name: str) -> str:
+    """Return which share of the day's budget pays for a subsystem, by its intent; empty where none does."""
+    intent = subsystem(name).intent.subsystem if name in subsystem_names() else name
+    return next((one for one in budget_names() if intent == one or intent.startswith(f"{one}_")), "")
+
+
+def budgets_of(means: Means, *, vitality: float | None, tick: Tick | None) -> Mapping[str, SubsystemBudget]:
+    """Return what each subsystem may spend today; none where nothing bounds it."""
+    if means.daily_budget_usd is None:
+        return {}
+    said = tick or _QUIET
+    spent = sum(one.diem for one in means.spent.values())
+    left = means.diem if said.diem is None else said.diem
+    return compute_reasoning_budgets(
+        1.0 if vitality is None else vitality,
+        means.daily_budget_usd,
+        sustainability=said.sustainability,
+        # What is left and what was spent of it are together the day's allocation.
+        diem=left + spent if left else 0.0,
+    )
+
+
+def settle(
+    name: str,
+    tick: Tick | None,
+    *,
+    vitality: float | None = None,
+    means: Means | None = None,
+    count: int = 0,
+    golem: str = "",
+    prefix: str = CACHE_KEY_PREFIX,
+    asks_model: bool = False,
+    seconds_left: float = 1.0,
+) -> Settled:
+    """Return what becomes of a call of a subsystem.
+
+    `count` is how many calls of its session came before, `asks_model` whether the operator named a model for the tier that asks none.
+    `seconds_left` are those of the day. Raises InvalidRequest for a signal that no rule knows, and OverBudget where the subsystem does
+    without a model for the rest of the day.
+    """
+    means = means or Means()
+    record: dict[str, Any] = {"subsystem": name}
+    degraded: list[Degradation] = []
+    workload, tier = name, ""
+    if is_heartbeat(name):
+        decision = _tier(name, tick)
+        tier, workload = decision.tier, _workload_of(decision.tier)
+        record |= {"tier": tier, "rules": msgspec.to_builtins(decision.rules)}
+        if tick is not None:
+            record["signals"] = dict(tick.signals)
+    elif tick is not None:
+        # 003, "System 1 / System 2 escalation": the other subsystems bypass the tiers.
+        record["tier"] = None
+    budget = budgets_of(means, vitality=vitality, tick=tick).get(budget_of(name))
+    quiet = tier == tier_rows().tier[0].name and not asks_model
+    if quiet:
+        record["why"] = "no rule of the tick asks for a model"
+    if budget is not None and not quiet:
+        spent = means.spent.get(budget.subsystem, Spent())
+        then = when_spent(budget, pressure_rows().budgets, spent_usd=spent.usd, spent_diem=spent.diem)
+        record["budget"] = _budget_fields(budget, spent, then)
+        if _is_spent(budget, spent):
+            lost = _stand_in(name, budget, spent, then, tier, seconds_left)
+            if lost is not None:
+                degraded.append(lost)
+            if then is not None and then.then == _STANDS_IN:
+                record |= {"escalates": False, "stands_in_for": tier} if tier > then.tier else {"escalates": False}
+                tier = record["tier"] = min(tier, then.tier)
+                workload = _workload_of(tier)
+    profile = _profile_at(workload, tick, count, golem, prefix, record)
+    return Settled(
+        step=AgentStep(workload=workload, profile=profile, record=record),
+        degraded=tuple(degraded),
+        answer=_decision() if quiet else None,
+    )
+
+
+def _tier(name: str, tick: Tick | None) -> TierDecision:
+    """Return the tier of a heartbeat: that of its tick, or else the one that its name says."""
+    if tick is not None:
+        return decide_tier(tick.signals)
+    tiers = tier_rows().tier
+    named = next((row.name for row in tiers if _workload_of(row.name) == name), "")
+    # Whoever asks without a tick has something to ask.
+    return TierDecision(tier=named or next(row.name for row in tiers if row.workload))
+
+
+def _workload_of(tier: str) -> str:
+    row = next(row for row in tier_rows().tier if row.name == tier)
+    return row.workload or f"{HEARTBEAT}_{tier.lower()}"
+
+
+def _is_spent(budget: SubsystemBudget, spent: Spent) -> bool:
+    return spent.usd >= budget.usd and spent.diem >= budget.diem
+
+
+def _stand_in(
+    name: str, budget: SubsystemBudget, spent: Spent, then: SpentRow | None, tier: str, seconds_left: float
+) -> Degradation | None:
+    """Return what is told of a call that goes on although its budget is spent. Raises OverBudget for one that does not."""
+    share = f"the day's budget of {budget.subsystem} is spent: ${spent.usd:.4f} of ${budget.usd:.4f}"
+    if then is None:
+        return Degradation("budget", asked=round(budget.usd, 6), sent=round(spent.usd, 6), why=share)
+    if then.then == _GOES_ON:
+        return None
+    if then.then == _STANDS_IN:
+        what = "tier" if tier > then.tier else "escalation"
+        return Degradation(what, asked=tier, sent=then.tier, why=f"{share}: {then.why}")
+    raise OverBudget(
+        f"{share}, so that {name} does without a model until tomorrow (UTC): {then.then}",
+        hint=then.why,
+        limit=f"golem.{budget.subsystem}",
+        retry_after=seconds_left,
+    )
+
+
+def _budget_fields(budget: SubsystemBudget, spent: Spent, then: SpentRow | None) -> dict[str, Any]:
+    bounded = math.isfinite(budget.usd)
+    return {
+        "name": budget.subsystem,
+        "usd": round(budget.usd, 9) if bounded else None,
+        "spent_usd": round(spent.usd, 9),
+        "diem": round(budget.diem, 9),
+        "spent_diem": round(spent.diem, 9),
+        "spent": _is_spent(budget, spent),
+        "then": None if then is None else then.then,
+    }
+
+
+def _profile_at(
+    name: str, tick: Tick | None, count: int, golem: str, prefix: str, record: dict[str, Any]
+) -> InferenceProfile | None:
+    """Return what the profile of a subsystem has at a step of its session, and note that; None where it is as it always is."""
+    cycle = None if tick is None else tick.cycle
+    changed: dict[str, Any] = {}
+    if (steps := schedule_steps(name)) is not None:
+        # Step `steps` is the last of a cycle; who counts no cycles has one begin behind it (003, "Hypnagogic cosine annealing").
+        of_session, step = (cycle, count) if cycle is not None else divmod(count, steps + 1)
+        ramps = next(one.kind == "ramp" for one in profile_rows().schedule if one.subsystem == name)
+        step, of_session = (count, 0) if ramps else (step, of_session)
+        temperature = scheduled_temperature(name, step, cycle=of_session)
+        record |= {"step": step, "cycle": of_session, "temperature": temperature}
+        changed["temperature"] = temperature
+    if cycle is not None and golem and name in subsystem_names():
+        key = subsystem(name, golem=golem, cycle=cycle, prefix=prefix).profile.prompt_cache_key
+        if key != subsystem(name, golem=golem, prefix=prefix).profile.prompt_cache_key:
+            record["cycle"] = cycle
+            changed["prompt_cache_key"] = key
+    return InferenceProfile(**changed) if changed else None
+
+
+def _decision() -> str:
+    """Return the answer of the lowest tier: what a heartbeat decides where no rule asks for a model."""
+    rationale = "No significant change of state: no rule of the tick asks for a model."
+    decision = HeartbeatDecision(
+        severity="none", action="observe", confidence=1.0, rationale=rationale, signals=[], escalate=False
+    )
+    return msgspec.json.encode(decision).decode()
+
+
+def verifier_of(name: str) -> tuple[str, str] | None:
+    """Return the provider, by its row, and the model that are asked whether they agree with the answers of a subsystem."""
+    rows = (row for table in route_rows().table for row in table.rows if row.subsystem == name and row.verified_by)
+    return next(((row.verified_by, row.verifier) for row in rows), None)
