@@ -141,6 +141,11 @@ class Checker:
         if not reading.calls:
             why = "the model called no tool" if first.status == 200 else "the first turn was refused"
             return Finding(law="tools.loop", status="unclear", faults=(why,), evidence=first.shown)
+        if reading.finish == "stop":
+            # Agents take it for the end of the turn, and run no tool.
+            return _judged(
+                "tools.loop", first, ["a reply with a call that nobody forced ends with 'stop', not tool_calls"]
+            )
         second = await self._ask(self._wire.with_result(body, first.json, reading.calls))
         answered = self._decode(second)
         return _judged("tools.loop", second, [*answered.faults, *_nothing(answered)])
