@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from bardo.catalog.features import shows_summaries
 from bardo.values.blocks import Opaque, ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock, UnknownBlock
 from bardo.values.chain import build_chain
+from bardo.values.events import ContentChunk, Finish, ThinkChunk, ThinkEnd, ThinkStart
+from bardo.values.fold import ResponseFold
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.usage import Usage, estimate_tokens
 
@@ -93,3 +96,22 @@ def test_the_chain_keeps_its_blocks_and_its_origin() -> None:
     found = build_chain((FULL, ANSWER, SEALED), Usage(), provider="p", model="m", billed_as_output=False)
     assert found.blocks == (FULL, SEALED)
     assert (found.provider, found.model, found.cost.billed_as_output) == ("p", "m", False)
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        ("claude-sonnet-4-5", "summarized"),
+        ("us.anthropic.claude-opus-4-6-v1:0", "summarized"),
+        ("anthropic/claude-haiku-4.5", "summarized"),
+        ("claude-3-7-sonnet-20250219", "visible"),
+        ("deepseek-r1", "visible"),
+        ("gpt-oss-120b", "visible"),
+        ("", "visible"),
+    ],
+)
+def test_rc2_what_a_model_shows_of_its_thinking_may_be_a_summary(model: str, shown: str) -> None:
+    collector = ResponseFold(model=model, summarizes=shows_summaries)
+    for event in (ThinkStart(0), ThinkChunk(0, "thought"), ThinkEnd(0), ContentChunk(1, "said"), Finish("stop")):
+        collector.feed(event)
+    assert collector.response().reasoning.visibility == shown

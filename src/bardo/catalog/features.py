@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
 import msgspec
 
 from bardo.catalog.matching import matches_any, plain_id
+from bardo.catalog.models import builtin_models
 
 Fact = Literal[
     "thinks",
@@ -25,6 +26,9 @@ Fact = Literal[
 """What other rows, an operator or the server itself say of a model: whether it thinks, decides itself how much, can be told to think
 little, is held to a JSON Schema, writes tool calls in a known form, takes a field of a profile (profile_fields.toml), or is run by a
 provider that keeps nothing (providers.toml) or on one's own machine."""
+
+
+_ANYWHERE = ("*",)
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,6 +95,18 @@ def features() -> Features:
     found = msgspec.convert(tomllib.loads(text), Features)
     return msgspec.structs.replace(
         found, feature=tuple(map(_plain, found.feature)), no_chat=tuple(map(plain_id, found.no_chat))
+    )
+
+
+@lru_cache(maxsize=1024)
+def shows_summaries(model: str) -> bool:
+    """Whether what a model shows of its thinking is a summary and not the thinking itself, by the rows of `visible_thinking`."""
+    if not model:
+        return False
+    row = next(row for row in features().feature if row.name == "visible_thinking")
+    names = (plain_id(model), plain_id(builtin_models().spelled(model)))
+    return any(
+        matches_any(name, place.models) for place in row.not_at for name in names if place.providers == _ANYWHERE
     )
 
 

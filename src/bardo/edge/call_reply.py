@@ -183,7 +183,9 @@ class CallReply:
             response = upstream.reader.response()
         recorder.attempts.end(error=error, usage=usage, whole=outcome == "ok")
         if context.events.active and outcome == "ok" and response is not None:
-            context.events.publish_reply(self.request_id, self.attempt, response, self._provenance, recorder.key_id)
+            context.events.publish_reply(
+                self.request_id, self.attempt, response, self._provenance, recorder.key_id, self.cost.saved_nanos
+            )
         forwarded = self.forwarded if response is not None else self._attempt is not None and self._attempt.forward
         row = recorder.log(outcome, attempt=self._attempt, response=response, error=error, forwarded=forwarded)
         # The thinking of an old reply is another call's.

@@ -73,10 +73,11 @@ class EventBus:
         response: Response,
         provenance: Provenance | None,
         key_id: str | None = None,
+        saved_nanos: int | None = None,
     ) -> None:
         """Publish the events of a reply that has ended; nothing is made where nobody listens."""
         if self._subscribers:
-            self.publish(request_id, events_of_reply(attempt, response, provenance), key_id)
+            self.publish(request_id, events_of_reply(attempt, response, provenance, saved_nanos), key_id)
 
     def subscribe(self, most_waiting: int = MOST_WAITING) -> AsyncEventStream:
         """Return a subscription to all events from now on, which holds at most so many that were not read yet."""

@@ -8,6 +8,7 @@ from typing import Any
 from bardo.engine.attempt import Attempt
 from bardo.structured import Provenance
 from bardo.values.blocks import Carried, UnknownBlock
+from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.inference_events import (
     CacheStats,
@@ -60,8 +61,13 @@ def events_of_plan(attempt: Attempt, cause: str = "first") -> Iterator[Inference
         yield SchemaFallback(subsystem=subsystem, schema_name=attempt.answer.plan.name)
 
 
-def events_of_reply(attempt: Attempt, response: Response, provenance: Provenance | None) -> Iterator[InferenceEvent]:
-    """Yield the events of a reply that has ended; `provenance` tells how its typed answer came about, None where there was none."""
+def events_of_reply(
+    attempt: Attempt, response: Response, provenance: Provenance | None, saved_nanos: int | None = None
+) -> Iterator[InferenceEvent]:
+    """Yield the events of a reply that has ended; `provenance` tells how its typed answer came about, None where there was none.
+
+    `saved_nanos` is what the provider's cache saved, as the receipt says; None where that is not known.
+    """
     request = attempt.request
     if request is None:
         return
@@ -86,7 +92,7 @@ def events_of_reply(attempt: Attempt, response: Response, provenance: Provenance
             subsystem=subsystem,
             cached_tokens=usage.cached_input_tokens,
             total_tokens=usage.input_tokens,
-            savings_usd=0.0 if usage.cached_input_tokens == 0 else None,
+            savings_usd=None if saved_nanos is None else usd(saved_nanos),
         )
 
 

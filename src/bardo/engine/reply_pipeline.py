@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from bardo.catalog.features import shows_summaries
 from bardo.engine.reply_stages import CallIds, FillMissingFields, FoldStage, pass_through, pass_whole, passed_to_the_end
 from bardo.engine.sound_frames import without_secrets
 from bardo.engine.written_tokens import WrittenTokens
@@ -46,11 +47,19 @@ class ReplyPipeline:
         clean: Callable[[BardoError], object],
     ) -> None:
         self.ids = CallIds(make_id, answer_tool)
-        self.fold = ResponseFold(provider=provider, model=model, billed_as_output=billed_as_output, most_text=most_text)
+        self.fold = ResponseFold(
+            provider=provider,
+            model=model,
+            billed_as_output=billed_as_output,
+            most_text=most_text,
+            summarizes=shows_summaries,
+        )
         self.unfiltered: ResponseFold | None = None
         stages = [*of_text] if budget is None else [*of_text, budget]
         if thinking is not None:
-            self.unfiltered = ResponseFold(provider=provider, model=model, most_text=most_text)
+            self.unfiltered = ResponseFold(
+                provider=provider, model=model, most_text=most_text, summarizes=shows_summaries
+            )
             stages += (FoldStage(self.unfiltered), thinking)
         if stamp is not None:
             stages.append(FillMissingFields(stamp))

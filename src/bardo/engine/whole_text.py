@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bardo.catalog.features import shows_summaries
 from bardo.dialects import dialect
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import LONGEST_NAME, FillMissingFields, pass_whole
@@ -58,7 +59,10 @@ class WholeText:
         if self._fold is None:
             provider = self._target.provider
             self._fold = ResponseFold(
-                provider=provider.id, model=self._target.model, billed_as_output=provider.row.billed_as_output
+                provider=provider.id,
+                model=self._target.model,
+                billed_as_output=provider.row.billed_as_output,
+                summarizes=shows_summaries,
             )
             for event in (*map(Degraded, self._degraded), *self.events):
                 self._fold.feed(event)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from codecs import utf_8_decode
 from collections.abc import Sequence
 from copy import copy
+from typing import Self
 
 import msgspec
 
@@ -72,6 +73,21 @@ class ParserResult(msgspec.Struct, frozen=True, gc=False):
     normal_text: str = ""
     reasoning_text: str = ""
 
+    @classmethod
+    def new(cls, normal: str, reasoning: str) -> Self:
+        """Return a result of an answer and of reasoning (004, `ParserResult::new`)."""
+        return cls(normal, reasoning)
+
+    @classmethod
+    def normal(cls, text: str) -> Self:
+        """Return a result that is only answer (004, `ParserResult::normal`)."""
+        return cls(text)
+
+    @classmethod
+    def reasoning(cls, text: str) -> Self:
+        """Return a result that is only reasoning (004, `ParserResult::reasoning`)."""
+        return cls("", text)
+
     @property
     def is_empty(self) -> bool:
         return not self.normal_text and not self.reasoning_text
@@ -104,6 +120,13 @@ class ReasoningParser:
     @property
     def model_type(self) -> str:
         return self._model_type
+
+    def with_model_type(self, model: str) -> Self:
+        """Return a parser of its own that reads as this one does, under another `model_type` (004, `with_model_type`)."""
+        named = copy(self)
+        named._model_type = model
+        named.reset()
+        return named
 
     @property
     def replaced(self) -> bool:

@@ -95,13 +95,17 @@ def pointer(path: tuple[str | int, ...] | list[str | int]) -> str:
 
 
 class UnusableAnswer(MalformedReply):
-    """The model answered, and no value of the type asked for could be read. Another try, or another model, may give one."""
+    """The model answered, and no value of the type asked for could be read. Another try, or another model, may give one.
 
-    def __init__(self, extraction: Extraction, *, hint: str = "") -> None:
+    `provenance` tells in which mode and how often the model was asked; None where only a text was read.
+    """
+
+    def __init__(self, extraction: Extraction, *, hint: str = "", provenance: Provenance | None = None) -> None:
         super().__init__(
             extraction.message or "the answer cannot be used", hint=hint or _HINTS.get(extraction.error or "", "")
         )
         self.extraction = extraction
+        self.provenance = provenance
 
     @property
     def code(self) -> str:

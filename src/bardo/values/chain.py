@@ -17,11 +17,13 @@ def build_chain(
     empty: bool = False,
     withheld: bool = False,
     not_held: int = 0,
+    summarizes: bool = False,
 ) -> ReasoningChain:
     """Return the thinking among `blocks`, with its tokens told true (RC7).
 
     `empty`: the reply held a block of thinking with nothing in it. `withheld`: it held thinking that was left out for the caller.
     `not_held` is how many characters of it are not among the blocks, because a stream was too long to hold.
+    `summarizes`: the model shows summaries of its thinking, in whatever field.
     """
     thoughts = tuple([block for block in blocks if type(block) is ReasoningBlock])
     content = (
@@ -39,7 +41,7 @@ def build_chain(
     return ReasoningChain(
         provider=provider,
         model=model,
-        visibility=visibility_of(thoughts, evidence=tokens > 0 or _holds_state(blocks)),
+        visibility=visibility_of(thoughts, evidence=tokens > 0 or _holds_state(blocks), summarizes=summarizes),
         content=content,
         reasoning_tokens=tokens,
         reported=reported,

@@ -51,15 +51,27 @@ from bardo.values.runs import texts_of
 from bardo.values.usage import Usage
 
 
+def _never(model: str) -> bool:
+    return False
+
+
 class ResponseFold:
     """Collects the events of one reply. `billed_as_output` is the provider's fact about reasoning tokens.
 
     `most_text` bounds how many characters of text, thinking and arguments are held; what comes after them is only counted.
+    `summarizes` says of a model whether it shows only summaries of its thinking.
     """
 
     def __init__(
-        self, *, provider: str = "", model: str = "", billed_as_output: bool = True, most_text: int | None = None
+        self,
+        *,
+        provider: str = "",
+        model: str = "",
+        billed_as_output: bool = True,
+        most_text: int | None = None,
+        summarizes: Callable[[str], bool] = _never,
     ) -> None:
+        self._summarizes = summarizes
         self._room: float = math.inf if most_text is None else most_text
         self._thinking_not_held = 0
         self._provider = provider
@@ -151,6 +163,7 @@ class ResponseFold:
             empty=choice.empty_thought,
             withheld=choice.withheld_thought,
             not_held=self._thinking_not_held,
+            summarizes=bool(blocks) and self._summarizes(self._start.model),
         )
 
     def _choice(self, index: int) -> GrowingChoice:

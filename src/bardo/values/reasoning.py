@@ -92,12 +92,15 @@ class ReasoningChain(msgspec.Struct, frozen=True, kw_only=True):
         return ()
 
 
-def visibility_of(blocks: Sequence[ReasoningBlock], *, evidence: bool) -> ReasoningVisibility:
-    """Return what can be read: full text before summaries, before mere `evidence` that there was thinking."""
+def visibility_of(blocks: Sequence[ReasoningBlock], *, evidence: bool, summarizes: bool = False) -> ReasoningVisibility:
+    """Return what can be read: full text before summaries, before mere `evidence` that there was thinking.
+
+    `summarizes`: what the model shows as text is a summary too.
+    """
     if not blocks:
         return ReasoningVisibility.OPAQUE if evidence else ReasoningVisibility.NONE
     if any(block.text for block in blocks):
-        return ReasoningVisibility.VISIBLE
+        return ReasoningVisibility.SUMMARIZED if summarizes else ReasoningVisibility.VISIBLE
     if any(any(block.summary) for block in blocks):
         return ReasoningVisibility.SUMMARIZED
     if evidence or any(block.opaque for block in blocks):

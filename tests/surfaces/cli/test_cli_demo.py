@@ -51,7 +51,7 @@ def test_thinking_is_told_as_it_is() -> None:
     assert told == {
         "vllm": ("visible", True),
         "openai_chat": ("opaque", False),
-        "anthropic": ("visible", False),
+        "anthropic": ("summarized", False),
         "gemini": ("summarized", False),
     }
     assert rows["vllm"]["reasoning"].startswith("I need to work out 27 * 43.")

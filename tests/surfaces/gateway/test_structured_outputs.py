@@ -225,6 +225,10 @@ def test_prose_is_an_error_where_nothing_is_required(client: str, model: str, st
     assert (answer.status, answer.headers.get("x-bardo-error")) == ((200, None) if stream else (502, "no_json"))
     assert "no JSON" in answer.text
     assert not stream or not ends_well(client, answer)
+    # A failure says how it was asked for, as a success does (SO9).
+    told = bardo_of(answer, stream=stream)["structured"]
+    assert (told["error"], told["attempts"]) == ("no_json", 2)
+    assert told["mode"] in ("schema_enforced", "tool_use_workaround", "prompt_guided")
 
 
 @pytest.fixture(scope="module")

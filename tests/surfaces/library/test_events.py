@@ -10,7 +10,8 @@ import pytest
 
 import bardo
 from bardo.edge.settings import LogSettings, Settings
-from bardo.simulators import Running, running_many
+from bardo.simulators import Running, Script, Turn, running_many
+from bardo.simulators.turns import Usage
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, entry, model_of
 
@@ -101,3 +102,20 @@ def test_events_name_the_call(client: bardo.Client) -> None:
     with client.events() as events:
         response = client.respond("Hello.", model=model_of("deepseek"), profile={"temperature": 0.1})
     assert {one.request_id for one in events} == {response.bardo["request_id"]}
+
+
+@pytest.mark.parametrize(("read", "written"), [(400, 0), (0, 400)])
+def test_what_a_cache_saved_is_what_the_receipt_says(read: int, written: int) -> None:
+    usage = Usage(input_tokens=1000, answer_tokens=10, cached_input_tokens=read, cache_write_tokens=written)
+    simulator = Simulator("anthropic", script=Script((Turn(text="1161", usage=usage),)))
+    with simulator.running() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEY_VARIABLE, "k")
+        settings = Settings(providers=(entry(simulator, server.base_url),), log=LogSettings(enabled=False))
+        with bardo.Client(settings) as client:
+            with client.events() as events:
+                reply = client.respond("What is 27 * 43?", model=model_of("anthropic"))
+            found = [one.event for one in events if isinstance(one.event, bardo.CacheStats)]
+    saved = reply.bardo["cost"]["saved_usd"]
+    assert [one.savings_usd for one in found] == [saved]
+    # A write costs more than it saves.
+    assert saved > 0 if read else saved < 0

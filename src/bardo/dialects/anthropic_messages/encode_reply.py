@@ -87,7 +87,8 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
 
     def write_error(self, error: BardoError) -> None:
         """Write the `error` event."""
-        self.frames.write("error", error=error_object(error)["error"])
+        own = {"bardo": self.extension} if self.extension else {}
+        self.frames.write("error", error=error_object(error)["error"], **own)
 
 
 def encode_response(response: Response, request: Request) -> bytes:

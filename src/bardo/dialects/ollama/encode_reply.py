@@ -66,7 +66,8 @@ class Encoder(SerialEncoder[LineWriter, LineFrames]):
 
     def write_error(self, error: BardoError) -> None:
         """Write the line of an error."""
-        self.frames.write(error_object(error))
+        own = {"bardo": self.extension} if self.extension else {}
+        self.frames.write({**error_object(error), **own})
 
     def take_reply_fields(self, item: ReplyFields) -> None:
         """Keep fields of the message and of the reply; scores go with the next piece."""

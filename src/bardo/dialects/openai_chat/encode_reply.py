@@ -200,7 +200,8 @@ class ChatEncoder(RunEncoder):
 
     def _fail(self, item: Failed) -> Sequence[bytes]:
         self._failed = True
-        return (encode_sse(json_bytes({"error": error_object(item.error)})),)
+        own = {"bardo": self._extension} if self._extension else {}
+        return (encode_sse(json_bytes({"error": error_object(item.error), **own})),)
 
 
 def _block_of(item: Event) -> Place | None:

@@ -44,6 +44,7 @@ from bardo.values.events import (
     ContentChunk,
     Degraded,
     Event,
+    Extension,
     Failed,
     Finish,
     OpaqueState,
@@ -78,7 +79,8 @@ Try = tuple[AnswerBuffer, AnswerReading]
 class TypedAnswer:
     """One reply's answer. `buffer` is the stage that holds it while it arrives, `finish` gives it.
 
-    `forward`: the reply goes to the client as it comes. `validator` is the caller's own look at the value. What has been shown is never
+    `forward`: the reply goes to the client as it comes. `validator` is the caller's own look at the value. `tells`: a stream that ends
+    with an error says before it how the answer was asked for. What has been shown is never
     withdrawn: where the answer turns out to be another, the reply ends with an error.
     """
 
@@ -91,7 +93,9 @@ class TypedAnswer:
         whole: bool,
         partials: bool,
         validator: AnswerValidator | None = None,
+        tells: bool = False,
     ) -> None:
+        self._tells = tells
         self._plan = plan
         self._validator = validator
         self._plain = plain
@@ -260,14 +264,24 @@ class TypedAnswer:
         # Every dialect has its own word for these, which its clients know.
         has_own_word = extraction.error == "refusal" or (extraction.error == "truncated" and buffer.at_limit)
         if buffer.shown:
-            return list(buffer.pending) if has_own_word else _ending_of_shown(buffer, reading)
+            return list(buffer.pending) if has_own_word else _ending_of_shown(buffer, reading, self._failed(reading))
         if extraction.ok:
             verbatim = reading.verbatim and not buffer.called() and not buffer.unknown_tools
             return list(buffer.pending) if verbatim and self._attempts == 1 else self._written(reading.text)
         if has_own_word:
             return self._written(buffer.answer_text()) if buffer.called() else list(buffer.pending)
         without_end = [event for event in self._written(buffer.answer_text()) if type(event) is not Finish]
-        return [*without_end, Failed(UnusableAnswer(extraction))]
+        return [*without_end, *self._failed(reading)]
+
+    def _failed(self, reading: AnswerReading) -> list[Event]:
+        """Return the error of an answer that cannot be used, and before it how it was asked for."""
+        extraction, how = reading.extraction, self.provenance
+        failed = Failed(UnusableAnswer(extraction, provenance=how))
+        if not self._tells:
+            return [failed]
+        failures = [{"path": one.path, "message": one.message} for one in extraction.failures]
+        told = {**msgspec.to_builtins(how), "error": extraction.error, "failures": failures}
+        return [Extension({"structured": told}), failed]
 
     def _written(self, text: str) -> list[Event]:
         """Return the answer as text, in place of what was held; further choices as they were."""
@@ -299,15 +313,16 @@ def typed_answer(
         whole=not request.stream,
         partials="partials" in request.options.include and request.stream,
         validator=validator,
+        tells=request.stream and "structured" in request.options.include,
     )
 
 
-def _ending_of_shown(buffer: AnswerBuffer, reading: AnswerReading) -> list[Event]:
+def _ending_of_shown(buffer: AnswerBuffer, reading: AnswerReading, failed: Sequence[Event]) -> list[Event]:
     """Return what ends a reply whose answer has passed, or part of it."""
     if reading.extraction.ok:
         return [event for event in buffer.pending if not (isinstance(event, _OF_ANSWERS) and not event.choice)]
     without_end = [event for event in buffer.pending if type(event) is not Finish]
-    return [*without_end, Failed(UnusableAnswer(reading.extraction))]
+    return [*without_end, *failed]
 
 
 def _of_choice(buffer: AnswerBuffer, choice: int) -> Sequence[Event]:

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from bardo.catalog.features import shows_summaries
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
@@ -150,7 +151,7 @@ def read_as(
 def read_text(text: str, formats: TextFormats, *, model: str = "") -> Response:
     """Return the Response of a text, read by `formats`."""
     chain = Chain(formats.stages(_call_ids(lambda: text.encode("utf-8", "surrogatepass"))))
-    fold = ResponseFold(model=model)
+    fold = ResponseFold(model=model, summarizes=shows_summaries)
     arrived: list[Event] = [ReplyStart(model=model), ContentChunk(0, text), Finish("unknown")]
     for event in [*(given for one in arrived for given in chain.feed(one)), *chain.finish()]:
         fold.feed(event)

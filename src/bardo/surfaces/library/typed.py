@@ -86,13 +86,13 @@ class AnswerType:
         readable = found.error not in ("refusal", "truncated", "too_complex")
         loose = how is not None and how.mode in ("prompt_guided", "none") and readable
         if not loose or not hasattr(self.wanted, "from_text"):
-            raise UnusableAnswer(found)
+            raise UnusableAnswer(found, provenance=how)
         try:
             value = self.wanted.from_text(found.text)
         except UnusableAnswer:
-            raise UnusableAnswer(found) from None
+            raise UnusableAnswer(found, provenance=how) from None
         if isinstance(value, StructuredOutput) and not validate(value).valid:
-            raise UnusableAnswer(found)
+            raise UnusableAnswer(found, provenance=how)
         why = "there was no JSON that conforms, so the answer was read from its words"
         lost = Degradation("answer.text", asked="json", sent="words", why=why)
         return _typed_response(
