@@ -90,7 +90,10 @@ class FoldStage(TextObserver):
 
 
 class WithoutReasoning(TextObserver):
-    """Leaves all thinking out, its opaque state included, and says once for each choice that there was some to read."""
+    """Leaves all thinking out, its opaque state and its fields included, and says once for each choice that there was some to read.
+
+    A block that begins as thinking is left out to its end: what passed of it would begin an empty text.
+    """
 
     acts_on = THOUGHTS
 
@@ -109,6 +112,7 @@ class WithoutReasoning(TextObserver):
 
     def _chunk(self, item: ThinkChunk) -> Sequence[Event]:
         choice = item.choice
+        self._thinking.add((choice, item.block))
         if choice in self._readable or not item.text.strip():
             return ()
         self._readable.add(choice)
@@ -117,7 +121,7 @@ class WithoutReasoning(TextObserver):
     def _end(self, item: ThinkEnd) -> Sequence[Event]:
         return ()
 
-    def _state(self, item: OpaqueState) -> Sequence[Event]:
+    def _beside(self, item: OpaqueState | BlockFields) -> Sequence[Event]:
         return () if (item.choice, item.block) in self._thinking else (item,)
 
     def finish(self) -> Sequence[Event]:
@@ -136,7 +140,8 @@ _THINKING: dict[type, Callable[[WithoutReasoning, Any], Sequence[Event]]] = {
     ThinkStart: WithoutReasoning._start,
     ThinkChunk: WithoutReasoning._chunk,
     ThinkEnd: WithoutReasoning._end,
-    OpaqueState: WithoutReasoning._state,
+    OpaqueState: WithoutReasoning._beside,
+    BlockFields: WithoutReasoning._beside,
 }
 
 

@@ -8,6 +8,7 @@ from bardo.engine.reply_stages import THOUGHTS, WithoutReasoning
 from bardo.streams.stage import Stage
 from bardo.values.degradation import Degradation
 from bardo.values.events import (
+    BlockFields,
     ContentChunk,
     Degraded,
     Event,
@@ -56,7 +57,7 @@ class WithoutUnasked(WithoutReasoning):
 
 
 class ThinkingInTags:
-    """Writes thinking as text between `<think>` tags, for clients that show only text. Its opaque state has no place there.
+    """Writes thinking as text between `<think>` tags, for clients that show only text. Its opaque state and its fields have no place there.
 
     Thinking that names the tag's end has it written otherwise, and says so once; what may be its beginning is held.
     """
@@ -76,7 +77,7 @@ class ThinkingInTags:
             return ()
         if type(item) is ThinkChunk:
             return self._piece(item)
-        if type(item) is OpaqueState and (item.choice, item.block) in self._blocks:
+        if isinstance(item, OpaqueState | BlockFields) and (item.choice, item.block) in self._blocks:
             return ()
         choice = getattr(item, "choice", None)
         if choice is None or choice not in self._open:

@@ -20,6 +20,7 @@ _END = b',"finish_reason":null}]}\n\n'
 # The bytes around the two texts of a piece of thinking, and its index.
 _PLAIN, _DETAIL, _ = json_bytes({"reasoning_content": "", "reasoning_details": [piece_of_text("", None)]}).split(b'""')
 _DETAIL_END = b',"index":%d}]}'
+_TEXT = b'{"content":'
 _TEXT_END = b"}" + _END
 _SMALL = 200
 # Fields that stand in every frame; the others stand in the next one only.
@@ -74,7 +75,7 @@ class ChunkWriter:
         prefix = self._text_prefixes.get(choice)
         if prefix is not None:
             return (prefix + json_bytes(text) + _TEXT_END,)
-        return self.delta(choice, b'{"content":' + json_bytes(text) + b"}")
+        return self.delta(choice, _TEXT + json_bytes(text) + b"}")
 
     def texts(self, choice: int, texts: Sequence[str]) -> Sequence[bytes]:
         """Return the frames of pieces of the answer, which go on with one that was written."""
@@ -116,11 +117,11 @@ class ChunkWriter:
 
     def _next(self, choice: int, delta: bytes) -> Sequence[bytes]:
         """Return the first frame after the head changed, and keep the head for those that follow."""
-        opening = self._opening(choice)
+        opening = self._opening(choice, content="" if delta.startswith(_TEXT) else None)
         head = json_bytes({**self._head, **self._small})[:-1]
         place = b',"choices":[{"index":' + str(choice).encode() + b',"delta":'
         self._prefixes[choice] = b"data: " + head + place
-        self._text_prefixes[choice] = b"data: " + head + place + b'{"content":'
+        self._text_prefixes[choice] = b"data: " + head + place + _TEXT
         large, self._pending = self._pending, {}
         more = b"," + json_bytes(large)[1:-1] if large else b""
         return (*opening, b"data: " + head + more + place + delta + _END)
@@ -129,11 +130,12 @@ class ChunkWriter:
         self._prefixes.clear()
         self._text_prefixes.clear()
 
-    def _opening(self, choice: int) -> Sequence[bytes]:
+    def _opening(self, choice: int, *, content: str | None = None) -> Sequence[bytes]:
+        """Return the frame that begins a choice. Its content is null where no text follows at once, as OpenAI begins a call."""
         if choice in self._begun:
             return ()
         self._begun.add(choice)
-        said = {"index": choice, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
+        said = {"index": choice, "delta": {"role": "assistant", "content": content}, "finish_reason": None}
         return (self.frame({"choices": [said]}),)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bardo.dialects.openai_chat.carried import add_carried, unflatten
 from bardo.dialects.openai_chat.constants import NAME, encode_finish
-from bardo.dialects.openai_chat.details import encode_position, piece_of_text
+from bardo.dialects.openai_chat.details import encode_position, is_bare, piece_of_text
 from bardo.dialects.openai_chat.encode_messages import call_object
 from bardo.dialects.openai_chat.encode_thinking import ThinkingWriter
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
@@ -153,21 +153,15 @@ _ADD: dict[type[ReplyBlock], Callable[[MessageCollector, int, Any], None]] = {
 
 
 def _add_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Add a piece of thinking: to the one before where that is of its index and type, or where one of them holds no content."""
+    """Add a piece of thinking: to the one before where that is of its index."""
     last = details[-1] if details and details[-1]["index"] == piece["index"] else None
     if last is None:
         details.append(dict(piece))
-    elif not (_is_bare(last) or _is_bare(piece) or last["type"] == piece["type"]):
-        details.append({"format": last["format"], **piece})
     else:
-        kind = piece["type"] if _is_bare(last) else last["type"]
+        kind = piece["type"] if is_bare(last) else last["type"]
         texts = {name: last.get(name, "") + piece[name] for name in ("text", "summary") if piece.get(name)}
         empty = [name for name in ("text", "summary") if name in piece and not piece[name]]
         last |= {name: value for name, value in piece.items() if name not in empty} | texts | {"type": kind}
-
-
-def _is_bare(piece: dict[str, Any]) -> bool:
-    return not (piece.get("text") or piece.get("summary") or "data" in piece or "signature" in piece)
 
 
 def merge_states(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

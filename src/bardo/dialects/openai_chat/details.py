@@ -87,6 +87,11 @@ def piece_of_state(state: Opaque) -> dict[str, Any]:
             return {"type": "reasoning.encrypted", "data": state.data}
 
 
+def is_bare(piece: dict[str, Any]) -> bool:
+    """Return whether a piece holds no content, so that it may stand in a piece of any type."""
+    return not (piece.get("text") or piece.get("summary") or "data" in piece or "signature" in piece)
+
+
 def encode_position(characters: int, calls: int) -> dict[str, Any]:
     """Return the field that says what stands before a block; nothing where that is nothing."""
     return {"position": {"content": characters, "tool_calls": calls}} if characters or calls else {}

@@ -1,7 +1,7 @@
 """Encode the thinking of one reply: `reasoning_content` for everyone, `reasoning_details` where there is more to tell than text.
 
 Clients join the pieces of one index, string by string: the format of a block stands in the first piece of an index only, and what must not
-be joined has an index of its own with a `part`. Opaque state is written when the block is left: until then a later state of the same kind
+be joined, a piece of another type among it, has an index of its own with a `part`. Opaque state is written when the block is left: until then a later state of the same kind
 takes its place (OpenAI sends a provisional ciphertext first).
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from bardo.dialects.openai_chat.constants import PLAIN_FORMATS
-from bardo.dialects.openai_chat.details import BLANK_LINE, UNKNOWN, piece_of_state, piece_of_text
+from bardo.dialects.openai_chat.details import BLANK_LINE, UNKNOWN, is_bare, piece_of_state, piece_of_text
 from bardo.values.blocks import Opaque
 from bardo.values.events import BlockFields, OpaqueState, ThinkChunk, ThinkStart
 
@@ -43,9 +43,11 @@ class ThinkingWriter:
         self._formats: dict[Place, str] = {}
         self._plain: set[Place] = set()
         self._last: dict[int, int] = {}
-        # Of each block: the index of its latest piece, the format named under it, and the state already written under it.
+        # Of each block: the index of its latest piece, the format named under it, the type of what it holds ("" as long as that is
+        # nothing), and the state already written under it.
         self._indexes: dict[Place, int] = {}
         self._named: dict[Place, str] = {}
+        self._types: dict[Place, str] = {}
         self._states: dict[Place, set[str]] = {}
         self._parts: dict[Place, int] = {}
         self._positions: dict[Place, dict[str, Any]] = {}
@@ -132,12 +134,15 @@ class ThinkingWriter:
         self._repeats_block = -1
         style = style or UNKNOWN
         named, states = self._named.get(place), piece.keys() & _STATES
-        if named == style and not apart and not (states & self._states[place]):
+        held, kind = self._types.get(place, ""), "" if is_bare(piece) else piece["type"]
+        joins = named == style and not apart and not (states & self._states[place])
+        if joins and (not held or not kind or held == kind):
+            self._types[place] = kind or held
             self._states[place] |= states
             return {**piece, "index": self._indexes[place]}
         index = self._indexes[place] = self._counts.get(place[0], 0)
         self._counts[place[0]] = index + 1
-        self._named[place], self._states[place] = style, set(states)
+        self._named[place], self._states[place], self._types[place] = style, set(states), kind
         added = self._positions.pop(place, {}) if named is None else {"part": self._parts.get(place, 0)}
         return {**piece, **added, "format": style, "index": index}
 
