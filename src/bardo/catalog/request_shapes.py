@@ -52,10 +52,12 @@ class NameRule(msgspec.Struct, frozen=True, dict=True):
 class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One demand, and who makes it: the dialects, and the providers and models by globs (none: all), but for `not_providers`.
 
+    `answered_calls`: each call has one result behind it, and each result a call. `unique_calls`: no two calls have one id.
+    `no_user_after_tool`: the model speaks between results and the user. `one_system`: text of the system stands at the beginning.
     Models are named in small letters. `letters`, `first` and `longest` belong to names of tools (`NameRule`).
     """
 
-    name: Literal["tool_names"]
+    name: Literal["tool_names", "answered_calls", "unique_calls", "no_user_after_tool", "one_system"]
     dialects: tuple[DialectName, ...]
     providers: tuple[str, ...] = ()
     not_providers: tuple[str, ...] = ()

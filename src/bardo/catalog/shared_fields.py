@@ -31,8 +31,9 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What `dialects` have in common.
 
     `same` are dotted paths that they share, `moved` the paths of one field by dialect. `providers` are ids of the rows that are known to
-    take them from a client of the other dialect. `words` are by dialect the only values that a field takes there, and `silent` those that
-    say nothing.
+    take them from a client of the other dialect; `specified`: the specifications of the dialects themselves have them, so that a server of
+    which only the dialect is known gets them too, until it refuses one. `longest` are by dialect the most letters of a text. `words` are
+    by dialect the only values that a field takes there, and `silent` those that say nothing.
     """
 
     dialects: tuple[str, ...]
@@ -42,10 +43,15 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     switch: tuple[ListSwitch, ...] = ()
     words: dict[str, dict[str, tuple[str, ...]]] = {}
     silent: tuple[str, ...] = ()
+    specified: bool = False
+    longest: dict[str, dict[str, int]] = {}
 
     def takes(self, dialect: str, path: str, value: object) -> bool:
         """Whether a field takes this value in a dialect."""
         words = self.words.get(dialect, {}).get(path)
+        most = self.longest.get(dialect, {}).get(path)
+        if most is not None and (not isinstance(value, str) or len(value) > most):
+            return False
         return words is None or value in words
 
     def paths(self, source: str, target: str) -> list[tuple[str, str]]:

@@ -10,20 +10,24 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from bardo.catalog.dialect_models import dialect_models
+from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.audio import carry_sound
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
 from bardo.dialects.documents import results_as_text
 from bardo.dialects.history_pictures import carry_pictures
+from bardo.dialects.history_repair import with_sound_history
 from bardo.dialects.hosted_tools import carry_hosted
+from bardo.dialects.known_media import with_known_media
 from bardo.dialects.losses import Losses, report_field_lacks, report_message_lacks, report_tool_lacks
 from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
 from bardo.dialects.reply_declaration import ReplyDeclaration
 from bardo.dialects.same_bytes import with_original_form
 from bardo.dialects.shared_fields import carry_shared, with_shared
-from bardo.dialects.surplus_markers import with_last_markers
+from bardo.dialects.surplus_markers import with_last_markers, with_marked_end
 from bardo.dialects.turns import with_turn
+from bardo.dialects.unknown_parts import unknown_as_words
 from bardo.dialects.wire import write_json
 from bardo.streams.frames import Frame
 from bardo.streams.sse import FrameEnds, encode_sse
@@ -176,6 +180,7 @@ class Dialect:
     request's URL, not in its body. `model_field` is the field of a reply that names the model; empty where replies name none.
     `search_results`: a request may hold results of the caller's own search; elsewhere they become text. `model_pictures`: messages of the
     model may hold pictures; elsewhere only those of the user.
+    `marks_messages`: which of other dialects' markers a whole message may have.
     `starts_with_usage`: a stream names the tokens of its prompt where it begins. `over_budget_status` is the status of an answer to a
     client whose budget is used up.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
@@ -209,6 +214,7 @@ class Dialect:
     search_results: bool = False
     model_pictures: bool = False
     starts_with_usage: bool = False
+    marks_messages: frozenset[str] = frozenset()
     over_budget_status: int = 402
     usage_option: tuple[str, str] | None = None
     embeddings: EmbeddingForm | None = None
@@ -220,10 +226,15 @@ class Dialect:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
         early = Losses(self.declaration)
         is_foreign = request.dialect != self.name
+        request = with_sound_history(request, shape_at(row, request.model), early)
+        request = with_known_media(request, early)
         # None of these steps adds a class that a later one looks for.
         parts = parts_of(request.messages) if is_foreign else frozenset()
         if is_foreign:
             request = carry_sound(request, self.name, parts)
+            for marker in self.marks_messages.intersection(request.extra, self._no_losses(request, row).markers):
+                request = with_marked_end(request, marker)
+            request = unknown_as_words(request, early, parts)
             request = carry_pictures(request, early, parts, from_model=self.model_pictures)
             if self._declaration(request).needs_turn:
                 request = with_turn(request, early)

@@ -11,7 +11,6 @@ import msgspec
 
 from bardo.dialects.losses import Losses
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock, ToolResultBlock
-from bardo.values.file_kinds import picture_kind
 from bardo.values.histories import parts_of
 from bardo.values.request import Message, Request
 
@@ -38,8 +37,6 @@ _TEXTS = ("application/json", "application/xml")
 _MEDIA = ("image/", "audio/", "video/")
 _PDF_HEAD = "JVBERi0"
 """How "%PDF-" begins in base64."""
-_HEAD_LETTERS = 24
-"""Letters of base64 that hold the beginning of a file by which its kind is known."""
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
@@ -64,18 +61,6 @@ def picture_or_document(
     if is_document(media_type):
         return DocumentBlock(media_type=media_type, data=data, carried=carried)
     return ImageBlock(media_type=media_type, data=data, detail=detail, carried=carried)
-
-
-def picture_type(media_type: str, data: str, losses: Losses) -> str:
-    """Return the media type of a picture by how its data begins, where that is known: Anthropic and Bedrock refuse another one."""
-    try:
-        kind = picture_kind(base64.b64decode(data[:_HEAD_LETTERS]))
-    except (binascii.Error, ValueError):
-        kind = ""
-    found = kind or {"image/jpg": "image/jpeg"}.get(media_type.lower(), media_type)
-    if found != media_type:
-        losses.lose("image.media_type", media_type, "the provider refuses a picture under another type", sent=found)
-    return found
 
 
 def holds_document_as_picture(request: Request) -> bool:

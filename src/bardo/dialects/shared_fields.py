@@ -27,7 +27,7 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     extra: dict[str, Any] = dict(request.extra) if rows else {}
     fields: dict[str, Any] = of_reasoning
     untouched = True
-    for shared in sorted(rows, key=lambda one: row.id not in one.providers):
+    for shared in sorted(rows, key=lambda one: (row.id not in one.providers, not one.specified)):
         found = _take_shared(extra, shared, client, row.dialect)
         untouched = untouched and not found
         for path, value in found.items():
@@ -44,7 +44,11 @@ def _carry_of_reasoning(request: Request, row: ProviderRow) -> tuple[Request, di
     policy = request.reasoning
     if policy is None or policy.carried is None or policy.carried.dialect != request.dialect:
         return request, {}
-    rows = [one for one in shared_between(request.dialect, row.dialect) if row.id in one.providers]
+    rows = [
+        one
+        for one in shared_between(request.dialect, row.dialect)
+        if row.id in one.providers or (row.generic and one.specified)
+    ]
     there = dict(pair for one in rows for pair in one.paths(request.dialect, row.dialect))
     own = policy.carried.fields
     left = {path: value for path, value in own.items() if path not in there}
@@ -59,7 +63,7 @@ def _carry_of_reasoning(request: Request, row: ProviderRow) -> tuple[Request, di
 
 def _refused(shared: SharedFields, row: ProviderRow, path: str, value: Any) -> str:
     """Return why a provider does not get a field that its dialect has; empty where it does."""
-    if row.id not in shared.providers:
+    if row.id not in shared.providers and not (row.generic and shared.specified):
         return f"{row.id} is not known to take it"
     return "" if shared.takes(row.dialect, path, value) else "this endpoint has no such value"
 

@@ -31,6 +31,21 @@ def with_last_markers(request: Request, name: str, most: int) -> Request:
     )
 
 
+def with_marked_end(request: Request, name: str) -> Request:
+    """Return a request whose own field of this name marks its last message, for a target that has the marker but no such field.
+
+    Anthropic's `cache_control` of a whole request means the end of the prompt.
+    """
+    marker = request.extra.get(name)
+    if marker is None or not request.messages:
+        return request
+    last = request.messages[-1]
+    fields = {} if last.carried is None else last.carried.fields
+    extra = {field: value for field, value in request.extra.items() if field != name}
+    marked = msgspec.structs.replace(last, carried=Carried(request.dialect, {name: marker, **fields}))
+    return msgspec.structs.replace(request, messages=(*request.messages[:-1], marked), extra=extra)
+
+
 def _markers(request: Request, name: str) -> Iterator[tuple[int, bool]]:
     """Yield the places of markers in the order of the prompt, and whether one ends what all conversations share."""
     fixed = True

@@ -17,7 +17,9 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
 from bardo.dialects.documents import holds_document_as_picture
+from bardo.dialects.history_repair import is_sound
 from bardo.dialects.known_items import KnownFields
+from bardo.dialects.known_media import has_known_media
 from bardo.dialects.sealing import holds_seal
 from bardo.dialects.wire import encode_json
 from bardo.engine.shape_plan import ShapePlan
@@ -52,7 +54,10 @@ def may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow) -> bo
         return False
     if row.paths is not None or not planned.controlled.keeps_messages(request):
         return False
-    if not takes_called_names(request.messages, shape_at(row, request.model).tool_names):
+    shape = shape_at(row, request.model)
+    if not takes_called_names(request.messages, shape.tool_names) or not is_sound(request, shape, row.dialect):
+        return False
+    if not has_known_media(request):
         return False
     return not (holds_seal(request) or holds_document_as_picture(request) or dialect(row.dialect).mends(request, row))
 

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.gemini import DIALECT
+from bardo.dialects.known_media import with_known_media
+from bardo.dialects.losses import Losses
 from bardo.values.blocks import UnknownBlock
 from bardo.values.errors import UpstreamRefused
 from bardo.values.fold import fold
@@ -105,6 +107,8 @@ def test_a_recorded_request_writes_back(recording: Recording) -> None:
     wire = DIALECT.encode_request(as_told(request), ROW)
     assert wire.degraded == ()
     again = DIALECT.decode_request(wire.body, arrival)
+    # google-genai writes base64 for addresses.
+    asked = with_known_media(request, Losses(DIALECT.declaration))
     assert msgspec.structs.replace(again, body=None, body_bytes=b"") == msgspec.structs.replace(
-        request, body=None, body_bytes=b""
+        asked, body=None, body_bytes=b""
     )

@@ -134,8 +134,8 @@ def test_carried_fields_of_another_dialect_are_reported_once_by_name() -> None:
     result = ToolResultBlock(call_id="c", content=(TextBlock("r", carried=CACHE),), carried=CACHE)
     request = request_of(
         Message("system", (TextBlock("s", carried=CACHE),), CACHE),
-        Message("user", (TextBlock("a", carried=other), result, ImageBlock(url="u", carried=CACHE))),
         Message("assistant", (TextBlock("b", carried=CACHE), ToolCallBlock(id="c", name="f", carried=CACHE))),
+        Message("user", (TextBlock("a", carried=other), result, ImageBlock(url="u", carried=CACHE))),
         tools=(Tool(name="f", carried=CACHE),),
     )
     body, wire = sent(request)

@@ -50,7 +50,9 @@ def encode(row: ProviderRow = ROW, **fields: Any) -> tuple[dict[str, Any], dict[
 
 
 def items(*blocks: Block, role: str = "assistant", row: ProviderRow = ROW, **fields: Any) -> list[dict[str, Any]]:
-    body, _ = encode(row, messages=(Message(role, blocks), *HELLO), **fields)  # type: ignore[arg-type]
+    # The turns before are kept elsewhere: results are of their calls.
+    asked = {"extra": {"previous_response_id": "resp_0"}, **fields}
+    body, _ = encode(row, messages=(Message(role, blocks), *HELLO), **asked)  # type: ignore[arg-type]
     written: list[dict[str, Any]] = body["input"][:-1]
     return written
 
@@ -84,7 +86,14 @@ def test_what_the_caller_says_of_storage_stands(extra: dict[str, Any], expected:
 @pytest.mark.parametrize("name", [name for name in ITEMS if name != "sealed state"])
 def test_items_come_out_as_they_came_in(name: str) -> None:
     given_items, _ = ITEMS[name]
-    body = msgspec.json.encode({"model": "m", "input": [*given_items, {"role": "user", "content": "end"}]})
+    called = {item["call_id"] for item in given_items if item.get("type") == "function_call"}
+    answered = [item["call_id"] for item in given_items if str(item.get("type")).endswith("function_call_output")]
+    calls = [
+        {"type": "function_call", "call_id": one, "name": "f", "arguments": "{}"}
+        for one in answered
+        if one not in called
+    ]
+    body = msgspec.json.encode({"model": "m", "input": [*calls, *given_items, {"role": "user", "content": "end"}]})
     wire = DIALECT.encode_request(DIALECT.decode_request(body, Arrival()), ROW)
     written = msgspec.json.decode(wire.body)
     assert not wire.degraded
@@ -198,7 +207,7 @@ def test_reasoning_that_led_to_nothing_is_left_out() -> None:
 def test_foreign_state_on_other_blocks_is_reported() -> None:
     state = (Opaque("signature", "G", "google-gemini-v1"),)
     blocks = (TextBlock("Hi", opaque=state), ToolCallBlock(id="c", name="f", opaque=state))
-    _, degraded = encode(messages=(Message("assistant", blocks), *HELLO))
+    _, degraded = encode(messages=(*HELLO, Message("assistant", blocks)))
     assert degraded == {"reasoning": ("google-gemini-v1", None)}
 
 

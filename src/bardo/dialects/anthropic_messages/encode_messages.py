@@ -9,7 +9,7 @@ from typing import Any
 
 from bardo.catalog.dialect_models import dialect_models
 from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
-from bardo.dialects.documents import PDF, data_of, picture_type, text_of
+from bardo.dialects.documents import PDF, data_of, text_of
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import WrittenTurns, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
@@ -150,7 +150,7 @@ def _image(block: ImageBlock, losses: Losses) -> Wire:
     source: Wire = {"type": "url", "url": block.url}
     if inline or block.data or not block.url:
         media_type, data = (inline[1], inline[2]) if inline else (block.media_type or "image/png", block.data)
-        source = {"type": "base64", "media_type": picture_type(media_type, data, losses), "data": data}
+        source = {"type": "base64", "media_type": media_type, "data": data}
     return {"type": "image", "source": source, **losses.own_fields(block.carried)}
 
 

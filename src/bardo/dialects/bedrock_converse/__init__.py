@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bardo.dialects.base import Dialect
 from bardo.dialects.bedrock_converse.citations import CITATIONS
-from bardo.dialects.bedrock_converse.constants import NAME, REASONS
+from bardo.dialects.bedrock_converse.constants import MARKER, NAME, REASONS
 from bardo.dialects.bedrock_converse.decode_reply import Decoder
 from bardo.dialects.bedrock_converse.decode_request import decode_request
 from bardo.dialects.bedrock_converse.encode_reply import Encoder, encode_response
@@ -21,6 +21,7 @@ DIALECT = Dialect(
     name=NAME,
     over_budget_status=400,
     model_field="",
+    marks_messages=frozenset({MARKER}),
     stream_framing="eventstream",
     decode_request=decode_request,
     declaration=DECLARATION,

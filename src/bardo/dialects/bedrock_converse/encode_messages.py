@@ -19,7 +19,6 @@ from bardo.dialects.bedrock_converse.constants import (
     with_cache_points,
 )
 from bardo.dialects.bedrock_converse.documents import DocumentWriter
-from bardo.dialects.documents import picture_type
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import WrittenTurns, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
@@ -169,7 +168,6 @@ class MessageWriter:
                 return [merge_fields({"image": {"format": form, "source": {"s3Location": {"uri": block.url}}}}, fields)]
             self._losses.lose("image", block.url, "Converse takes pictures as bytes or from S3, not by their address")
             return []
-        media_type = picture_type(media_type, data, self._losses)
         if media_type.lower() not in _FORMATS:
             self._losses.lose("image", media_type, "Converse takes png, jpeg, gif and webp")
             return []

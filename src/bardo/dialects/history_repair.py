@@ -1,0 +1,331 @@
+"""Histories that a target would refuse, mended in the mildest way that it takes; each repair is reported.
+
+Agents that were interrupted, cut their history or resume it send calls without results, results without calls, results twice, and the user
+between a call and its result. What a target demands is said by rows (`catalog/data/request_shapes.toml`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bardo.catalog.request_shapes import RequestShape
+from bardo.dialects.losses import Losses
+from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
+from bardo.values.histories import Messages, fold_history
+from bardo.values.request import Message, Request
+
+NO_RESULT = "The call was interrupted: no result was recorded."
+BETWEEN = "OK."
+"""What the model says between results of tools and the user, where its template wants it to speak."""
+WHAT = "history."
+"""How the name of each repair begins."""
+# Fields of a request that say that its provider keeps earlier turns: results may be of calls in them.
+_KEEPS_TURNS = (
+    "previous_response_id",
+    "conversation",
+    "previous_interaction_id",
+    "cachedContent",
+    "thread",
+    "container",
+)
+# Dialects in which messages of one role that follow each other are one turn.
+_JOINED = frozenset(("anthropic_messages", "bedrock_converse", "bedrock_invoke", "openai_responses"))
+
+
+_Place = tuple[int, int, int]
+"""The number of a turn, of a message in it, and of a block in that: one message may come several times."""
+
+
+class _State(NamedTuple):
+    """What was found of a conversation: the calls that wait for a result, all ids of calls before, and whether nothing is broken.
+
+    `after_results`: the last message held results; `after_model`: it was the model's. `spoken`: not only the system has spoken.
+    """
+
+    sound: bool = True
+    waiting: frozenset[str] = frozenset()
+    called: frozenset[str] = frozenset()
+    after_results: bool = False
+    after_model: bool = False
+    spoken: bool = False
+
+
+def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
+    """Whether a target takes the history of a request as it is."""
+    rules = shape.rules
+    if len(request.messages) < 2 or not (rules - {"tool_names"}):
+        return True
+    checks_calls = "answered_calls" in rules and not any(name in request.extra for name in _KEEPS_TURNS)
+    joined = dialect in _JOINED
+
+    def extend(found: _State, messages: Messages, place: int) -> _State:
+        for message in messages[place:]:
+            if not found.sound:
+                return found
+            found = _after(found, message)
+        return found
+
+    def _after(found: _State, message: Message) -> _State:
+        if message.role == "system":
+            late = "one_system" in rules and found.spoken
+            late = late or ("no_user_after_tool" in rules and (found.after_results or found.after_model))
+            return found._replace(sound=not late and not (found.waiting and checks_calls))
+        if message.role == "assistant":
+            return _after_model(found, message)
+        results = [_key(block.call_id, block.name) for block in message.blocks if isinstance(block, ToolResultBlock)]
+        others = len(results) < len(message.blocks)
+        broken = checks_calls and (
+            len({*results}) < len(results)
+            or not found.waiting.issuperset(results)
+            or bool(found.waiting and not results)
+        )
+        early = "no_user_after_tool" in rules and others and (found.after_results or bool(results))
+        left = found.waiting.difference(results)
+        early = early or bool(checks_calls and left and results and others)
+        return found._replace(
+            sound=not (broken or early), waiting=left, after_results=bool(results), after_model=False, spoken=True
+        )
+
+    def _after_model(found: _State, message: Message) -> _State:
+        keys = [_key(call.id, call.name) for call in message.calls]
+        kept = found.waiting if joined else frozenset[str]()
+        broken = checks_calls and (bool(found.waiting - kept) or (found.after_results and bool(found.waiting)))
+        twice = checks_calls and (len({*keys}) < len(keys) or not kept.isdisjoint(keys))
+        again = "unique_calls" in rules and not found.called.isdisjoint(keys)
+        return _State(
+            not (broken or twice or again),
+            kept.union(keys),
+            found.called.union(keys) if "unique_calls" in rules else found.called,
+            after_model=True,
+            spoken=True,
+        )
+
+    form = (rules, checks_calls, joined)
+    found = fold_history(request.messages, "history_repair", form, _State(), extend)
+    # Calls that nothing follows are not answered yet.
+    return found.sound
+
+
+def with_sound_history(request: Request, shape: RequestShape, losses: Losses) -> Request:
+    """Return a request whose history the target takes: itself where it does as it is."""
+    if is_sound(request, shape, losses.dialect):
+        return request
+    messages: Sequence[Message] = request.messages
+    if "answered_calls" in shape.rules and not any(name in request.extra for name in _KEEPS_TURNS):
+        messages = _answered(messages, losses, unique="unique_calls" in shape.rules, joined=losses.dialect in _JOINED)
+    if "one_system" in shape.rules:
+        messages = _with_one_system(messages, losses)
+    if "no_user_after_tool" in shape.rules:
+        messages = _with_model_between(messages, losses)
+    return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+def _key(call_id: str, name: str) -> str:
+    """Return what a result is matched to its call by: older functions of Chat have names alone."""
+    return call_id or f"name:{name}"
+
+
+def _ids_of_unknown(message: Message) -> frozenset[str]:
+    """Return the ids of calls that only their own dialect knows: results of those are right."""
+    found: set[str] = set()
+    for block in message.blocks:
+        if isinstance(block, UnknownBlock) and isinstance(block.value, dict):
+            inner = block.value.get("tool_call")
+            for held in (block.value, inner if isinstance(inner, dict) else {}):
+                found |= {one for name in ("id", "call_id") if isinstance(one := held.get(name), str)}
+    return frozenset(found)
+
+
+def _answered(messages: Sequence[Message], losses: Losses, *, unique: bool, joined: bool) -> list[Message]:
+    """Return messages in which each call has one result right behind it, and each result a call before it."""
+    renamed = _Renamed(messages, losses) if unique else None
+    read = [*messages] if renamed is None else renamed.messages
+    turns = _turns(read, joined=joined)
+    results: dict[tuple[int, str], ToolResultBlock] = {}
+    used: set[_Place] = set()
+    of_unknown = {key for message in read if message.role == "assistant" for key in _ids_of_unknown(message)}
+    waiting: dict[str, list[int]] = {}
+    given: dict[str, list[ToolResultBlock]] = {}
+    moved: set[_Place] = set()
+    for number, turn in enumerate(turns):
+        if turn[0].role == "assistant":
+            for message in turn:
+                for call in message.calls:
+                    waiting.setdefault(_key(call.id, call.name), []).append(number)
+            continue
+        for at, block in _results_in(number, turn):
+            key = _key(block.call_id, block.name)
+            if waiting.get(key):
+                place = waiting[key].pop(0)
+                results[place, key] = block
+                used.add(at)
+                if place != number - 1:
+                    moved.add(at)
+            elif key in of_unknown:
+                used.add(at)
+            elif any(_same(block, one) for one in given.get(key, ())):
+                losses.lose(f"{WHAT}result_twice", block.call_id, "this result came before", key=key)
+                used.add(at)
+                moved.add(at)
+            given.setdefault(key, []).append(block)
+    written: list[Message] = []
+    for number, turn in enumerate(turns):
+        if turn[0].role == "assistant":
+            written += turn
+            calls = [call for message in turn for call in message.calls]
+            # Calls that nothing follows are not answered yet.
+            if calls and number < len(turns) - 1:
+                answers = [_result_of(call, number, results, losses) for call in calls]
+                written.append(Message("user", tuple(answers)))
+            continue
+        for index, message in enumerate(turn):
+            written += _without_results(message, (number, index), used, moved, losses, in_place=of_unknown)
+    return written
+
+
+def _results_in(number: int, turn: Sequence[Message]) -> Iterator[tuple[_Place, ToolResultBlock]]:
+    for index, message in enumerate(turn):
+        for position, block in enumerate(message.blocks):
+            if isinstance(block, ToolResultBlock):
+                yield (number, index, position), block
+
+
+def _turns(messages: Sequence[Message], *, joined: bool) -> list[list[Message]]:
+    """Return the messages of the model each for itself, or those that are one turn together; and the others between them."""
+    turns: list[list[Message]] = []
+    for message in messages:
+        of_model = message.role == "assistant"
+        if turns and (turns[-1][0].role == "assistant") is of_model and (joined or not of_model):
+            turns[-1].append(message)
+        else:
+            turns.append([message])
+    return turns
+
+
+def _same(one: ToolResultBlock, other: ToolResultBlock) -> bool:
+    return one.content == other.content and one.is_error == other.is_error
+
+
+def _result_of(
+    call: ToolCallBlock, number: int, results: dict[tuple[int, str], ToolResultBlock], losses: Losses
+) -> ToolResultBlock:
+    key = _key(call.id, call.name)
+    found = results.get((number, key))
+    if found is not None:
+        return found
+    why = f"{losses.declaration.title} refuses a call without its result"
+    losses.lose(f"{WHAT}call_without_result", call.id or call.name, why, sent=NO_RESULT, key=key)
+    return ToolResultBlock(call_id=call.id, name=call.name, content=(TextBlock(NO_RESULT),), is_error=True)
+
+
+def _without_results(
+    message: Message,
+    at: tuple[int, int],
+    used: set[_Place],
+    moved: set[_Place],
+    losses: Losses,
+    *,
+    in_place: set[str],
+) -> list[Message]:
+    """Return a message without the results that stand behind their calls now, and those without a call as text."""
+    if ToolResultBlock not in message.kinds:
+        return [message]
+    blocks: list[Block] = []
+    for position, block in enumerate(message.blocks):
+        place = (*at, position)
+        if not isinstance(block, ToolResultBlock):
+            blocks.append(block)
+        elif place not in used:
+            why = f"{losses.declaration.title} refuses a result without its call"
+            losses.lose(f"{WHAT}result_without_call", block.call_id, why, sent="text", key=block.call_id)
+            blocks += _as_words(block)
+        elif _key(block.call_id, block.name) in in_place:
+            blocks.append(block)
+        elif place in moved:
+            losses.lose(f"{WHAT}result_place", block.call_id, "a result stands right behind its call", sent="moved")
+    return [msgspec.structs.replace(message, blocks=tuple(blocks))] if blocks else []
+
+
+def _as_words(result: ToolResultBlock) -> list[Block]:
+    of = f" {result.name}" if result.name else ""
+    return [TextBlock(f"Result of an earlier call of the tool{of}:"), *result.content]
+
+
+class _Renamed:
+    """Messages in which no two calls have one id: a later one, and its result, gets a number behind it."""
+
+    def __init__(self, messages: Sequence[Message], losses: Losses) -> None:
+        self._losses = losses
+        self._seen: set[str] = set()
+        self._now: dict[str, str] = {}
+        self.messages = [self._message(message) for message in messages]
+
+    def _message(self, message: Message) -> Message:
+        if message.kinds.isdisjoint((ToolCallBlock, ToolResultBlock)):
+            return message
+        blocks = tuple([self._block(block) for block in message.blocks])
+        same = all(new is old for new, old in zip(blocks, message.blocks, strict=True))
+        return message if same else msgspec.structs.replace(message, blocks=blocks)
+
+    def _block(self, block: Block) -> Block:
+        if isinstance(block, ToolResultBlock):
+            other = self._now.get(block.call_id, block.call_id)
+            return block if other == block.call_id else msgspec.structs.replace(block, call_id=other)
+        if not isinstance(block, ToolCallBlock) or not block.id:
+            return block
+        other, count = block.id, 2
+        while other in self._seen:
+            other, count = f"{block.id}_{count}", count + 1
+        self._seen.add(other)
+        self._now[block.id] = other
+        if other == block.id:
+            return block
+        why = f"{self._losses.declaration.title} takes an id once"
+        self._losses.lose(f"{WHAT}call_id_twice", block.id, why, sent=other, key=other)
+        return msgspec.structs.replace(block, id=other)
+
+
+def _with_one_system(messages: Sequence[Message], losses: Losses) -> list[Message]:
+    """Return messages with text of the system at the beginning alone: later one becomes the user's, before what the user says then."""
+    written: list[Message] = []
+    spoken = False
+    for message in messages:
+        spoken = spoken or message.role != "system"
+        if message.role == "system" and spoken:
+            why = f"the templates of {losses.declaration.title}'s models refuse a system message that is not at the beginning"
+            losses.lose("messages.role", "system", why, sent="user")
+            message = Message("user", message.blocks)
+            if written and written[-1].role == "user" and ToolResultBlock not in written[-1].kinds:
+                written[-1] = msgspec.structs.replace(written[-1], blocks=(*written[-1].blocks, *message.blocks))
+                continue
+        written.append(message)
+    return written
+
+
+def _with_model_between(messages: Sequence[Message], losses: Losses) -> list[Message]:
+    """Return messages in which the user never speaks right behind a result: what stands beside one goes into it."""
+    why = "its templates refuse the user right behind a tool"
+    written: list[Message] = []
+    for message in messages:
+        results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+        others: list[Any] = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
+        if results and others:
+            losses.lose("messages.role", "user", why, sent="in the result before it", key="beside")
+            last = results[-1]
+            joined = msgspec.structs.replace(last, content=(*last.content, *others))
+            written.append(Message("user", (*results[:-1], joined), message.carried))
+            continue
+        behind = bool(written) and ToolResultBlock in written[-1].kinds
+        if message.role == "system" and (behind or (written and written[-1].role == "assistant")):
+            losses.lose(
+                "messages.role", "system", "its templates take text of the system before the user's alone", sent="user"
+            )
+            message = Message("user", message.blocks)
+        if behind and message.role == "user" and not results and others:
+            losses.lose("messages.role", "user", why, sent=f"behind the model's {BETWEEN}", key="behind")
+            written.append(Message("assistant", (TextBlock(BETWEEN),)))
+        written.append(message)
+    return written
