@@ -39,6 +39,7 @@ MAY_NAME: Mapping[str, str] = {
     "bardo.surfaces.cli.catalog": "examples in help texts",
     "bardo.surfaces.cli.explain": "examples in help texts",
     "bardo.surfaces.cli.probe": "an example in a help text",
+    "bardo.surfaces.cli.serve": "the example that a gateway over simulated providers prints",
     "bardo.tools.grammar": "how values are quoted in a text format, which a row of the format names",
     "bardo.tools.literals": "how values are quoted in a text format, which a row of the format names",
     "bardo.tools.shapes": "how values are quoted in a text format, which a row of the format names",
