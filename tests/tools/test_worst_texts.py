@@ -15,7 +15,7 @@ from tools.support import read
 
 SIZE = 125_000 if NIGHTLY else 2_000
 """Characters of the smaller text; the larger one has eight times as many."""
-BY_DAY = 40
+BY_DAY = 20
 COMMON = (
     "a", " ", "\n", "_", "<", "</", "<a>", "<think", "</think>", "```", "{", "[", "(", "|", "=", "'", '"', "\\", "\\u", "\ud800", "\u0301",
     "<tool_call", "<tool_call>", "<|", '{"a":', "[1,", '{"name": "weather", "arguments": {', "weather(", "weather(city=",

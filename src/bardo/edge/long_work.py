@@ -26,7 +26,7 @@ async def run_by_size(size: int, work: Callable[[], Result]) -> Result:
     """Return what `work` gives at something of so many bytes, done in a thread where they are many. Raises what it raises."""
     if size < LONG_BYTES:
         return work()
-    return await asyncio.get_running_loop().run_in_executor(_LONG_WORK, _without_collection, work)
+    return await asyncio.get_running_loop().run_in_executor(_LONG_WORK, without_collection, work)
 
 
 def size_of(request: Request) -> int:
@@ -47,7 +47,7 @@ def size_of_reply(response: Response) -> int:
     return size
 
 
-def _without_collection(work: Callable[[], Result]) -> Result:
+def without_collection(work: Callable[[], Result]) -> Result:
     """Do work without the collection of garbage: it stops all threads, to look at values of which none is garbage."""
     collects = gc.isenabled()
     gc.disable()

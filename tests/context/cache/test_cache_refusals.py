@@ -227,3 +227,14 @@ def test_texts_are_looked_at_in_linear_time(piece: str) -> None:
 )
 def test_words_of_time_are_found_in_ascii_as_in_any_other_text(text: str) -> None:
     assert time_words().has(text) == time_words().has(f"{text} \N{LATIN SMALL LETTER E WITH ACUTE}")
+
+
+@pytest.mark.parametrize("before", range(65_536 - 40, 65_536 + 2, 3))
+def test_a_long_text_is_searched_in_parts_and_nothing_is_lost_between_them(before: int) -> None:
+    filler = ("so be it " * 8_000)[:before]
+    behind = " and so be it" * 8_000
+    assert personal_data().has(f"{filler} ann@example.org {behind}")
+    assert personal_data().has(f"{filler} 4111 1111 1111 1111 {behind}")
+    assert time_words().has(f"{filler} right now {behind}")
+    assert not personal_data().has(filler + behind)
+    assert not time_words().has(filler + behind)

@@ -29,6 +29,18 @@ _NO_DIGITS = bytes(code for code in range(256) if chr(code) not in "0123456789")
 """Every byte that is no digit, in UTF-8 too."""
 
 
+_SLICE, _OVERLAP = 64 * 1024, 400
+"""Characters of a text that are searched at once, and how many of them again: no phrase and no value is longer."""
+
+
+_LONGEST = _SLICE + _OVERLAP
+
+
+def _slices(text: str) -> Iterable[str]:
+    """Return the parts of a text: a search of all of it would hold the interpreter. What is cut may only be found where nothing is."""
+    return (text[start : start + _LONGEST] for start in range(0, len(text), _SLICE))
+
+
 class TimeWords:
     """Finds out whether a text asks about the time at which it is asked, by words of any language."""
 
@@ -46,6 +58,8 @@ class TimeWords:
 
     def has(self, text: str) -> bool:
         """Whether a text has one of the words, phrases or parts."""
+        if len(text) > _LONGEST:
+            return any(map(self.has, _slices(text)))
         if text.isascii():
             # Twice as fast as the same with text.
             parts = text.encode("ascii").translate(_ASCII_WORDS).split()
@@ -82,6 +96,8 @@ class PersonalData:
 
     def has(self, text: str) -> bool:
         """Whether a text has an address, or a number that passes the check of its kind."""
+        if len(text) > _LONGEST:
+            return any(map(self.has, _slices(text)))
         if "@" in text and _any(self._with_at, text):
             return True
         digits = text.encode("utf-8", "replace").translate(None, _NO_DIGITS)

@@ -95,12 +95,12 @@ class CallLayers:
     """The layers of one call, while they work and afterwards. `answer` is the reply that a layer had, None where none had one."""
 
     __slots__ = (
+        "_budget",
         "_effects",
         "_masking",
         "_parts",
         "answer",
         "answered",
-        "budget",
         "counter",
         "dry",
         "facts",
@@ -128,8 +128,6 @@ class CallLayers:
         dry: bool = False,
         work_seconds: float = math.inf,
     ) -> None:
-        self.budget = WorkBudget(work_seconds)
-        """What the layers may take of the processor together."""
         self.plan = selection.plan
         self.lost = selection.lost
         self.tenant = tenant
@@ -148,12 +146,22 @@ class CallLayers:
         """Who answered, with the label of the key that the call used; None where nobody did."""
         self.most_bytes = 0
         """How large the body of a reply may be that layers get as it came; 0 where none asks for it."""
+        self._budget: WorkBudget | float = work_seconds
         self._effects = effects
         self.counter = counter
         self._parts: list[tuple[str, ReplyPart]] = []
         self._masking: list[MaskingPart] = []
         self.masked = False
         """Whether the layer that masks has passed the call on."""
+
+    @property
+    def budget(self) -> WorkBudget:
+        """What the layers may take of the processor together."""
+        if isinstance(self._budget, WorkBudget):
+            return self._budget
+        # Short requests need none.
+        made = self._budget = WorkBudget(self._budget)
+        return made
 
     def take(self, layer: str, passed: Passed) -> None:
         """Keep what a layer leaves for the layers behind it and for the reply."""

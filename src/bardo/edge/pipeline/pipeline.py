@@ -78,6 +78,7 @@ class Pipeline:
         self._clock = clock
         self.effects: Effects = parts.effects
         self._targets = TargetReader(parts.runner)
+        self._work_seconds = parts.pipeline.max_work_seconds
         self._ways_off: dict[str, str] = {}
 
     @classmethod
@@ -114,7 +115,7 @@ class Pipeline:
             tenant=tenant,
             session=session,
             dry=dry,
-            work_seconds=self._parts.pipeline.max_work_seconds,
+            work_seconds=self._work_seconds,
         )
 
     def of_operation(
@@ -131,8 +132,9 @@ class Pipeline:
         if not plan.names:
             return None
         counter = PromptCounter(self._parts.estimates, tenant)
-        seconds = self._parts.pipeline.max_work_seconds
-        return CallLayers(chosen._replace(plan=plan), self.effects, counter, tenant=tenant, work_seconds=seconds)
+        return CallLayers(
+            chosen._replace(plan=plan), self.effects, counter, tenant=tenant, work_seconds=self._work_seconds
+        )
 
     def of_kept(self, kept: PendingLayers, request: Request, tenant: str) -> CallLayers:
         """Return the layers of a call whose reply came later, by what was kept of them; `request` is the call as its client sent it."""

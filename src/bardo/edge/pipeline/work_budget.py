@@ -7,6 +7,8 @@ from contextvars import ContextVar
 from time import thread_time_ns
 from typing import TypeVar
 
+from bardo.edge.long_work import without_collection
+
 Result = TypeVar("Result")
 
 LEFT_OUT = "left_out"
@@ -33,10 +35,10 @@ class WorkBudget:
             raise TooMuchWork
 
     def run(self, work: Callable[[], Result]) -> Result:
-        """Return what `work` gives, and count the time that it took in this thread. Raises what it raises."""
+        """Return what `work` gives, done as long work is, and count the time that it took in this thread. Raises what it raises."""
         began = thread_time_ns()
         try:
-            return work()
+            return without_collection(work)
         finally:
             self._spent += thread_time_ns() - began
 
@@ -48,4 +50,4 @@ CURRENT: ContextVar[WorkBudget | None] = ContextVar("work_of_layers", default=No
 def run_counted(work: Callable[[], Result]) -> Result:
     """Return what `work` gives; its time is counted where a layer waits for it. Raises what it raises."""
     budget = CURRENT.get()
-    return work() if budget is None else budget.run(work)
+    return without_collection(work) if budget is None else budget.run(work)
