@@ -9,6 +9,7 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.dialects.losses import Losses
+from bardo.dialects.repeated_items import RepeatedItems
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.token_counting import estimate_request
 from bardo.surfaces.library.decoding import provider_row
@@ -40,19 +41,26 @@ def check_each(law: str, works: dict[str, Callable[[str], Callable[[], object]]]
                 raise AssertionError(f"{name}, {text}: {problem}") from problem
 
 
+def request_of(place: str, text: str) -> Request:
+    return Request(model="m", messages=PLACES[place](text), tools=TOOLS)
+
+
+def body_of(request: Request, spoken: str) -> bytes:
+    losses = Losses(dialect(spoken).declaration)
+    return msgspec.json.encode(dialect(spoken).encode_body(request, provider_row(PROVIDERS[spoken]), losses))
+
+
+@pytest.fixture
+def nothing_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read each body as one that never came before."""
+    monkeypatch.setattr(RepeatedItems, "decode", lambda _, body, parse: parse(body))
+
+
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("spoken", PROVIDERS)
 def test_requests_are_written(spoken: str) -> None:
-    row = provider_row(PROVIDERS[spoken])
-
     def writing(place: str) -> Callable[[str], Callable[[], object]]:
-        def prepared(text: str) -> Callable[[], object]:
-            request = Request(model="m", messages=PLACES[place](text), tools=TOOLS)
-            return lambda: msgspec.json.encode(
-                dialect(spoken).encode_body(request, row, Losses(dialect(spoken).declaration))
-            )
-
-        return prepared
+        return lambda text: lambda: body_of(request_of(place, text), spoken)
 
     check_each(f"requests {spoken}", {place: writing(place) for place in PLACES})
 
@@ -60,22 +68,16 @@ def test_requests_are_written(spoken: str) -> None:
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("place", PLACES)
 def test_requests_are_counted(place: str) -> None:
-    def prepared(text: str) -> Callable[[], object]:
-        request = Request(model="m", messages=PLACES[place](text), tools=TOOLS)
-        return lambda: estimate_request(request)
-
-    check_each("estimates", {place: prepared})
+    check_each("estimates", {place: lambda text: lambda: estimate_request(request_of(place, text))})
 
 
+@pytest.mark.usefixtures("nothing_repeated")
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("spoken", CLIENTS)
 def test_requests_are_read(spoken: str) -> None:
-    row = provider_row(PROVIDERS[spoken])
-
     def reading(place: str) -> Callable[[str], Callable[[], object]]:
         def prepared(text: str) -> Callable[[], object]:
-            request = Request(model="m", messages=PLACES[place](text), tools=TOOLS)
-            body = msgspec.json.encode(dialect(spoken).encode_body(request, row, Losses(dialect(spoken).declaration)))
+            body = body_of(request_of(place, text), spoken)
             return lambda: dialect(spoken).decode_request(body, ARRIVAL)
 
         return prepared
