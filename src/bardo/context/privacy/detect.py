@@ -19,6 +19,7 @@ from bardo.catalog.pii_rows import PiiEntity, PiiPattern, phone_regions, pii_ent
 from bardo.context.privacy import checks, national, national_europe
 from bardo.context.privacy.checks import Check
 from bardo.context.privacy.context_words import ContextPlaces, ContextWords
+from bardo.context.privacy.long_texts import changed_in_parts
 from bardo.context.privacy.patterns import AnywherePatterns, PatternTable
 from bardo.context.privacy.phones import PhoneScanner, Worth
 from bardo.context.privacy.scanners import SCANNERS, Found
@@ -141,7 +142,9 @@ class _Search:
 
 def in_usual_signs(text: str) -> str:
     """Return a text with digits of all scripts, full-width signs, dashes and spaces as ASCII has them. No place in it changes."""
-    return text if text.isascii() else _UNUSUAL.sub(lambda found: _usual_sign(found[0]), text)
+    if text.isascii():
+        return text
+    return changed_in_parts(lambda part: _UNUSUAL.sub(lambda found: _usual_sign(found[0]), part), text)
 
 
 # Digits, full-width signs, dashes, and spaces that are no line breaks.

@@ -11,6 +11,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
+from bardo.context.privacy.long_texts import changed_in_parts
+
 DIGIT, LETTER, OTHER = "0", "a", "?"
 LENGTH = 5
 """So many characters of a match are known."""
@@ -49,7 +51,7 @@ _KIND_BY_NUMBER = _Kinds()
 
 def kinds_of(text: str) -> str:
     """Return the kinds of the characters of a text, in their places."""
-    return text.translate(_KIND_BY_NUMBER)
+    return changed_in_parts(lambda part: part.translate(_KIND_BY_NUMBER), text)
 
 
 class FirstSigns:

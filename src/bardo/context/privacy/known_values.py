@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from bardo.context.privacy.long_texts import matches_in_parts
+
 HOLE = "\ufffc"
 """Stands in the place of a value where a text is searched once more: no pattern knows it."""
 _LETTERS = r"A-Za-z\u00c0-\u024f"
@@ -85,7 +87,7 @@ class KnownValues:
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
         read = 0
-        for beginning in (_STARTS_IN_WORDS if self._in_words else _STARTS).finditer(text):
+        for beginning in matches_in_parts(_STARTS_IN_WORDS if self._in_words else _STARTS, text):
             start = beginning.start()
             if start >= read and (end := self._end(text, start)) is not None:
                 yield start, end
@@ -120,7 +122,7 @@ def with_holes(pieces: Pieces) -> str:
 
 def is_glued(text_with_holes: str) -> bool:
     """Return whether a word stands beside a value in a text, or one sign away: what it is may show only without the value."""
-    return _GLUED.search(text_with_holes) is not None
+    return next(matches_in_parts(_GLUED, text_with_holes), None) is not None
 
 
 def in_word(text: str, start: int, end: int) -> bool:

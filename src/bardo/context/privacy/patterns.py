@@ -15,6 +15,7 @@ from string import ascii_letters
 
 from bardo.catalog.pii_rows import PiiEntity, PiiPattern
 from bardo.context.privacy.first_signs import DIGIT, LENGTH, LETTER, FirstSigns, kinds_of
+from bardo.context.privacy.long_texts import matches_in_parts
 from bardo.values.errors import ConfigError
 
 WORD = r"0-9A-Za-z_\u00c0-\u024f"
@@ -126,7 +127,7 @@ def beginnings(text: str, kinds: str) -> Iterator[int]:
     `kinds` are those of the text's characters.
     """
     last = -1
-    for number in _NUMBERS.finditer(kinds):
+    for number in matches_in_parts(_NUMBERS, kinds):
         if number.lastindex:
             last = number.start()
             yield last

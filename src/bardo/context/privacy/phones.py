@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from bardo.context.privacy.long_texts import matches_in_parts
 from bardo.context.privacy.scanners import Found
 
 _RUN = re.compile(
@@ -42,7 +43,7 @@ class PhoneScanner:
 
         The last one or two groups of a run with a country code may belong to something else.
         """
-        for run in _RUN.finditer(text):
+        for run in matches_in_parts(_RUN, text):
             written = run.group()
             likely = _likely(written)
             if not likely or not worth(run.start(), run.end(), likely):

@@ -11,6 +11,7 @@ from functools import cache
 
 from bardo.catalog.pii_rows import iban_rows, top_level_domains
 from bardo.context.privacy.checks import compact, iban, ip_address, mac_address
+from bardo.context.privacy.long_texts import matches_in_parts
 
 Found = tuple[int, int, float]
 """Where a value begins and ends, and how likely it is one."""
@@ -57,14 +58,14 @@ def emails(text: str) -> Iterator[Found]:
 def urls(text: str) -> Iterator[Found]:
     """Yield web addresses: with a scheme, or a domain with a known ending."""
     read = 0
-    for scheme in _SCHEME.finditer(text):
+    for scheme in matches_in_parts(_SCHEME, text):
         if scheme.start() < read:
             continue
         host = _HOST.match(text, scheme.end())
         if host:
             read = _end_of_path(text, host.end())
             yield scheme.start(), read, 0.6
-    for host in _DOTTED.finditer(text):
+    for host in matches_in_parts(_DOTTED, text):
         if host.group().rpartition(".")[2].lower() in _endings():
             yield host.start(), _end_of_path(text, host.end()), 0.5
 
@@ -85,7 +86,7 @@ def _endings() -> frozenset[str]:
 def ipv6(text: str) -> Iterator[Found]:
     """Yield addresses of IPv6, with a zone or a prefix length. The unspecified address alone is a mark of many languages."""
     read = 0
-    for colons in _COLONS.finditer(text):
+    for colons in matches_in_parts(_COLONS, text):
         begin = colons.start()
         if begin < read:
             continue
@@ -102,7 +103,7 @@ def ipv6(text: str) -> Iterator[Found]:
 def mac_addresses(text: str) -> Iterator[Found]:
     """Yield addresses of devices in six pairs with one kind of separator. Others have digits first, and are found by a pattern."""
     read = 0
-    for pair in _PAIR.finditer(text):
+    for pair in matches_in_parts(_PAIR, text):
         start = pair.start() - 2
         if start >= read and (found := _MAC.match(text, start)) and mac_address(found.group()):
             read = found.end()
@@ -112,7 +113,7 @@ def mac_addresses(text: str) -> Iterator[Found]:
 
 def ibans(text: str) -> Iterator[Found]:
     """Yield account numbers of ISO 13616, in groups or not: country, length and kinds of characters as registered, and the check digits."""
-    for beginning in _IBAN.finditer(text):
+    for beginning in matches_in_parts(_IBAN, text):
         known = _iban_forms().get(beginning.group()[:2].upper())
         whole = known.match(text, beginning.start()) if known else None
         if whole is None:
