@@ -61,7 +61,7 @@ class AgentCalls:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.spending = spending
-        self._settings = settings
+        self.settings = settings
         self._prefix = prefix
         self._directory = directory
         self._balances = balances
@@ -95,7 +95,7 @@ class AgentCalls:
             vitality=options.vitality,
             means=await self.means(key_id),
             count=count,
-            golem=self._settings.id,
+            golem=self.settings.id,
             prefix=self._prefix,
             asks_model=options.tick is None and self._model_is_named(workload),
             seconds_left=_DAY - self._clock() % _DAY,
@@ -111,7 +111,7 @@ class AgentCalls:
     def _verified(self, request: Request, workload: Workload, name: str) -> Request:
         """Return a request whose answer another model judges, where the documents want that and its provider is configured."""
         judge = verifier_of(name)
-        if not self._settings.verify or judge is None or workload.verify or request.options.verify is not None:
+        if not self.settings.verify or judge is None or workload.verify or request.options.verify is not None:
             return request
         provider = next((one.id for one in self._directory.providers if one.row.id == judge[0]), None)
         if provider is None:
@@ -137,7 +137,7 @@ class AgentCalls:
             covered = min(diem.get(budget, 0.0), most)
             most -= covered
             spent[budget] = Spent(usd=usd.get(budget, 0.0) + diem.get(budget, 0.0) - covered, diem=covered)
-        return Means(daily_budget_usd=self._settings.daily_budget_usd, spent=spent, diem=left or 0.0)
+        return Means(daily_budget_usd=self.settings.daily_budget_usd, spent=spent, diem=left or 0.0)
 
     def _subsystem(self, workload: str) -> str:
         """Return the subsystem of a workload, which an operator may have named otherwise."""

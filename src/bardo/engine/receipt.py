@@ -190,7 +190,9 @@ def extension(request: Request, response: Response, call: CallFacts, *, forwarde
     if VERIFICATION in request.options.include:
         fields[VERIFICATION] = call.verification
     if "reasoning_chain" in request.options.include:
-        fields["reasoning_chain"] = chain_fields(_with_cost(response.reasoning, call.cost))
+        told = receipt(response, attempt, forwarded=forwarded)
+        chain = msgspec.structs.replace(_with_cost(response.reasoning, call.cost), control=told)
+        fields["reasoning_chain"] = chain_fields(chain)
     if "receipt" in request.options.include:
         fields["receipt"] = receipt(response, attempt, forwarded=forwarded)
     if "route" in request.options.include:

@@ -60,7 +60,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_heartbeat(name: str) -> bool:
     """Whether tiers decide which model a workload asks."""
-    return name == HEARTBEAT or any(_workload_of(row.name) == name for row in tier_rows().tier)
+    return name == HEARTBEAT or any(workload_of_tier(row.name) == name for row in tier_rows().tier)
 
 
 def schedule_steps(name: str) -> int | None:
@@ -119,7 +119,7 @@ def settle(
     workload, tier = name, ""
     if is_heartbeat(name):
         decision = _tier(name, tick)
-        tier, workload = decision.tier, _workload_of(decision.tier)
+        tier, workload = decision.tier, workload_of_tier(decision.tier)
         record |= {"tier": tier, "rules": msgspec.to_builtins(decision.rules)}
         if tick is not None:
             record["signals"] = dict(tick.signals)
@@ -141,7 +141,7 @@ def settle(
             if then is not None and then.then == _STANDS_IN:
                 record |= {"escalates": False, "stands_in_for": tier} if tier > then.tier else {"escalates": False}
                 tier = record["tier"] = min(tier, then.tier)
-                workload = _workload_of(tier)
+                workload = workload_of_tier(tier)
     profile = _profile_at(workload, tick, count, golem, prefix, record)
     return Settled(
         step=AgentStep(workload=workload, profile=profile, record=record),
@@ -155,12 +155,13 @@ def _tier(name: str, tick: Tick | None) -> TierDecision:
     if tick is not None:
         return decide_tier(tick.signals)
     tiers = tier_rows().tier
-    named = next((row.name for row in tiers if _workload_of(row.name) == name), "")
+    named = next((row.name for row in tiers if workload_of_tier(row.name) == name), "")
     # Whoever asks without a tick has something to ask.
     return TierDecision(tier=named or next(row.name for row in tiers if row.workload))
 
 
-def _workload_of(tier: str) -> str:
+def workload_of_tier(tier: str) -> str:
+    """Return the workload that a tier is."""
     row = next(row for row in tier_rows().tier if row.name == tier)
     return row.workload or f"{HEARTBEAT}_{tier.lower()}"
 

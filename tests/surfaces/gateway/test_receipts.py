@@ -185,6 +185,10 @@ def test_an_estimate_is_marked_wherever_it_is_told(judged: House, client: str, s
     }
     assert len(counts) == 1
     assert counts != {0}
+    # The chain carries the receipt (RC1).
+    assert {name: told["receipt"][name] for name in ("intent", "emitted", "layer", "observed", "verdict")}.items() <= (
+        told["reasoning_chain"]["control"].items()
+    )
     assert (told["reasoning_chain"]["tokens_approx"], told["receipt"]["observed"]["approx"], row.tokens_approx) == (
         True,
     ) * 3

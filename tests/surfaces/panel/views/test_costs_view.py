@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bardo.edge.log import LogWriter
 from bardo.edge.log.rollup import DIMENSIONS, Dimension
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.periods import day_text
 from bardo.surfaces.render.cost_records import CAUSE, cause_records, cost_records, sum_groups
 from bardo.surfaces.render.wording import count, dollars
 from bardo.values.cost import usd
+from support.any_model import Simulator
+from support.keyed_gateway import keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage
-from surfaces.panel.views.conftest import FilledGateway
+from surfaces.panel.views.conftest import TOML, FilledGateway, call
 
 BY = [*DIMENSIONS]
 
@@ -144,3 +150,22 @@ def test_a_question_that_nobody_asks_is_answered_as_the_usual_one(
     operator: PanelReader, asked: Callable[[], dict[str, str]]
 ) -> None:
     assert operator.page("/costs", **asked()).table("Calls by day").rows
+
+
+def test_the_operator_sees_the_agents_day_beside_what_was_projected(tmp_path: Path) -> None:
+    toml = f'{TOML}[golem]\nenabled = true\nroutes = "full_stack"\ndaily_budget_usd = 2.0\n'
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=toml) as gateway:
+        operator_key = gateway.key(name="the operator", operator=True)
+        _, own_key = make_key(gateway.state, name="own")
+        with LogWriter(gateway.log) as writer:
+            for number, name in enumerate(("heartbeat_t0", "heartbeat_t0", "dream_rem")):
+                cost = 30_000_000 if name == "dream_rem" else 0
+                writer.write(call(number, time.time(), provider="p", model="m", subsystem=name, cost_nanos=cost))
+        with closing(PanelReader(gateway.address, operator_key)) as reader:
+            page = reader.page("/costs")
+            row = page.table("The agent's budget").row("dream")
+            assert (row["calls"], row["spent"], row["budget"]) == ("1", "$0.030", "$0.30")
+            assert "$1.50" in page.text
+            assert "T0 100 %" in page.text
+        with closing(PanelReader(gateway.address, own_key)) as reader:
+            assert "The agent's budget" not in reader.page("/costs").text

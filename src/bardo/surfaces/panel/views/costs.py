@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from bardo.edge.log import CostGroup, Dimension, LogReader
-from bardo.edge.log.rollup import DIMENSIONS
+from bardo.edge.log.rollup import DIMENSIONS, SECONDS_PER_DAY
 from bardo.surfaces.panel.cost_charts import groups_chart, split_chart
 from bardo.surfaces.panel.cost_tables import cause_table, figures_of, group_table, names_of, split_table
 from bardo.surfaces.panel.pages import Download, Page, PanelRequest
@@ -56,7 +56,22 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     question = _read_question(request.query, panel.context.runner.clock(), sees_all=request.viewer.operator)
     groups = await _groups(panel, request, question)
     names = names_of(panel.context.accounts) if request.viewer.operator else {}
-    return Page("costs.html", "Costs", await _values(request, question, groups, names))
+    values = await _values(request, question, groups, names)
+    return Page("costs.html", "Costs", values | await _agent_values(panel, request))
+
+
+async def _agent_values(panel: Panel, request: PanelRequest) -> dict[str, object]:
+    """Return what the page says of the operator's agent: nothing where there is none."""
+    agent = panel.context.runner.agent
+    if agent is None or not request.viewer.operator:
+        return {"agent": None}
+    # Read only where somebody has such an agent.
+    from bardo.surfaces.panel.agent_tables import agent_figures, agent_table, day_of_agent
+
+    since = panel.context.runner.clock() // SECONDS_PER_DAY * SECONDS_PER_DAY
+    groups = await panel.read_log(lambda log: log.costs(("subsystem",), since=since))
+    day = day_of_agent(groups, agent.settings.daily_budget_usd, agent.settings.routes)
+    return {"agent": agent_table(day), "agent_figures": agent_figures(day)}
 
 
 async def download(panel: Panel, request: PanelRequest) -> Download:
