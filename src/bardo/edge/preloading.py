@@ -11,6 +11,7 @@ from importlib import import_module
 from bardo.accounting.price_table import price_table
 from bardo.catalog.dialect_models import builtin_dialect_models
 from bardo.catalog.endpoint_choice import choice_rows
+from bardo.catalog.features import features
 from bardo.catalog.field_refusals import builtin_field_refusals
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.hosted_tools import hosted_tools
@@ -21,6 +22,7 @@ from bardo.catalog.models import builtin_models
 from bardo.catalog.parameters import builtin_parameters
 from bardo.catalog.prices import price_rows
 from bardo.catalog.replay import builtin_replay
+from bardo.catalog.request_shapes import builtin_shape_rules
 from bardo.catalog.shared_fields import shared_rows
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.edge.http import Client, aiohttp_session
@@ -50,7 +52,9 @@ _TABLES: tuple[Callable[[], object], ...] = (
     builtin_models,
     builtin_parameters,
     builtin_replay,
+    builtin_shape_rules,
     choice_rows,
+    features,
     ladders,
     price_rows,
     price_table,

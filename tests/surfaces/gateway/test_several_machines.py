@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bardo.edge.accounts import accounts
 from bardo.edge.log import LogReader
 from bardo.simulators import Fault
 from support.any_model import Simulator
@@ -164,8 +165,10 @@ def costs_of(address: str) -> list[int]:
 
 
 def test_calls_of_a_key_with_a_budget_survive_a_restart_of_the_database(
-    own_postgres: PostgresServer, tmp_path: Path
+    own_postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # What this process has leased and does not use goes back once a second: here, not before the database is gone.
+    monkeypatch.setattr(accounts, "SYNC_SECONDS", 3600.0)
     toml = f'{PRICE}\n[log]\nurl = "{own_postgres.address}"\n'
     stay_in_one_day()
     with machine(tmp_path / "one", Simulator("deepseek"), own_postgres.address, toml) as one:

@@ -1,8 +1,8 @@
 """Encode the thinking of one reply: `reasoning_content` for everyone, `reasoning_details` where there is more to tell than text.
 
 Clients join the pieces of one index, string by string: the format of a block stands in the first piece of an index only, and what must not
-be joined, a piece of another type among it, has an index of its own with a `part`. Opaque state is written when the block is left: until then a later state of the same kind
-takes its place (OpenAI sends a provisional ciphertext first).
+be joined, a piece of another type among it, has an index of its own with a `part`. Opaque state is written when the block is left: until
+then a later state of the same kind takes its place (OpenAI sends a provisional ciphertext first).
 """
 
 from __future__ import annotations
