@@ -227,7 +227,7 @@ def all_simulators() -> list[Remembering]:
 
 
 class Remembering(Simulator):
-    """A simulator that keeps the bytes of every reply's body, in the order of its requests."""
+    """A simulator that keeps the body of every reply of its model, in the order of the requests; a list of models is none."""
 
     def __init__(self, preset: str, **options: Any) -> None:
         super().__init__(preset, **options)
@@ -235,6 +235,9 @@ class Remembering(Simulator):
         self.sent: list[bytearray] = []
 
     def actions(self, incoming: Incoming) -> Iterator[Action]:
+        if incoming.method != "POST":
+            yield from super().actions(incoming)
+            return
         place = len(self.sent)
         self.sent.append(bytearray())
         for action in super().actions(incoming):
