@@ -381,6 +381,55 @@ def test_a_providers_own_end_of_a_torn_call_is_not_forwarded(
         assert bool(found) == whole, body
 
 
+def _in_one_frame(client: str, calls: list[dict[str, Any]], *, finished: bool) -> tuple[bytes, bytes]:
+    """Return a frame with a text and calls, and why the reply ended or another frame that says so."""
+    if client == "ollama":
+        message = {"role": "assistant", "content": "I look.", "tool_calls": [{"function": call} for call in calls]}
+        end = {"done": True, "done_reason": "length", "prompt_eval_count": 3, "eval_count": 5}
+        first: dict[str, Any] = {"model": "m", "message": message, "done": False, **(end if finished else {})}
+        last: dict[str, Any] = {"model": "m", "message": {"role": "assistant", "content": ""}, **end}
+        return json.dumps(first).encode() + b"\n", b"" if finished else json.dumps(last).encode() + b"\n"
+    parts = [{"text": "I look."}, *({"functionCall": {"name": one["name"], "args": one["arguments"]}} for one in calls)]
+    usage = {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 5}}
+    ended = {"finishReason": "MAX_TOKENS"}
+    said = {"content": {"role": "model", "parts": parts}, "index": 0, **(ended if finished else {})}
+    chunks = [{"candidates": [said], **usage}, {"candidates": [{"index": 0, **ended}], **usage}]
+    first_frame, last_frame = (b"data: " + json.dumps(chunk).encode() + b"\r\n\r\n" for chunk in chunks)
+    return first_frame, b"" if finished else last_frame
+
+
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize("finished", [True, False], ids=["with the finish", "before the finish"])
+@pytest.mark.parametrize("client", ["gemini", "ollama"])
+def test_a_torn_call_is_taken_out_of_a_frame_that_says_other_things_too(client: str, finished: bool, size: int) -> None:
+    whole, torn = {"name": "look", "arguments": {"a": 1}}, {"name": "look", "arguments": {}}
+    for calls, left in (([torn], []), ([whole, torn], [{"a": 1}]), ([whole], [{"a": 1}])):
+        first, last = _in_one_frame(client, calls, finished=finished)
+        given = given_on(NATIVE[client], first + last, size=size)
+        assert [arguments for _, arguments in executed(client, given)] == left
+        assert b"I look." in given
+        assert b"MAX_TOKENS" in given or b'"length"' in given
+        assert b"candidatesTokenCount" in given or b"eval_count" in given
+        if torn not in calls:
+            assert given == first + last
+
+
+def test_a_torn_call_is_taken_out_of_chunks_in_other_forms() -> None:
+    first, _ = _in_one_frame("gemini", [{"name": "look", "arguments": {}}], finished=True)
+    chunk = first.removeprefix(b"data: ").strip()
+    lines = b"".join(b"data: " + line + b"\n" for line in json.dumps(json.loads(chunk), indent=1).encode().split(b"\n"))
+    for body in (lines + b"\n", b"data: [" + chunk + b"]\n\n"):
+        given = given_on("gemini", body)
+        assert b"functionCall" not in given
+        assert b"I look." in given
+        assert b"MAX_TOKENS" in given
+    spoken = dialect("gemini").without_calls
+    assert spoken is not None
+    second = {"index": 1, "content": {"parts": [{"text": "b"}, {"functionCall": {"name": "look", "args": {}}}]}}
+    both = json.dumps({"candidates": [*json.loads(chunk)["candidates"], second]}).encode()
+    assert [len(one["content"]["parts"]) for one in json.loads(spoken(both, {1}))["candidates"]] == [2, 1]
+
+
 def _given(answer: FakeReply, call: object) -> FakeReply:
     return answer
 

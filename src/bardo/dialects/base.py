@@ -5,7 +5,7 @@ The functions are pure, and nothing is shared between two replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -176,10 +176,11 @@ class Dialect:
 
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
     lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `call_announcement` is in the frames that tell
-    all arguments of a call before the frame that ends it; empty where there are none. `model_in_path`: the model is named in a
-    request's URL, not in its body. `model_field` is the field of a reply that names the model; empty where replies name none.
-    `search_results`: a request may hold results of the caller's own search; elsewhere they become text. `model_pictures`: messages of the
-    model may hold pictures; elsewhere only those of the user.
+    all arguments of a call before the frame that ends it; empty where there are none. `without_calls` returns the data of a frame without
+    the calls at these places among those that are whole in it; None where a frame that ends a call holds nothing else.
+    `model_in_path`: the model is named in a request's URL, not in its body. `model_field` is the field of a reply that names the model;
+    empty where replies name none. `search_results`: a request may hold results of the caller's own search; elsewhere they become text.
+    `model_pictures`: messages of the model may hold pictures; elsewhere only those of the user.
     `marks_messages`: which of other dialects' markers a whole message may have.
     `starts_with_usage`: a stream names the tokens of its prompt where it begins. `over_budget_status` is the status of an answer to a
     client whose budget is used up.
@@ -209,6 +210,7 @@ class Dialect:
     omits_call_ids: bool = False
     calls_in_frames: CallsInFrames | None = None
     call_announcement: bytes = b""
+    without_calls: Callable[[bytes, Collection[int]], bytes] | None = None
     model_in_path: bool = False
     model_field: str = "model"
     search_results: bool = False

@@ -5,44 +5,59 @@ A program executes a call as soon as its dialect tells the end, and some provide
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from bardo.engine.reply_stages import CallIds
+from bardo.streams.frames import Frame
+from bardo.streams.sse import encode_sse
 from bardo.values.events import Event, Finish, ToolCallEnd
+
+WithoutCalls = Callable[[bytes, Collection[int]], bytes]
+
+
+class _HeldFrame(NamedTuple):
+    """A frame, the ends of calls in it, and whether it `announces` all the arguments of a call before its end."""
+
+    frame: Frame
+    ends: Sequence[ToolCallEnd]
+    announces: bool
 
 
 class HeldEnds:
     """Holds the frames of one reply from the one on that ends a call which is not known to be complete, in their order.
 
     That is one frame for most calls without arguments, and none for others. `ids` knows the calls. `announcement` is in frames that tell
-    all the arguments of a call before the one that ends it; empty where a dialect has none.
+    all the arguments of a call before the one that ends it; empty where a dialect has none. `without_calls` takes calls out of a frame
+    that may hold other things; None where a frame that ends a call holds nothing else.
     """
 
-    __slots__ = ("_announced", "_announcement", "_held", "_ids")
+    __slots__ = ("_announced", "_announcement", "_held", "_ids", "_without_calls")
 
-    def __init__(self, ids: CallIds, announcement: bytes) -> None:
+    def __init__(self, ids: CallIds, announcement: bytes, without_calls: WithoutCalls | None = None) -> None:
         self._ids = ids
         self._announcement = announcement
+        self._without_calls = without_calls
         self._announced = False
-        self._held: list[tuple[bytes, Sequence[ToolCallEnd], bool]] = []
+        self._held: list[_HeldFrame] = []
 
     @property
     def holds(self) -> bool:
         """Whether a frame is held."""
         return bool(self._held)
 
-    def feed(self, raw: bytes, decoded: Sequence[Event]) -> bytes:
+    def feed(self, frame: Frame, decoded: Sequence[Event]) -> bytes:
         """Return the bytes that may be sent once a frame has been read, of which `decoded` was read."""
         ids = self._ids
         if not ids.calls:
-            return raw
-        announces = bool(self._announcement) and self._announcement in raw and ids.torn
+            return frame.raw
+        announces = bool(self._announcement) and self._announcement in frame.raw and ids.torn
         ends = [event for event in decoded if type(event) is ToolCallEnd]
         self._announced |= announces
-        if Finish in map(type, decoded):
+        if self._without_calls is None and Finish in map(type, decoded):
             # The frame that says why the reply ends is no end of a call.
             ends, announces = [], False
-        self._held.append((raw, ends, announces))
+        self._held.append(_HeldFrame(frame, ends, announces))
         if ids.waits or (self._announced and ids.torn):
             return b""
         return self.released()
@@ -50,7 +65,18 @@ class HeldEnds:
     def released(self) -> bytes:
         """Return what was held, without the ends of calls in which the reply broke off."""
         held, self._held, self._announced = self._held, [], False
-        broke_off = self._ids.broke_off
-        return b"".join([
-            raw for raw, ends, announces in held if not (any(map(broke_off, ends)) or (announces and self._ids.cut))
-        ])  # fmt: skip
+        return b"".join(map(self._sound, held))
+
+    def _sound(self, held: _HeldFrame) -> bytes:
+        """Return a frame without calls that broke off: what else it says stays, also why the reply ended."""
+        frame = held.frame
+        broken = [place for place, end in enumerate(held.ends) if self._ids.broke_off(end)]
+        if not broken:
+            return b"" if held.announces and self._ids.cut else frame.raw
+        if self._without_calls is None or frame.data is None:
+            return b""
+        data = self._without_calls(frame.data, broken)
+        if frame.data in frame.raw:
+            return frame.raw.replace(frame.data, data, 1)
+        # Data of several lines stands in an event of its own.
+        return encode_sse(data, frame.event)

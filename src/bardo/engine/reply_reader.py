@@ -22,7 +22,7 @@ from bardo.engine.reply_beginning import ReplyBeginning, is_content
 from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
 from bardo.engine.reply_pipeline import ReplyPipeline
 from bardo.engine.reply_stages import counting_ids
-from bardo.engine.sound_frames import EventsAndBytes, SoundFrames, without_quoted
+from bardo.engine.sound_frames import EventsAndBytes, SoundFrames, frame_without_quoted
 from bardo.engine.text_formats import TextFormats, text_formats_of
 from bardo.engine.tool_names import RestoreToolNames
 from bardo.engine.written_tokens import WrittenTokens
@@ -101,7 +101,9 @@ class ReplyReader:
             secrets=secrets,
             clean=clean,
         )
-        self._ends = HeldEnds(pipeline.ids, language.call_announcement) if forward and streamed else None
+        self._ends = (
+            HeldEnds(pipeline.ids, language.call_announcement, language.without_calls) if forward and streamed else None
+        )
         self._secrets, self._watch = secrets, pipeline.watch
         frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
         self._repeated = (
@@ -332,8 +334,9 @@ class ReplyReader:
             self.beginning.note(decoded)
         events = self._pipeline.feed(decoded)
         if self._pipeline.failure is None:
-            raw = without_quoted(readable.raw, events, self._secrets) if self._watch.seen else readable.raw
-            return events, raw if self._ends is None else self._ends.feed(raw, decoded)
+            if self._watch.seen:
+                readable = frame_without_quoted(readable, events, self._secrets)
+            return events, readable.raw if self._ends is None else self._ends.feed(readable, decoded)
         self._name_failure()
         return events, b""
 

@@ -141,12 +141,15 @@ def without_secrets(event: Event, secrets: Secrets) -> Event:
     return event
 
 
-def without_quoted(raw: bytes, events: Iterable[Event], secrets: Secrets) -> bytes:
+def frame_without_quoted(frame: Frame, events: Iterable[Event], secrets: Secrets) -> Frame:
     """Return a provider's frame without secrets, unless they are a part of what the model wrote in it."""
-    if not secrets.stand_in(raw):
-        return raw
+    if not secrets.stand_in(frame.raw):
+        return frame
     written = "".join(map(_written, events)).encode("utf-8", "replace")
-    return raw if secrets.stand_in(written) else secrets.in_bytes(raw)
+    if secrets.stand_in(written):
+        return frame
+    data = None if frame.data is None else secrets.in_bytes(frame.data)
+    return msgspec.structs.replace(frame, data=data, raw=secrets.in_bytes(frame.raw))
 
 
 def _written(event: Event) -> str:

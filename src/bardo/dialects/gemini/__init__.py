@@ -19,6 +19,7 @@ from bardo.dialects.gemini.embeddings import EMBEDDINGS
 from bardo.dialects.gemini.encode_contents import has_stray_references
 from bardo.dialects.gemini.encode_reply import GeminiEncoder, encode_response
 from bardo.dialects.gemini.operations import MODELS, TOKEN_COUNT, encode_partial
+from bardo.dialects.gemini.reply_parts import without_calls
 from bardo.dialects.log_probabilities import GEMINI_LOGPROBS
 from bardo.dialects.pictures import GEMINI_PICTURES
 from bardo.dialects.reply_declaration import ReplyDeclaration
@@ -56,6 +57,7 @@ DIALECT = Dialect(
         framing=frozenset({"functionCall", "functionResponse", "createTime"}),
     ),
     open_decoder=lambda row: GeminiDecoder(provider=row.id, excludes_reasoning=row.quirks.output_excludes_reasoning),
+    without_calls=without_calls,
     open_encoder=lambda request, arrival: GeminiEncoder(arrival.framing),
     encode_response=lambda response, request: encode_response(response),
     encode_error=errors.encode_error,

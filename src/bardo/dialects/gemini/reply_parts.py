@@ -7,11 +7,14 @@ merged with others. A signed thought part, which only bardo writes, closes the t
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import count
 from typing import Any, Literal
 
 import msgspec
 
 from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
+from bardo.dialects.lenient import decode_leniently
 from bardo.values.blocks import Opaque
 from bardo.values.errors import MalformedReply
 from bardo.values.events import (
@@ -74,9 +77,8 @@ class Candidate:
             merge_field(self.fields, "content", other_fields)
 
     def _decode_part(self, part: dict[str, Any], events: list[Event]) -> None:
-        call = part.get("functionCall")
-        if call is not None and "partialArgs" not in (checked(call, dict, "functionCall") or ()):
-            self._decode_call(part, call, events)
+        if _is_whole_call(part):
+            self._decode_call(part, part["functionCall"], events)
         elif checked(part.get("text"), str, "text") is not None:
             self._decode_text(part, events)
         elif part:
@@ -178,6 +180,26 @@ def _grown(before: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
         else:
             before[name] = later
     return before
+
+
+def _is_whole_call(part: dict[str, Any]) -> bool:
+    """Whether a part is a call with all its arguments, and no piece of one. Raises MalformedReply."""
+    call = part.get("functionCall")
+    return call is not None and "partialArgs" not in (checked(call, dict, "functionCall") or ())
+
+
+def without_calls(data: bytes, places: Collection[int]) -> bytes:
+    """Return a chunk without the calls at these places, counted over all its candidates."""
+    payload = decode_leniently(data)
+    found = count()
+    for chunk in payload if isinstance(payload, list) else [payload]:
+        for candidate in chunk.get("candidates") or ():
+            content = (candidate or {}).get("content") or {}
+            if parts := content.get("parts"):
+                content["parts"] = [
+                    part for part in parts if not (_is_whole_call(part or {}) and next(found) in places)
+                ]
+    return msgspec.json.encode(payload)
 
 
 def _other_fields(fields: dict[str, Any], *names: str) -> dict[str, Any]:

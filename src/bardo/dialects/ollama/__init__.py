@@ -6,7 +6,7 @@ from bardo.dialects.base import Dialect
 from bardo.dialects.declaration import limitations
 from bardo.dialects.log_probabilities import openai_logprobs
 from bardo.dialects.ollama.constants import NAME, REASONS
-from bardo.dialects.ollama.decode_reply import Decoder
+from bardo.dialects.ollama.decode_reply import Decoder, without_calls
 from bardo.dialects.ollama.decode_request import decode_request
 from bardo.dialects.ollama.embeddings import EMBEDDINGS
 from bardo.dialects.ollama.encode_reply import Encoder, encode_partial, encode_response
@@ -58,4 +58,5 @@ DIALECT = Dialect(
     embeddings=EMBEDDINGS,
     models=MODELS,
     omits_call_ids=True,
+    without_calls=without_calls,
 )

@@ -7,6 +7,7 @@ way.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import msgspec
@@ -221,3 +222,11 @@ class Decoder:
         self._over = True
         out.append(Failed(error))
         return out
+
+
+def without_calls(data: bytes, places: Collection[int]) -> bytes:
+    """Return a line without the calls at these places."""
+    line = decode_leniently(data)
+    message = line["message"]
+    calls = [call for place, call in enumerate(message.pop("tool_calls")) if place not in places]
+    return msgspec.json.encode(line | {"message": message | ({"tool_calls": calls} if calls else {})})
