@@ -428,3 +428,27 @@ def test_tools_beside_thinking_go_only_in_the_makers_dialect() -> None:
     with pytest.raises(Unsupported, match="gpt-6-astra takes no tools") as refused:
         fit("openai-chat", "gpt-6-astra", LOW, tools=tools)
     assert refused.value.hint
+
+
+@pytest.mark.parametrize("value", ["warm", [1], {"a": 1}, True], ids=["text", "list", "object", "claim"])
+@pytest.mark.parametrize(
+    ("place", "model"),
+    [
+        (CLAUDE, "claude-opus-4-8"),
+        (CLAUDE, "claude-sonnet-4-5"),
+        ("openai", "gpt-5.2"),
+        (("cohere", "cohere"), "command-a-03-2025"),
+        (("gemini", "gemini"), "gemini-2.5-flash"),
+        ("groq", "openai/gpt-oss-120b"),
+        ("ark", "doubao-seed-2"),
+    ],
+)
+def test_a_field_that_the_clients_dialect_does_not_know_may_hold_anything(
+    place: str | tuple[str, str], model: str, value: Any
+) -> None:
+    names = ("temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "seed", "stop")
+    for policy in (None, HIGH, OFF):
+        for name in names:
+            fitted = fit(place, model, policy, extra={name: value, "n": value})
+            assert fitted.request.sampling == Sampling()
+            assert fitted.request.extra.get(name, value) == value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
@@ -81,7 +81,12 @@ class _Substitute(msgspec.Struct, frozen=True):
 
     def top_p(self, name: str, values: Mapping[str, Any]) -> float | None:
         """Return the `top_p` that is about what was asked, or None where there is none."""
-        if self.refused or "top_p" in values or (self.alone and "temperature" in values):
+        if (
+            self.refused
+            or "top_p" in values
+            or (self.alone and "temperature" in values)
+            or not _is_number(values[name])
+        ):
             return None
         if name == "min_p":
             return round(1 - float(values[name]), 4)
@@ -153,7 +158,7 @@ def _apply(rule: ParameterRule, bench: _ParameterWork, holding: Sequence[Paramet
         if name in bench.values:
             _drop(name, bench, rule.why, _stand_in(holding, table))
     for name, (least, most) in rule.within.items():
-        if name in bench.values and not least <= bench.values[name] <= most:
+        if name in bench.values and not (_is_number(bench.values[name]) and least <= bench.values[name] <= most):
             bench.lose(name, rule.why)
     for name, instead in rule.replace.items():
         value = bench.values.get(name)
@@ -177,7 +182,7 @@ def _drop(name: str, bench: _ParameterWork, why: str, stand_in: _Substitute) -> 
 def _limit(rule: ParameterRule, bench: _ParameterWork) -> None:
     for name, (least, most) in rule.limits.items():
         value = bench.values.get(name)
-        if value is not None and not least <= value <= most:
+        if _is_number(value) and not least <= value <= most:
             nearest = min(max(value, least), most)
             whole = isinstance(value, int) and nearest == int(nearest)
             span = f"the least here is {least:g}" if most == inf else f"the range here is {least:g} to {most:g}"
@@ -185,8 +190,13 @@ def _limit(rule: ParameterRule, bench: _ParameterWork) -> None:
     if rule.choices is not None and bench.values["choices"] > rule.choices:
         bench.change("choices", rule.choices, rule.why)
     stops = bench.values.get("stop", ())
-    if rule.stops is not None and len(stops) > rule.stops:
+    if rule.stops is not None and isinstance(stops, list | tuple) and len(stops) > rule.stops:
         bench.change("stop", stops[: rule.stops], rule.why)
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a value can be compared: a field that the client's dialect does not know may hold anything, and its provider refuses it."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _with_tools(request: Request, plan: ControlPlan) -> ControlPlan:
@@ -238,7 +248,7 @@ def _with_choice(request: Request, choice: ToolChoice | None) -> Request:
 
 def _rebuilt(request: Request, bench: _ParameterWork) -> Request:
     values = bench.values
-    sampling = Sampling(**{name: values[name] for name in _SAMPLING & values.keys()})
+    sampling = Sampling(**{name: values[name] for name in _SAMPLING & values.keys() - request.extra.keys()})
     extra = {name: values.get(name) for name, value in request.extra.items() if value is None or name in values}
     for name in bench.elsewhere.keys() - values.keys():
         extra = chat_fields_elsewhere(request.dialect)[name].removed(extra)
