@@ -75,10 +75,49 @@ def test_every_field_is_looked_at_wherever_it_stands_and_however_it_is_written()
                     deep = {
                         "input": [{"role": "user", "content": [{"type": "x", "deep": [{"inside": {spelled: value}}]}]}]
                     }
-                    for body in ({spelled: value}, deep):
+                    for body in ({spelled: value}, *([] if row.outermost else [deep])):
                         if not refused(ids, json.dumps(body).encode()):
                             found.append(f"{spelled}: {value} passed in {body}")
     offenders(found, "name the field in catalog/data/kept_ids.toml")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": [{"role": "system", "content": "fileid://THEIRS"}]},
+        {"messages": [{"role": "system", "content": "fileid://MINE,fileid://THEIRS"}]},
+        {"messages": [{"role": "developer", "content": [{"type": "text", "text": " FileID://THEIRS"}]}]},
+        {"system": [{"type": "text", "text": "fileid://THEIRS"}]},
+        {"system": "fileid://THEIRS"},
+        {"instructions": "fileid://THEIRS"},
+        {"systemInstruction": {"parts": [{"text": "fileid://THEIRS"}]}},
+        {"system_instruction": "fileid://THEIRS"},
+        {"messages": [{"role": "user", "content": [{"type": "video_url", "video_url": {"url": "ms://THEIRS"}}]}]},
+        {"tools": [{"retrieval": {"vertexAiSearch": {"engine": "projects/p/locations/l/engines/THEIRS"}}}]},
+        {"tool_use_id": "t", "input": {"type": "document", "uri": "files/THEIRS"}},
+        {"type": "tool_use", "input": {"type": "document", "file_id": "THEIRS"}},
+    ],
+)
+def test_texts_and_addresses_that_providers_take_for_files_are_ids(body: dict[str, Any]) -> None:
+    ids = with_ids()
+    asyncio.run(ids.keep("me", [f"fileid://{OWN}"]))
+    raw = json.dumps(body).replace("MINE", OWN)
+    assert refused(ids, raw.replace("THEIRS", OTHERS).encode())
+    assert refused(ids, raw.replace("THEIRS", OTHERS).replace("/", "\\/").encode())
+
+
+def test_the_same_words_elsewhere_are_no_ids() -> None:
+    ids = with_ids()
+    asyncio.run(ids.keep("me", [f"fileid://{OWN}"]))
+    texts: list[dict[str, Any]] = [
+        {"messages": [{"role": "system", "content": f"fileid://{OWN}"}, {"role": "user", "content": "fileid://x"}]},
+        {"messages": [{"role": "system", "content": "Addresses such as fileid://x are none of the web."}]},
+        {"plugins": [{"id": "web", "engine": "exa"}]},
+        {"tools": [{"type": "computer_use_preview", "environment": "browser"}]},
+        {"tools": [{"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}]},
+    ]
+    for body in texts:
+        assert not refused(ids, json.dumps({**ASK, **body}).encode()), body
 
 
 def test_another_key_is_told_the_same_of_an_id_that_is_and_of_one_that_never_was() -> None:
@@ -275,6 +314,7 @@ CONTAINED = {"type": "container_file_citation", "container_id": "cntr_1", "file_
 OUTPUT = [
     {"type": "reasoning", "id": "rs_1"},
     {"type": "code_interpreter_call", "id": "ci_1", "container_id": "cntr_1"},
+    {"type": "shell_call", "id": "sh_1", "environment": {"type": "container_reference", "container_id": "cntr_2"}},
     {
         "type": "message",
         "id": "msg_1",
@@ -282,7 +322,7 @@ OUTPUT = [
     },
 ]
 RESPONSE = {"id": "resp_1", "conversation": {"id": "conv_1"}, "output": OUTPUT, "metadata": {"id": "resp_of_another"}}
-RESPONSE_IDS = {"resp_1", "conv_1", "rs_1", "ci_1", "cntr_1", "msg_1", "cfile_1"}
+RESPONSE_IDS = {"resp_1", "conv_1", "rs_1", "ci_1", "cntr_1", "sh_1", "cntr_2", "msg_1", "cfile_1"}
 RAN = {"type": "code_execution_tool_result", "content": {"type": "x", "content": [{"type": "y", "file_id": "file_1"}]}}
 TOOL = {
     "type": "tool_use",
@@ -290,7 +330,8 @@ TOOL = {
     "name": "f",
     "input": {"file_id": "file_of_another", "container": {"id": "of_another"}},
 }
-MESSAGE = {"id": "msg_1", "container": {"id": "container_1"}, "content": [RAN, TOOL]}
+UPLOADED = {"type": "container_upload", "file_id": "file_2"}
+MESSAGE = {"id": "msg_1", "container": {"id": "container_1"}, "content": [RAN, UPLOADED, TOOL]}
 CHAT = {"id": "chatcmpl-1", "choices": [{"message": {"content": "", "audio": {"id": "audio_1", "data": ""}}}]}
 REPLIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], set[str]]] = {
     "openai_responses": (
@@ -307,16 +348,22 @@ REPLIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], set[str]]] = {
         [
             {"type": "message_start", "message": {"id": "msg_1", "content": []}},
             {"type": "content_block_start", "content_block": RAN},
+            {"type": "content_block_start", "content_block": UPLOADED},
             {"type": "content_block_start", "content_block": TOOL},
             {"type": "message_delta", "delta": {"container": {"id": "container_1"}}},
         ],
-        {"container_1", "file_1"},
+        {"container_1", "file_1", "file_2"},
     ),
     "openai_chat": (CHAT, [{"choices": [{"delta": {"audio": {"id": "audio_1"}}}]}], {"audio_1"}),
     "gemini_interactions": (
-        {"id": "interaction_1", "steps": []},
-        [{"event_type": "interaction.created", "interaction": {"id": "interaction_1"}}],
-        {"interaction_1"},
+        {"id": "interaction_1", "steps": [], "environment_id": "environment_1"},
+        [
+            {
+                "event_type": "interaction.created",
+                "interaction": {"id": "interaction_1", "environment": {"environment_id": "environment_1"}},
+            }
+        ],
+        {"interaction_1", "environment_1"},
     ),
 }
 

@@ -263,6 +263,100 @@ def _check(now: Outcome, before: Outcome, why: Any) -> None:
         assert getattr(now, name) == getattr(before, name), (name, why)
 
 
+_DIALECTS = {
+    "openai_chat": ("/v1/chat/completions", ASK),
+    "openai_responses": ("/v1/responses", {"input": [{"role": "user", "content": "Hi"}], "store": False}),
+    "anthropic_messages": ("/v1/messages", {**ASK, "max_tokens": 9}),
+    "gemini": ("/v1beta/models/MODEL:generateContent", {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}),
+    "gemini_interactions": ("/v1beta/interactions", {"input": "Hi"}),
+    "bedrock_converse": ("/model/MODEL/converse", {"messages": [{"role": "user", "content": [{"text": "Hi"}]}]}),
+    "cohere": ("/v2/chat", ASK),
+    "ollama": ("/api/chat", ASK),
+}
+# What is kept by providers, in the place where each dialect has it: the body's fields, or the parts of a message.
+KEPT: tuple[tuple[str, Body | list[Body]], ...] = (
+    ("openai_responses", {"previous_response_id": "ID"}),
+    ("openai_responses", {"conversation": "ID"}),
+    ("openai_responses", {"conversation": {"id": "ID"}}),
+    ("openai_responses", {"prompt": {"id": "ID", "version": "2"}}),
+    ("openai_responses", {"input": [{"type": "item_reference", "id": "ID"}]}),
+    ("openai_responses", {"input": [{"id": "ID"}]}),
+    ("openai_responses", {"tools": [{"type": "file_search", "vector_store_ids": ["ID"]}]}),
+    ("openai_responses", {"tools": [{"type": "code_interpreter", "container": "ID"}]}),
+    ("openai_responses", {"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["ID"]}}]}),
+    ("openai_responses", {"tools": [{"type": "image_generation", "input_image_mask": {"file_id": "ID"}}]}),
+    ("openai_responses", {"prompt_cache_options": {"comparison_response_id": "ID"}}),
+    ("openai_responses", [{"type": "input_file", "file_id": "ID"}]),
+    ("openai_responses", [{"type": "input_image", "file_id": "ID"}]),
+    ("openai_chat", [{"type": "file", "file": {"file_id": "ID"}}]),
+    ("openai_chat", [{"type": "image_url", "image_url": {"url": "ms://ID"}}]),
+    ("openai_chat", {"messages": [{"role": "system", "content": "fileid://ID"}, *ASK["messages"]]}),
+    ("openai_chat", {"messages": [*ASK["messages"], {"role": "assistant", "audio": {"id": "ID"}}, *ASK["messages"]]}),
+    ("openai_chat", {"extra_body": {"google": {"cached_content": "cachedContents/ID"}}}),
+    ("openai_chat", {"batch_id": "ID"}),
+    ("openai_chat", {"upload_id": "ID"}),
+    ("anthropic_messages", {"container": "ID"}),
+    ("anthropic_messages", {"container": {"id": "ID", "skills": []}}),
+    ("anthropic_messages", {"container": {"skills": [{"type": "custom", "skill_id": "ID"}]}}),
+    ("anthropic_messages", {"user_profile_id": "ID"}),
+    ("anthropic_messages", [{"type": "document", "source": {"type": "file", "file_id": "ID"}}]),
+    ("anthropic_messages", [{"type": "image", "source": {"type": "file", "file_id": "ID"}}]),
+    ("anthropic_messages", [{"type": "container_upload", "file_id": "ID"}]),
+    ("gemini", {"cachedContent": "cachedContents/ID"}),
+    ("gemini", {"cached_content": "cachedContents/ID"}),
+    ("gemini", {"tools": [{"fileSearch": {"fileSearchStoreNames": ["fileSearchStores/ID"]}}]}),
+    ("gemini", {"tools": [{"retrieval": {"vertexAiSearch": {"datastore": "projects/p/ID"}}}]}),
+    ("gemini", {"tools": [{"retrieval": {"vertexAiSearch": {"engine": "projects/p/ID"}}}]}),
+    ("gemini", [{"fileData": {"fileUri": "https://generativelanguage.googleapis.com/v1beta/files/ID"}}]),
+    ("gemini", [{"file_data": {"file_uri": "gs://bucket/ID", "mime_type": "text/plain"}}]),
+    ("gemini_interactions", {"previous_interaction_id": "ID"}),
+    ("gemini_interactions", {"environment": "ID"}),
+    ("gemini_interactions", {"input": [{"type": "document", "uri": "files/ID"}]}),
+    ("gemini_interactions", {"tools": [{"type": "retrieval", "vertex_ai_search_config": {"datastores": ["ID"]}}]}),
+    ("bedrock_converse", [{"document": {"format": "pdf", "name": "d", "source": {"s3Location": {"uri": "s3://b/ID"}}}}]),
+    ("bedrock_converse", [{"video": {"format": "mp4", "source": {"s3Location": {"uri": "s3://b/ID"}}}}]),
+    ("cohere", [{"type": "image_url", "image_url": {"url": "gs://b/ID"}}]),
+    ("ollama", {"options": {"file_id": "ID"}}),
+)  # fmt: skip
+
+
+def _with_kept(spoken: str, place: Body | list[Body], model: str, name: str) -> tuple[str, Body]:
+    path, body = _DIALECTS[spoken]
+    if isinstance(place, dict):
+        body = {**body, **place}
+    elif spoken == "gemini":
+        body = {"contents": [{"role": "user", "parts": place}]}
+    elif spoken == "openai_responses":
+        body = {**body, "input": [{"role": "user", "content": place}]}
+    else:
+        body = {**body, "messages": [{"role": "user", "content": place}]}
+    named = {} if "MODEL" in path else {"model": model}
+    return path.replace("MODEL", model.replace("/", "%2F")), json.loads(
+        json.dumps({**body, **named}).replace("ID", name)
+    )
+
+
+def test_what_a_provider_keeps_for_one_key_does_not_exist_for_another(tmp_path: Path) -> None:
+    mine, never = "resp_made_for_a_1", "resp_of_nobody_22"
+
+    def answer(arrived: Arrived) -> Given:
+        given = well(arrived)
+        return given._replace(body=given.body.replace(b'"resp_1"', f'"{mine}"'.encode()))
+
+    with two_keys(tmp_path, PROVIDERS, answer) as running:
+        path, plain = _DIALECTS["openai_responses"]
+        assert running.ask("a", path, {**plain, "model": "responses/gpt-5.2"}).status == 200
+        models = itertools.cycle(("responses/gpt-5.2", "oai/gpt-4.1", "claude/claude-sonnet-4-5"))
+        for spoken, place in KEPT:
+            model = next(models)
+            told = [running.ask("b", *_with_kept(spoken, place, model, name)) for name in (mine, never)]
+            assert [(one.status, one.sent) for one in told] == [(404, ())] * 2, (spoken, place, told[0].body)
+            assert told[0].body.replace(mine.encode(), b"") == told[1].body.replace(never.encode(), b"")
+        assert (
+            running.ask("a", path, {**plain, "model": "responses/gpt-5.2", "previous_response_id": mine}).status == 200
+        )
+
+
 SHARED: dict[str, dict[str, str]] = {
     "Runner": {
         "provider_ids": "whose they are: what it is for",

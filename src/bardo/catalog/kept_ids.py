@@ -17,7 +17,7 @@ class KeptIdField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `what` is the word for it in an error, `code` the error's code where the dialect has one. `has_id`: an object in the field names it by
     its `id`; `only_id`: a text does not. `address`: the field holds an address, which names something kept where it begins like one of
     `kept`, and in a field `of_provider` also where it is none of the web. `common`: not where the object around it has one of these types,
-    whose ids are everybody's.
+    whose ids are everybody's. `outermost`: only among the fields of the body itself.
     """
 
     what: str
@@ -27,6 +27,15 @@ class KeptIdField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     only_id: bool = False
     address: Literal["", "any", "of_provider"] = ""
     common: tuple[str, ...] = ()
+    outermost: bool = False
+
+
+class KeptInInstructions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Texts of a system prompt that are ids, where they begin with `begins`: one, or several with a separator."""
+
+    what: str
+    begins: str
+    separator: str
 
 
 class KeptItems(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +79,7 @@ class KeptIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     marks_of_calls: frozenset[str]
     field: tuple[KeptIdField, ...]
     address: _Address
+    instructions: KeptInInstructions
     items: KeptItems
     reply: tuple[KeptIdReply, ...]
 
@@ -106,4 +116,5 @@ def kept_address() -> re.Pattern[str]:
 def names_in_json() -> re.Pattern[bytes]:
     """Return what stands in every body that names something kept: one of the fields, or a letter of ASCII that was escaped."""
     names = "|".join(r"[\s_-]*".join(map(re.escape, name.split("_"))) for row in kept_ids().field for name in row.names)
-    return re.compile(rf'"(?:{names})"\s*:|item[_-]?reference|\\u00[2-7]'.encode(), re.IGNORECASE)
+    texts = re.escape(kept_ids().instructions.begins).replace("/", r"\\?/")
+    return re.compile(rf'"(?:{names})"\s*:|item[_-]?reference|{texts}|\\u00[2-7]'.encode(), re.IGNORECASE)

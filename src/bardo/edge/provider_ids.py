@@ -53,6 +53,8 @@ _LONGEST_LINE = 64 * 1024 * 1024
 _OWN, _KNOWN = "own:", "known:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WEB = ("http://", "https://", "data:")
+_INSTRUCTING = ("system", "developer")
+_INSTRUCTIONS = ("system", "systeminstruction", "instructions")
 
 
 class KeptId(NamedTuple):
@@ -156,24 +158,30 @@ def _ids_in(raw: bytes) -> Iterator[KeptId]:
         raise InvalidRequest(
             "the body is not plain JSON", hint="write each field once, nested less deeply"
         ) from problem
-    rows, waiting = kept_ids(), [("", body)]
+    rows = kept_ids()
+    waiting: list[tuple[str, Any, bool]] = [("", body, False)]
     while waiting:
-        path, value = waiting.pop()
+        path, value, instructs = waiting.pop()
         if isinstance(value, _Pairs):
             kinds = {one for name, one in value if plain_name(name) == "type" and isinstance(one, str)}
-            calls = not rows.marks_of_calls.isdisjoint(kinds.union(name for name, _ in value))
+            # A body is no call, whatever stands in it.
+            calls = path != "" and not rows.marks_of_calls.isdisjoint(kinds.union(name for name, _ in value))
+            instructs = instructs or any(name == "role" and one in _INSTRUCTING for name, one in value)
             for name, inner in value:
                 if name in rows.content or (calls and name in rows.content_of_calls and isinstance(inner, _Pairs)):
                     continue
                 below = f"{path}.{name}" if path else name
                 row = fields_by_name().get(plain_name(name))
-                if row is not None and kinds.isdisjoint(row.common):
+                if row is not None and kinds.isdisjoint(row.common) and not (row.outermost and path):
                     yield from _ids_at_field(row, inner, below)
-                waiting.append((below, inner))
+                waiting.append((below, inner, instructs or plain_name(name) in _INSTRUCTIONS))
             if any(plain_name(one) == "itemreference" for one in kinds):
                 yield from (KeptId(one, "Item", f"{path}.id") for name, one in value if _is_id_field(name, one))
         elif isinstance(value, list):
-            waiting += [(f"{path}[{place}]", inner) for place, inner in enumerate(value)]
+            waiting += [(f"{path}[{place}]", inner, instructs) for place, inner in enumerate(value)]
+        elif instructs and isinstance(value, str) and value.strip().lower().startswith(rows.instructions.begins):
+            texts = (one.strip() for one in value.split(rows.instructions.separator))
+            yield from (KeptId(one, rows.instructions.what, path) for one in texts if one)
 
 
 class _Pairs(list[tuple[str, Any]]):
