@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import re
 
 import pytest
 
 from bardo.catalog.forms import builtin_forms
+from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.models import FoundModel, builtin_models
 from bardo.values.errors import ConfigError
 
@@ -136,3 +138,14 @@ def test_every_row_has_a_source_and_a_date() -> None:
 def test_no_two_rows_of_a_provider_have_the_same_glob() -> None:
     seen = [(row.provider, glob) for row in builtin_models().rows for glob in row.match]
     assert len(seen) == len(set(seen))
+
+
+def test_the_rows_that_may_be_about_an_id_are_all_that_are_about_it() -> None:
+    models = builtin_models()
+    for row in models.rows:
+        for glob in row.match:
+            name = re.sub(r"\[(.)[^]]*\]", r"\1", glob).replace("*", "").replace("?", "1")
+            for model in (name, f"vendor/{name}", f"{name}-x"):
+                if matches_any(plain_id(models.spelled(model)), row.match):
+                    about = models.rows_about(plain_id(models.spelled(model))[:3], plain_id(model)[:3])
+                    assert row in [one for one, _ in about], (row.match, model)

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -26,6 +26,7 @@ Rank = tuple[bool, bool, int, int]
 """How far a glob goes before others: without wildcards, of a row that goes first, by its letters, by its classes."""
 How = Literal["exact", "glob", "resolved", "assumed", "unclassified"]
 _WILDCARDS = re.compile(r"[*?\[]")
+_LETTERS = 3
 
 
 class BudgetRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -135,6 +136,10 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     only: str = ""
 
 
+_Globs: TypeAlias = "list[tuple[ModelRow, list[tuple[str, Rank, str]]]]"
+"""Rows with each of their globs, its rank, and what it begins with."""
+
+
 class Models:
     """Rows of models, found by what a provider calls them. Never changed once made."""
 
@@ -149,8 +154,10 @@ class Models:
         self.sources = {source.id: source for source in sources}
         typed = [self._typed(table) for table in tables]
         self._globs = _ranked(typed)
+        self._about = lru_cache(maxsize=1024)(self.rows_about)
         self.rows = tuple(self._filled(row) for row in typed)
         self._globs = _ranked(self.rows)
+        self._about.cache_clear()
         self._spellings = tuple(spellings)
         self._shutdowns = tuple(shutdowns)
         self._rules = [(re.compile(one.pattern), one) for one in self._spellings]
@@ -235,12 +242,11 @@ class Models:
     def _longest(self, spelled: str, asked: str, wanted: Callable[[ModelRow], bool]) -> ModelRow | None:
         """Return the first of the rows whose glob decides: an assumption goes before a row only where it is about a part of its models."""
         best: dict[bool, tuple[Rank, ModelRow, str]] = {}
-        for row, globs in self._globs:
+        for row, globs in self._about(spelled[:_LETTERS], asked[:_LETTERS]):
             if not wanted(row):
                 continue
             before = best.get(row.assumed)
             for glob, rank, prefix in globs:
-                # Most globs begin with a maker's own word: a list may have sixty thousand ids.
                 if not (spelled.startswith(prefix) or asked.startswith(prefix)):
                     continue
                 if (before is None or rank > before[0]) and (matches_glob(spelled, glob) or matches_glob(asked, glob)):
@@ -250,8 +256,19 @@ class Models:
             return assumed[1] if lies_within(assumed[2], known[2]) and assumed[2] != known[2] else known[1]
         return (known or assumed or (None, None))[1]
 
+    def rows_about(self, *beginnings: str) -> _Globs:
+        """Return the rows, each with its globs, that may be about ids with one of these beginnings.
 
-def _ranked(rows: Iterable[ModelRow]) -> list[tuple[ModelRow, list[tuple[str, Rank, str]]]]:
+        Most globs begin with a maker's own word, and a list may have sixty thousand ids.
+        """
+        found = [
+            (row, [one for one in globs if any(first.startswith(one[2][: len(first)]) for first in beginnings)])
+            for row, globs in self._globs
+        ]
+        return [(row, globs) for row, globs in found if globs]
+
+
+def _ranked(rows: Iterable[ModelRow]) -> _Globs:
     """Return rows with each of their globs, its rank, and what it begins with."""
     return [
         (row, [(glob, _rank(glob, row), _WILDCARDS.split(glob, maxsplit=1)[0]) for glob in map(plain_id, row.match)])

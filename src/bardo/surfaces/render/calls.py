@@ -10,7 +10,7 @@ import msgspec
 from bardo.edge.log.row import Feedback, LogRow
 from bardo.surfaces.render.layers import cache_fact, layer_facts
 from bardo.surfaces.render.receipts import receipt_facts
-from bardo.surfaces.render.tables import Column, facts, table
+from bardo.surfaces.render.tables import Column, TextTable, facts, table
 from bardo.surfaces.render.wording import (
     NOT_REPORTED,
     count,
@@ -46,7 +46,7 @@ _CALL_COLUMNS = (
 )
 
 
-def calls_table(rows: Sequence[LogRow], now: float, *, head: bool = True) -> Table:
+def calls_table(rows: Sequence[LogRow], now: float, *, head: bool = True) -> TextTable:
     """Return calls, one a line. `now` is Unix time."""
     return table(_CALL_COLUMNS, (_call(row, now) for row in rows), head=head)
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bardo.edge.log import Dimension
 from bardo.surfaces.render.cost_records import CAUSE
-from bardo.surfaces.render.tables import Column, table
+from bardo.surfaces.render.tables import Column, TextTable, table
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
 
-if TYPE_CHECKING:
-    from rich.table import Table
 
-
-def costs_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> Table:
+def costs_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> TextTable:
     """Return calls, tokens and cost of each group."""
     heads = ("calls", "failed", "in", "out", "thinking", "cost", "difference")
     columns = (*_common_columns(by), *(Column(head, right=True) for head in heads), Column(""))
     return table(columns, ((*_common_cells(one, by), *_cells(one)) for one in records))
 
 
-def causes_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> Table:
+def causes_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> TextTable:
     """Return the cost of each cause in each group."""
     columns = (*_common_columns(by), Column(CAUSE), Column("cost", right=True), Column(""))
     return table(columns, ((*_common_cells(one, by), *_cause_cells(one)) for one in records))

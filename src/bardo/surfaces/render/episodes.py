@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bardo.surfaces.render.tables import Column, facts, table
+from bardo.surfaces.render.tables import Column, TextTable, facts, table
 from bardo.surfaces.render.wording import count, dollars, moment
 from bardo.values.episodes import Episode, EpisodeMatch, MemoryStats
 from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
@@ -25,7 +25,7 @@ _COLUMNS = (
 _SHORT_ID = 15
 
 
-def matches_table(found: Sequence[EpisodeMatch], now: float) -> Table:
+def matches_table(found: Sequence[EpisodeMatch], now: float) -> TextTable:
     """Return what a search found, one episode a line."""
     return table(_COLUMNS, (_match(one, now) for one in found))
 

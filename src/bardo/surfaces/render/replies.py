@@ -18,6 +18,8 @@ from bardo.values.usage import Usage
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from bardo.surfaces.render.tables import TextTable
+
 _BEGINNING = 60
 
 
@@ -95,7 +97,7 @@ def usage_text(usage: Usage) -> str:
     return ", ".join(words)
 
 
-def blocks_table(response: Response) -> Table:
+def blocks_table(response: Response) -> TextTable:
     """Return the blocks of a reply in order, each with its length in characters and its beginning."""
     from bardo.surfaces.render.tables import Column, table
 
