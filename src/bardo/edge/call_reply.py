@@ -22,6 +22,7 @@ from bardo.edge.verification import Verifier
 from bardo.engine.attempt import Attempt
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.engine.passed_headers import PassedHeaders
 from bardo.engine.receipt import CallFacts, with_earlier_calls, with_receipt
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import Verification
@@ -114,6 +115,11 @@ class CallReply:
         """Whether the client gets the provider's own bytes: the plan allows it, and so did the reply as far as it has come."""
         upstream, answer = self._upstream, self.answer
         return upstream is not None and upstream.forwarded and (answer is None or not answer.rewritten)
+
+    @property
+    def passed_headers(self) -> PassedHeaders:
+        """The headers of the provider's reply that the client gets too."""
+        return () if self._upstream is None else self._upstream.passed_headers
 
     def response(self) -> Response:
         """Return the reply as far as it has come."""

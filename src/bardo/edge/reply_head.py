@@ -13,6 +13,7 @@ from bardo.dialects.lenient import excerpt
 from bardo.edge.call_context import CallContext
 from bardo.edge.http_calls import Call, Reply
 from bardo.edge.web_pages import is_page, page_text
+from bardo.engine.passed_headers import passed_headers
 from bardo.engine.provider_words import ProviderWords
 from bardo.engine.route import Provider
 from bardo.routing.rest_headers import parse_wait, rest_seconds
@@ -83,6 +84,7 @@ async def _refusal(reply: Reply, provider: Provider, now: float, *, sent: bytes 
         # A proxy's or a host's, for people: no words of the provider's API.
         body = page_text(reply.status, body, provider.id).encode()
     refused = dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
+    refused.passed_headers = passed_headers(reply.headers)
     if reply.status < 500:
         refused.own_words = ProviderWords(refused, sent).text
     if reply.status == _PAYMENT_REQUIRED and "x402" in provider.row.payment:

@@ -21,6 +21,7 @@ from bardo.edge.update_buffer import UpdateBuffer
 from bardo.engine.attempt import Attempt
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.kept_budget.answer import BudgetStage
+from bardo.engine.passed_headers import PassedHeaders, passed_headers
 from bardo.engine.reply_beginning import is_token
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.text_formats import PLAIN, seen_start
@@ -48,6 +49,8 @@ class UpstreamReply:
 
     begun = False
     recorded: RecordedReply | None = None
+    passed_headers: PassedHeaders
+    """The headers of the reply that its client gets too."""
     lost: tuple[Degradation, ...] = ()
     """What turned out to be lost once the head was read, beside what the attempt gave up."""
     _reader: Reader | None = None
@@ -61,6 +64,7 @@ class UpstreamReply:
         self.attempt = attempt
         self._health = health
         self.resent = reply.resent
+        self.passed_headers = passed_headers(reply.headers, context.keyring.secrets_of(attempt.target.provider))
         self._context = context
         self._request = request
         self._reply: Reply | None = reply

@@ -306,6 +306,8 @@ class UpstreamRefused(ProviderError):
     """
 
     own_words: str | None = None
+    passed_headers: tuple[tuple[str, str], ...] = ()
+    """The headers of the refusal that its client gets too."""
 
     def __init__(
         self,

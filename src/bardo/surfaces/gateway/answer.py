@@ -18,6 +18,7 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
 from bardo.edge.server_reply import cycle_of
+from bardo.engine.passed_headers import without_limits
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.gateway.http import (
     ClientDisconnected,
@@ -86,7 +87,7 @@ class Answer:
         """Send a whole answer."""
         self.started = self.ended = True
         if self.own_headers is not None:
-            headers = [*headers, *self.own_headers()]
+            headers = [*without_limits([*headers]), *self.own_headers()]
         await self._send_whole(status, body, headers, JSON)
 
     async def start(self, headers: Any, content_type: str) -> None:
@@ -94,7 +95,7 @@ class Answer:
         if not self.started:
             self.started = True
             if self.own_headers is not None:
-                headers = [*headers, *self.own_headers()]
+                headers = [*without_limits([*headers]), *self.own_headers()]
             if not self.gone:
                 await start_stream(self._send, headers, content_type=content_type)
 
@@ -268,6 +269,8 @@ def error_headers(problem: BardoError) -> list[tuple[str, str]]:
         headers.append(("x-bardo-request-id", problem.request_id))
     if isinstance(problem, UpstreamRefused) and problem.retry_after:
         headers.append(("retry-after", problem.retry_after))
+    if isinstance(problem, UpstreamRefused):
+        headers += problem.passed_headers
     if isinstance(problem, RateLimited | OverBudget):
         headers.append(("retry-after", str(max(1, ceil(problem.retry_after)))))
         headers.append(("x-bardo-limit", problem.limit))

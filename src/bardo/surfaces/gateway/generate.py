@@ -169,6 +169,7 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: Reply
     headers = early_headers(live.request_id, attempt, response)
     headers += _age_headers(live)
     headers += late_headers(response, attempt, live.cost_of_request)
+    headers += live.passed_headers
     as_it_came = live.forwarded and not (live.reader.lacks_ids or live.reader.broke_off)
     spoken, asked = dialect(route.dialect), live.request.model
     if as_it_came:
@@ -252,7 +253,7 @@ async def _send_stream(
     last: bool,
     kept: ReplyStorage | None,
 ) -> None:
-    headers = [*early_headers(live.request_id, live.attempt), *_age_headers(live)]
+    headers = [*early_headers(live.request_id, live.attempt), *_age_headers(live), *live.passed_headers]
     if last and not answer.started and live.layers is not None and live.layers.answer is not None:
         headers += cost_headers(CallCost(nanos=0))
     await answer.start(headers, encoder.content_type)

@@ -46,6 +46,7 @@ REPLY_HEADERS: dict[str, tuple[Schema, str]] = {
     "X-Bardo-Cost-Approx": (one_of("true"), "Tokens of an attempt that broke off are estimated."),
     "X-Bardo-Cache": (STRING, "What the layer `cache` did."),
     "X-Bardo-Stale": (STRING, "The age in seconds of an old reply that was given because nobody answered."),
+    "X-Bardo-Upstream-Request-Id": (STRING, "The id that the provider gave the request."),
     "X-Request-Id": (STRING, "The id of the request, as OpenAI's libraries read it."),
     "Request-Id": (STRING, "The id of the request, as Anthropic's libraries read it."),
 }
