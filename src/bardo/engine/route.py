@@ -29,6 +29,7 @@ _LATEST = ":latest"
 _MOST_PREFIXES = 4
 _MOST_COMPARED = 64
 _MOST_LIKELY = 40
+_SAME_WORD = 0.8
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -270,15 +271,25 @@ def near_names(model: str, providers: Sequence[Provider]) -> list[str]:
 
     A name that is listed was not mistaken.
     """
+    every = sorted({name for provider in providers for name in provider.models})
+    prefix, _, rest = model.partition("/")
     named = provider_before(model, providers)
     if named is None:
-        return _nearest(model, sorted({name for provider in providers for name in provider.models}))
-    prefix, _, rest = model.partition("/")
-    found = [f"{prefix}/{name}" for name in _nearest(rest, sorted(set(named.models)))]
-    return found or _nearest(model, sorted({name for provider in providers for name in provider.models}))
+        ids = [provider.id for provider in providers]
+        meant = nearest_names(prefix, ids, cutoff=_SAME_WORD)[:1] if rest else []
+        named = next((provider for provider in providers if provider.id in meant), None)
+        if named is None:
+            return nearest_names(model, every)
+        prefix = named.id
+        if not named.models or rest in named.models:
+            return [f"{prefix}/{rest}"]
+    return [f"{prefix}/{name}" for name in nearest_names(rest, sorted(set(named.models)))] or nearest_names(
+        model, every
+    )
 
 
-def _nearest(wanted: str, known: Sequence[str]) -> list[str]:
+def nearest_names(wanted: str, known: Sequence[str], *, cutoff: float = 0.5) -> list[str]:
+    """Return up to three known names that are near to one, which is not known itself."""
     if wanted in known:
         return []
     folded = wanted.strip().casefold()
@@ -291,4 +302,4 @@ def _nearest(wanted: str, known: Sequence[str]) -> list[str]:
     few = len(known) <= _MOST_LIKELY
     likely = known if few else nlargest(_MOST_LIKELY, (name for name in known if shared[name]), key=shared.__getitem__)
     by_lower = {name.lower(): name for name in reversed(likely)}
-    return [by_lower[name] for name in get_close_matches(wanted[:_MOST_COMPARED].lower(), by_lower, n=3, cutoff=0.5)]
+    return [by_lower[name] for name in get_close_matches(wanted[:_MOST_COMPARED].lower(), by_lower, n=3, cutoff=cutoff)]

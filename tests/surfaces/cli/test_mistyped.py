@@ -52,7 +52,60 @@ def test_a_mistyped_provider_of_models_is_told_with_the_nearest(folder: Path, mo
     monkeypatch.setenv("SIMULATED_KEY", "key")
     with simulated(Simulator("deepseek", models=["m1"]), folder=folder):
         ran = bardo("models", "--provider", "depseek")
-        assert "no provider here is called 'depseek': did you mean deepseek?" in ran.err
+        assert ran.code == 2
+        assert "no provider is called 'depseek'" in ran.err
+        assert "did you mean deepseek" in ran.err
+        other = bardo("models", "--provider", "anthropic")
+        assert (other.code, "configured: " in other.err) == (2, True), other.err
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("explain -m typo", "no provider serves 'typo'"),
+        ("explain -m anthropic/nope", "anthropic is not known to have a model 'nope'"),
+        ("explain -m foo/bar", "openrouter is not known to have a model 'foo/bar'"),
+        ("explain -m antropic/claude-opus-4-8", "did you mean anthropic/claude-opus-4-8?"),
+        ("explain -m anthropic/cluade-opus-4-8", "did you mean claude-opus-4-8"),
+        ("probe typo --dry-run", "name the provider to ask with --provider"),
+        ("probe deepseek/depseek-v4-flash --dry-run", "did you mean deepseek-v4-flash"),
+        ("probe anthropic/nope --dry-run", "anthropic is not known to have a model 'nope'"),
+    ],
+)
+def test_a_model_that_nobody_has_ends_a_command(folder: Path, line: str, told: str) -> None:
+    ran = bardo(*line.split())
+    assert ran.code == 2
+    assert told in ran.err, ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("explain -m lab/m1", 0),
+        ("explain -m lab/m2", 2),
+        ("explain -m m2 --provider lab", 0),
+        ("explain -m anthropic/claude-opus-4-8", 0),
+        ("explain -m openrouter/some/model", 0),
+        ("explain -m lab/own", 0),
+        ("explain -m relay/any/model", 0),
+        ("explain -m openai/nope", 2),
+    ],
+)
+def test_a_provider_has_the_models_that_it_lists_and_those_of_the_catalog(folder: Path, line: str, code: int) -> None:
+    (folder / "bardo.toml").write_text(
+        '[[providers]]\nid = "lab"\npreset = "vllm"\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["m1"]\n'
+        '[[providers]]\nid = "relay"\npreset = "openrouter"\n[[providers]]\nid = "openai"\n'
+        '[[models]]\nprovider = "vllm"\nmatch = ["own"]\ncontext = 9000\n'
+    )
+    ran = bardo(*line.split())
+    assert ran.code == code, ran.err
+
+
+def test_a_mistyped_provider_before_a_model_is_told_by_the_gateway_too() -> None:
+    with house([Simulator("anthropic", models=["claude-sonnet-5"])]) as running:
+        answer = ask(running.address, "openai_chat", "antropic/claude-sonnet-5")
+        assert answer.status == 404
+        assert "did you mean anthropic/claude-sonnet-5?" in answer.text
 
 
 @pytest.mark.parametrize("client", ALL_CLIENTS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,11 +21,13 @@ from bardo.edge.settings import load_settings
 from bardo.engine.route import Provider, Target
 from bardo.surfaces.cli.model_lists import open_directory, print_unlisted, warn_of_secrets
 from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.presets import provider_named
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.facts import TITLES, value_text
 from bardo.surfaces.render.prices import price_json, short_price
 from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.wording import NOT_REPORTED
+from bardo.values.errors import InvalidRequest
 from bardo.values.operations import ModelInfo
 
 _SHOWN = ("efforts", "budget", "off", "output_limit", "shutdown")
@@ -61,7 +62,7 @@ def models(
     Providers whose models are not configured are asked for their lists. Facts are those of bardo.toml and of the catalog;
     `bardo catalog show` asks the server of one model too. Keys are never shown.
     """
-    found, unlisted = asyncio.run(_find_models(config))
+    found, unlisted = asyncio.run(_find_models(config, provider))
     shown = [one for one in found if provider in ("", one.info.provider)]
     if as_json:
         show_json([_json(one) for one in shown])
@@ -72,19 +73,24 @@ def models(
         columns = [Column(title) for title in titles]
         show(table(columns, map(_cells, shown)))
     else:
-        ids = {one.info.provider for one in found} | unlisted.keys()
-        near = get_close_matches(provider, sorted(ids), n=1) if provider and provider not in ids else []
-        if near:
-            print_stderr(f"no provider here is called {provider!r}: did you mean {near[0]}?")
-        else:
-            print_stderr("no model is known that can be asked: `bardo doctor` says what is missing")
+        whose = f"no model of {provider} is known" if provider else "no model is known that can be asked"
+        print_stderr(f"{whose}: `bardo doctor` says what is missing")
     print_unlisted({name: why for name, why in unlisted.items() if provider in ("", name)})
 
 
-async def _find_models(config: Path | None) -> tuple[list[ListedModel], dict[str, str]]:
+async def _find_models(config: Path | None, only: str) -> tuple[list[ListedModel], dict[str, str]]:
     settings, keyring = load_settings(config), Keyring()
     warn_of_secrets(settings)
     async with open_directory(settings, keyring) as directory:
+        if only and all(one.id != only for one in directory.providers):
+            # A server on this machine may be found when the lists are asked for.
+            await directory.models(seconds=LISTING_SECONDS)
+            if all(one.id != only for one in directory.providers):
+                ids = ", ".join(one.id for one in directory.providers) or "none"
+                provider_named(only, directory.providers, param="--provider")
+                raise InvalidRequest(
+                    f"no provider here is called {only!r}", hint=f"configured: {ids}", param="--provider"
+                )
         listed = await listed_models(directory, seconds=LISTING_SECONDS)
         facts = ModelFacts(settings.models)
         by_id = {one.id: one for one in directory.providers}

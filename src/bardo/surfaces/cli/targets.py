@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bardo.edge.directory import ProviderDirectory
 from bardo.engine.route import Provider, Target, resolve, target_at
-from bardo.surfaces.presets import check_prefix, provider_named, target_of_catalog
+from bardo.surfaces.presets import provider_named, target_unconfigured
 from bardo.values.errors import InvalidRequest, UnknownModel
 
 
@@ -19,12 +19,7 @@ async def target_named(model: str, provider: str, directory: ProviderDirectory, 
     try:
         return (await directory.targets(model) if discovers else resolve(model, directory.providers))[0]
     except UnknownModel as problem:
-        check_prefix(model, directory.providers)
-        found = target_of_catalog(model)
-        if found is None or not found.provider.base_url:
-            hint = "name who serves it with --provider, as in --provider openrouter"
-            raise UnknownModel(problem.message, hint=hint) from problem
-        return found
+        return target_unconfigured(model, directory.providers, problem)
 
 
 def _row_with_address(name: str, directory: ProviderDirectory) -> Provider:

@@ -27,7 +27,7 @@ from bardo.engine.workload_requests import NOTHING_FOUND, CallNeeds, check_contr
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
 from bardo.routing.candidates import Candidate
 from bardo.routing.workloads import PREFIX, unknown_workload
-from bardo.surfaces.presets import provider_named, target_of_catalog
+from bardo.surfaces.presets import check_known, provider_named, target_unconfigured
 from bardo.values.degradation import Degradation
 from bardo.values.errors import UnknownModel, Unsupported
 from bardo.values.request import Request
@@ -169,12 +169,12 @@ class RoutePlanner:
             except UnknownModel as missing:
                 problems[name] = missing
         if targets:
+            facts = self._facts.of(targets[0], asks=False)
+            if not facts.layers:
+                check_known(targets[0], facts.known.found)
             skipped = (Degradation("model", asked=name, why=one.message) for name, one in problems.items())
             return targets, tuple(skipped), ""
         problem = problems[names[0]]
         if names[0].startswith(PREFIX):
             raise unknown_workload(names[0].removeprefix(PREFIX), self._workloads) from problem
-        known = target_of_catalog(names[0])
-        if known is None:
-            raise UnknownModel(problem.message, hint=f"{problem.hint}; or name the provider to ask") from problem
-        return [known], (), _OF_CATALOG
+        return [target_unconfigured(names[0], self.providers, problem)], (), _OF_CATALOG
