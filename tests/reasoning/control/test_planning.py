@@ -53,6 +53,36 @@ def test_a_live_layer_that_is_silent_leaves_the_catalog_to_decide() -> None:
     assert (plan.fields, plan.layer) == ({"reasoning": {"max_tokens": 2048}}, "L2")
 
 
+def test_an_operators_levels_are_not_read_by_a_servers_aliases() -> None:
+    override = Layer("operator", Facts(efforts=("low", "high")))
+    live = Layer("L1", Facts(control=("effort",), efforts=("high",), aliases={"low": "high"}, default_effort="high"))
+    found = know(ControlTarget("ds4", "openai_chat", "m"), [override, live])
+    # Nor by those of the catalog: they are about other levels.
+    assert (found.facts.efforts, found.facts.aliases) == (("low", "high"), None)
+    assert found.layers["control"] == "L1"
+    assert found.layers.get("default_effort") != "L1"
+    assert plan_reasoning(LOW, DS4, facts=[override, live]).fields == {"reasoning_effort": "low"}
+
+
+def test_an_operators_control_stands_without_what_a_server_says_of_another() -> None:
+    override = Layer("operator", Facts(control=("budget",)))
+    live = Layer(
+        "L1", Facts(control=("effort",), efforts=("high",), aliases={"low": "high"}, form="effort-only", omit="on")
+    )
+    found = know(ControlTarget("ds4", "openai_chat", "m"), [override, live])
+    assert found.facts.control == ("budget",)
+    assert {found.layers.get(name) for name in ("efforts", "aliases", "form")}.isdisjoint({"L1"})
+    # What is no part of the control is still the server's word.
+    assert (found.facts.omit, found.layers["omit"]) == ("on", "L1")
+
+
+def test_what_an_operator_says_beside_the_control_leaves_the_servers_word() -> None:
+    override = Layer("operator", Facts(output_limit=100))
+    live = Layer("L1", Facts(control=("effort",), efforts=("high",), aliases={"low": "high"}))
+    facts = know(ControlTarget("ds4", "openai_chat", "m"), [override, live]).facts
+    assert (facts.efforts, facts.aliases, facts.output_limit) == (("high",), {"low": "high"}, 100)
+
+
 def test_an_operator_may_name_the_form() -> None:
     target = ControlTarget("moonshot", "openai_chat", "kimi-k9")
     override = Layer("operator", Facts(control=("effort",), efforts=("low",), form="effort-only"))

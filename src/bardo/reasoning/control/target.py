@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -157,13 +157,34 @@ def _catalog(found: FoundModel, endpoint: Endpoint) -> Layer:
     return Layer("L3", found.row, "assumed") if found.row.assumed else Layer("L2", found.row)
 
 
+_LIVE: frozenset[LayerName] = frozenset(("L1", "listing"))
+_BELONGS_TO: Mapping[str, frozenset[str]] = {
+    "control": frozenset(
+        ("efforts", "aliases", "default_effort", "budget", "form", "switch", "off_up_to", "nearest_off")
+    ),
+    "efforts": frozenset(("aliases", "default_effort", "off_up_to")),
+}
+"""What of a model's facts goes with another fact: as a whole they are one source's word, or they contradict each other."""
+
+
 def _lay(layers: Sequence[Layer]) -> tuple[Facts, dict[str, LayerName], dict[str, str]]:
     ranked = sorted(layers, key=lambda layer: _ORDER.index(layer.name))
+    # Where an operator says how a model is told to think, what a server says of that does not hold beside it.
+    said = {field for layer in ranked if layer.name == "operator" for field in _BELONGS_TO if _says(layer, field)}
+    overruled = frozenset[str]().union(*(_BELONGS_TO[field] for field in said))
     values, names, reasons = {}, {}, {}
     for field in _FIELDS:
         for layer in ranked:
+            if field in overruled and layer.name in _LIVE:
+                continue
+            if field == "aliases" and "efforts" in said and layer.name != "operator":
+                continue
             value = getattr(layer.facts, field)
             if value is not None:
                 values[field], names[field], reasons[field] = value, layer.name, layer.reason
                 break
     return Facts(**values), names, reasons
+
+
+def _says(layer: Layer, field: str) -> bool:
+    return getattr(layer.facts, field) is not None
