@@ -140,6 +140,13 @@ GEMINI_USAGE = {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCou
         ("bedrock", {"output": {"message": {"content": []}}, "usage": {"inputTokens": 5, "outputTokens": 7}}),
         ("bedrock", {"output": None, "usage": {"inputTokens": 5, "outputTokens": 7}}),
         ("cohere", {"message": {"content": []}, "usage": {"tokens": {"input_tokens": 5, "output_tokens": 7}}}),
+        ("cohere", {"finish_reason": "COMPLETE", "usage": {"tokens": {"input_tokens": 5, "output_tokens": 7}}}),
+        ("cohere", {"message": None, "usage": {"tokens": {"input_tokens": 5, "output_tokens": 7}}}),
+        ("anthropic", {"usage": {"input_tokens": 5, "output_tokens": 7}}),
+        ("bedrock", {"stopReason": "end_turn", "usage": {"inputTokens": 5, "outputTokens": 7}}),
+        ("ollama", {"model": "m", "prompt_eval_count": 5, "eval_count": 7}),
+        ("ollama", {"message": {"content": ""}, "prompt_eval_count": 5, "eval_count": 7}),
+        ("openai-responses", {"usage": {"input_tokens": 5, "output_tokens": 7}}),
     ],
 )
 def test_a_whole_body_that_holds_nothing_is_an_empty_reply_with_its_usage(provider: str, body: dict[str, Any]) -> None:

@@ -129,7 +129,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
             self._fail(out, refusal(payload, provider=self._row.id))
         elif kind == "message_start":
             self._start(want(payload.get("message"), dict, "message"), data, out)
-        elif kind == "message" or "content" in payload:
+        elif kind == "message" or "content" in payload or (not kind and payload.get("usage")):
             self._whole(payload, data, out)
         elif kind == "content_block_start":
             block = want(payload.get("content_block"), dict, "content_block")

@@ -145,6 +145,9 @@ class Decoder:
                     self._event(name, want(value, dict, name), out)
                 else:
                     self._carry({name: value}, out)
+        elif payload.get("usage"):
+            # A body without an output holds nothing, however it says that it ended; it was billed all the same.
+            self._whole({**without(payload, "stopReason"), "output": None}, data, out)
         elif is_refusal(payload):
             self._fail(out, refusal(payload, provider=self._row.id))
         else:

@@ -117,6 +117,9 @@ class Decoder:
         delta = fields_of(payload.get("delta") or {}, "delta")
         if not kind and isinstance(payload.get("message"), dict):
             self._whole(payload, out)
+        elif not kind and not payload.get("message") and payload.get("usage") and not payload.get("error"):
+            # A body without a message holds nothing, however it says that it ended; it was billed all the same.
+            self._whole({**without(payload, "finish_reason"), "message": {}}, out)
         elif kind == "error" or payload.get("error") or (not kind and "message" in payload):
             self._fail(out, refusal(payload, provider=self._row.id))
         elif kind == "message-start":

@@ -127,7 +127,7 @@ class Decoder:
         if line.get("error"):
             return self._fail(out, refusal(line, provider=self._provider))
         message = line.get("message")
-        if message is None and line.get("done") is True and "response" not in line:
+        if message is None and (line.get("done") is True or line.get("eval_count")) and "response" not in line:
             message = {}  # The model said nothing.
         if not isinstance(message, dict):
             return self._malformed(out, f"message is {kind_of(message)}")
@@ -149,6 +149,11 @@ class Decoder:
             self._call(calls, data, out)
         if line.get("done") is True:
             self._end(line, out)
+        elif line.get("eval_count"):
+            # A body that was counted, and does not say that it is done.
+            usage, doubts = decode_usage(line)
+            out.extend([] if usage is None else [UsageUpdate(usage)])
+            out.extend(Degraded(doubt) for doubt in doubts)
 
     def _begin(self, line: dict[str, Any], out: list[Event]) -> None:
         if self._begun:

@@ -153,6 +153,8 @@ class OutputDecoder(PlainReplyDecoder):
             self._end(value, _status(value, ""), {}, out)
         elif value.get("error") or isinstance(value.get("detail"), str):
             self._take_error(value, out)
+        elif not isinstance(name, str) and value.get("usage"):
+            self._end(value, "", {}, out)
         elif not isinstance(name, str):
             raise WrongFrame("neither an event nor a response")
         # Events of a server tool's progress say nothing that its finished item does not.
