@@ -17,6 +17,7 @@ from bardo.edge.long_work import run_by_size
 from bardo.engine.receipt import headers_of_calls
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.draining import Draining
 from bardo.surfaces.gateway.generate import stream_replies
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import with_headers
@@ -31,18 +32,27 @@ async def complete(context: GatewayContext, route: Route, scope: Scope, receive:
     asked = await run_by_size(len(body), lambda: decode_completion(body))
     requests = tuple(with_headers(one, scope) for one in asked.requests)
     asked = msgspec.structs.replace(asked, requests=requests)
-    caller = caller_of(scope)
+    caller, draining = caller_of(scope), context.draining(answer)
     if asked.stream:
         replies = list(zip(requests, CompletionStream(asked).encoders(), strict=True))
-        work = stream_replies(context, replies, caller, answer, may_forward=False)
+        work = stream_replies(context, replies, caller, answer, may_forward=False, draining=draining)
     else:
-        work = _whole(context, asked, caller, answer)
-    await run_until_disconnect(receive, work)
+        work = _whole(context, asked, caller, answer, draining)
+    try:
+        await run_until_disconnect(receive, work, draining.leave)
+    finally:
+        draining.end()
 
 
-async def _whole(context: GatewayContext, asked: CompletionRequest, caller: Caller, answer: Answer) -> None:
+async def _whole(
+    context: GatewayContext, asked: CompletionRequest, caller: Caller, answer: Answer, draining: Draining
+) -> None:
     """Send the completions of all prompts, with the headers of all their calls."""
-    lives = [await _reply(context, request, caller) for request in asked.requests]
+    lives = []
+    for request in asked.requests:
+        lives.append(await _reply(context, request, caller, draining))
+        if draining.left:
+            return
     responses = [live.response() for live in lives]
     calls = [
         (live.request_id, live.attempt, response, live.cost_of_request)
@@ -51,11 +61,12 @@ async def _whole(context: GatewayContext, asked: CompletionRequest, caller: Call
     await answer.whole(200, encode_completion(responses, asked), headers_of_calls(calls))
 
 
-async def _reply(context: GatewayContext, request: Request, caller: Caller) -> LiveReply:
+async def _reply(context: GatewayContext, request: Request, caller: Caller, draining: Draining) -> LiveReply:
     """Return a reply that was read to its end. Raises BardoError where it broke."""
     live = await context.runner.open(
         request, may_forward=False, tenant=caller.tenant, client_key=caller.key, account=caller.account
     )
+    draining.take(live)
     try:
         async for _ in live.updates():
             continue

@@ -33,6 +33,11 @@ class Draining:
         self._timer: asyncio.TimerHandle | None = None
         self._left = False
 
+    @property
+    def left(self) -> bool:
+        """Whether the client has left, so that nothing more is to be asked for it."""
+        return self._left
+
     def take(self, live: LiveReply) -> None:
         """Take a reply that has begun; its client may have left before."""
         self.live = live

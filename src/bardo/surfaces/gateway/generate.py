@@ -195,7 +195,7 @@ async def stream_replies(
 ) -> None:
     """Send `replies`, each as its encoder writes it, one after the other as one stream. Raises BardoError where none begins.
 
-    `kept` keeps the last of them, and `draining` reads them on where their client leaves.
+    `kept` keeps the last of them, and `draining` reads on the one that is being sent where their client leaves.
     """
     encoder = replies[0][1]
     alive = KeepAlive(answer, encoder, context.keep_alive_seconds)
@@ -220,7 +220,7 @@ async def stream_replies(
                 raise
             finally:
                 await live.close()
-            if answer.ended:
+            if answer.ended or (draining is not None and draining.left):
                 return
     except asyncio.CancelledError as cancelled:
         stopped = shutdown_of(cancelled)
