@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bardo.accounting.limits import (
     LEASE_SECONDS,
+    MONEY,
     WINDOWS,
     Demand,
     KeyLimits,
@@ -55,7 +56,7 @@ class Allowance:
     def __init__(self, limits: KeyLimits) -> None:
         self.limits = limits
         self.gauges: dict[Period, Gauge] = {}
-        self.left: Mapping[LimitName, int] = {}
+        self.left: dict[LimitName, int] = {}
         """What of each limit was left when this process last leased, its own leases aside."""
         self._until = 0.0
         self._day = 0
@@ -158,7 +159,7 @@ class Allowance:
 
     def lease(self, granted: Mapping[Period, int], left: Mapping[LimitName, int], now: float) -> None:
         """Take in what was leased besides what is used, and what is left of each limit."""
-        self.left = left
+        self.left = dict(left)
         for period, amount in granted.items():
             gauge = self._gauge(*period)
             gauge.held = gauge.used + amount
@@ -171,9 +172,34 @@ class Allowance:
         gauge = self._current[place]
         return None if gauge is None or name not in self.left else max(0, self.left[name] + gauge.held - gauge.used)
 
+    def spare_nanos(self) -> int | None:
+        """Return about how much money is left for all processes, below 0 where too much was used; None where that is not limited."""
+        spare = None
+        for (name, limit), gauge in zip(self.limits.named(), self._current, strict=True):
+            if name in MONEY and limit is not None and gauge is not None and name in self.left:
+                left = self.left[name] + gauge.held - gauge.used
+                spare = left if spare is None else min(spare, left)
+        return spare
+
+    def used_nanos(self) -> dict[LimitName, tuple[int, int]]:
+        """Return how much money of each limit is held and used now."""
+        return {
+            name: (gauge.held, gauge.used)
+            for (name, _), gauge in zip(self.limits.named(), self._current, strict=True)
+            if name in MONEY and gauge is not None
+        }
+
+    def correct(self, left: Mapping[LimitName, int], before: Mapping[LimitName, tuple[int, int]]) -> None:
+        """Take in how much of each limit is left for all processes, when this one held and used what `before` says."""
+        for name, (held, used) in before.items():
+            if name in left:
+                self.left[name] = left[name] + used - held
+
     def shrink(self, now: float) -> None:
         """Hold no more than is used, and forget periods that are over."""
         for period, gauge in list(self.gauges.items()):
+            if period[0] in MONEY and period[0] in self.left and gauge in self._current:
+                self.left[period[0]] += gauge.held - gauge.used
             gauge.held = gauge.used
             if is_over(period, now) and (period[0] in WINDOWS or (gauge.used <= 0 and gauge.stored == 0)):
                 del self.gauges[period]

@@ -24,6 +24,8 @@ _PARTS = 20
 """A lease is this part of a limit, where a call needs no more."""
 WINDOWS = ("requests_per_minute", "tokens_per_minute")
 """The limits of a minute."""
+MONEY = ("usd_per_day", "usd_per_month")
+"""The limits of money."""
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -162,6 +162,7 @@ class AttemptLoop:
 
     async def _open(self, opened: OpenedReply) -> None:
         """Send an attempt, and read until its reply has begun, within the time that it has. Raises BardoError."""
+        self._live.note_opening(opened)
         allowed = self._allowed(opened.attempt)
         if allowed is None:
             await opened.begin(self._live.reading())

@@ -12,7 +12,7 @@ from bardo.edge.price_book import PriceBook
 from bardo.engine.route import Target
 from bardo.values.attempts import AttemptCause, AttemptRecord
 from bardo.values.cost import UNKNOWN_COST, CallCost, usd
-from bardo.values.errors import BardoError, CallerError, OperatorError, ProviderError, UpstreamRefused
+from bardo.values.errors import BardoError, CallerError, OperatorError, OverBudget, ProviderError, UpstreamRefused
 from bardo.values.usage import Usage
 
 if TYPE_CHECKING:
@@ -157,6 +157,8 @@ def may_have_cost_of(error: BardoError | None) -> bool:
         return error.status in _AT_WORK or error.upstream_code == _FILTERED
     if isinstance(error, ProviderError):
         return error.reached
+    if isinstance(error, OverBudget):
+        return True  # It had been sent, and was cut.
     return not isinstance(error, CallerError | OperatorError)
 
 

@@ -166,13 +166,13 @@ def _admission(gate: CallGate, live: LiveReply, call: CallOptions, *, first: boo
     if call.account is None:
         return None
     requests, slots = 1 if first and not call.judges else 0, 0 if call.judges else 1
-    return partial(_admit, gate, call.account, live.request_id, requests, slots)
+    return partial(_admit, gate, call.account, live, requests, slots)
 
 
 async def _admit(
     gate: CallGate,
     account: Account,
-    request_id: str,
+    live: LiveReply,
     requests: int,
     slots: int,
     request: Request,
@@ -180,7 +180,10 @@ async def _admit(
     *,
     free: bool = False,
 ) -> Placement:
-    return await gate.admit(account, request, placed, request_id, requests=requests, slots=slots, free=free)
+    placed = await gate.admit(account, request, placed, live.request_id, requests=requests, slots=slots, free=free)
+    if request.stream:
+        gate.accounts.watch(live.request_id, live)
+    return placed
 
 
 async def _answer(

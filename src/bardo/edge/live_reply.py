@@ -13,9 +13,10 @@ from bardo.edge.call_attempts import SentAttempt
 from bardo.edge.call_progress import ProgressPublisher
 from bardo.edge.call_reply import CallReply
 from bardo.edge.call_row import subsystem_of
-from bardo.edge.log.row import CallOutcome
+from bardo.edge.log.row import CallOutcome, RunningUsage
 from bardo.edge.opened_reply import OpenedReply, ReplyReading, StoredCall, open_stored, stale_loss
 from bardo.edge.stale_replies import StaleReply
+from bardo.edge.stream_reading import Meter
 from bardo.edge.upstream_reply import UpstreamReply
 from bardo.edge.verification import Verifier
 from bardo.engine.attempt import Attempt
@@ -39,10 +40,14 @@ class LiveReply(CallReply):
     _progress: ProgressPublisher | None = None
     _is_released = False
     _client_left = False
+    _opening: OpenedReply | None = None
+    """The attempt whose reply has not begun, or had not when it was begun."""
+    _meter: Meter | None = None
 
     async def begin(self, attempt: Attempt, knowledge: Knowledge, sent: SentAttempt) -> None:
         """Send an attempt that was noted as `sent`, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
         opened = OpenedReply(attempt, sent)
+        self.note_opening(opened)
         try:
             await opened.begin(self.reading())
         finally:
@@ -62,6 +67,7 @@ class LiveReply(CallReply):
             self._most_text,
             record if layers is None else max(record, layers.most_bytes),
             layers,
+            self._meter,
         )
 
     async def begin_stale(self, kept: StaleReply, why: BardoError) -> None:
@@ -81,6 +87,10 @@ class LiveReply(CallReply):
         stored = StoredCall(attempt, kept.content_type, kept.body)
         self._upstream = await open_stored(self.reading(), stored, (), stages, with_usage=True)
         self._attempt, self._knowledge, self.answer = self._upstream.attempt, knowledge, answer
+
+    def note_opening(self, opened: OpenedReply) -> None:
+        """Note an attempt that is about to be sent: what comes of it counts also before anything of it is shown."""
+        self._opening = opened
 
     def take(self, opened: OpenedReply, knowledge: Knowledge) -> None:
         """Go on with one of the attempts, which was planned with `knowledge`."""
@@ -183,25 +193,36 @@ class LiveReply(CallReply):
         """Note that the client has left, and that the reply is read on only to know what it cost."""
         self._client_left = True
 
-    def so_far(self, prompt_tokens: int) -> tuple[int, int]:
-        """Return about how many tokens the call has used so far, and what it cost in nano-dollars as far as that is known.
-
-        `prompt_tokens` are those of its prompt where its provider has not counted them.
-        """
+    def so_far(self, prompt_tokens: int) -> RunningUsage:
+        """Return about what the call has used so far. `prompt_tokens` are those of its prompt where its provider has not counted them."""
         ended = self.recorder.attempts.ended_nanos()
-        if self._upstream is None:
-            return 0, ended
-        usage, target = self._upstream.so_far(self._recorder.tenant), self.attempt.target
+        upstream = self._latest_upstream()
+        if upstream is None:
+            return RunningUsage(0, 0, ended)
+        usage, target = upstream.so_far(self._recorder.tenant), upstream.attempt.target
         usage = msgspec.structs.replace(usage, input_tokens=usage.input_tokens or prompt_tokens)
         if usage.output_tokens is None or not self.recorder.attempts.has_open:
-            return 0, ended
+            return RunningUsage(0, 0, ended)
         cost = self._context.prices.cost(target.provider, target.model, usage, self.recorder.started_at)
-        return (usage.input_tokens or 0) + usage.output_tokens, ended + (cost.nanos or 0)
+        nanos = None if cost.nanos is None else ended + cost.nanos
+        parts: dict[str, int] = {cause: part for cause, part in cost.parts.items()}  # noqa: C416 - of texts, for the type
+        return RunningUsage(usage.input_tokens or 0, usage.output_tokens, nanos, None if ended else parts)
 
     def cut(self, error: BardoError) -> None:
-        """End a stream with an error where its next piece comes: what came is priced, and its client gets the error."""
-        if self._upstream is not None:
-            self._upstream.cut(error)
+        """End a stream with an error, and the connection to its provider: what came is priced, and its client gets the error."""
+        upstream = self._latest_upstream()
+        if upstream is not None:
+            upstream.cut(error)
+
+    def count(self, meter: Meter) -> None:
+        """Ask `meter` of each piece of the replies that come before it is read."""
+        self._meter = meter
+
+    def _latest_upstream(self) -> UpstreamReply | None:
+        """Return the reply that is read, also while nothing of it was to be shown yet."""
+        if self._upstream is None and self._opening is not None:
+            return self._opening.upstream
+        return self._upstream
 
     @property
     def written_tokens(self) -> int:

@@ -17,6 +17,7 @@ from bardo.edge.call_recorder import CallRecorder
 from bardo.edge.health import AttemptWatch, HealthKeeper
 from bardo.edge.stale_replies import StaleReply, WithoutUsage
 from bardo.edge.stored_reply import StoredReply
+from bardo.edge.stream_reading import Meter
 from bardo.edge.upstream_reply import UpstreamReply, open_reply
 from bardo.engine.attempt import Attempt
 from bardo.engine.hosted_search import SearchFunction
@@ -58,6 +59,8 @@ class ReplyReading(NamedTuple):
     """How many bytes of a reply are kept, for callers that allow an old one and for layers."""
     layers: CallLayers | None = None
     """The layers that worked on the call, and may have stages for its reply."""
+    meter: Meter | None = None
+    """What is asked of each piece of a stream before it is read."""
 
     def stages(self) -> Sequence[Stage[Event, Event]]:
         """Return the stages that the call's layers have for one reply."""
@@ -143,6 +146,7 @@ class OpenedReply:
             hold_end=self.answer is not None,
             on_token=partial(self._note_token, reading.recorder),
             budget=budget,
+            meter=reading.meter,
         )
 
     def _budget(self, upstream: UpstreamReply) -> BudgetStage | None:

@@ -197,8 +197,6 @@ class Runner(SecretHolder):
                 raise call.refused
             asked = with_effort(request, found, rules)
             await begin_call(self, live, asked, call, earlier=earlier)
-            if self.gate is not None and account is not None and request.stream:
-                self.gate.accounts.watch(live.request_id, live)
             return live
         except BardoError as problem:
             final = live.final(problem)

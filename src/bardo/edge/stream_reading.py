@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Protocol
 
 from bardo.edge.health import AttemptWatch
 from bardo.edge.http_calls import Reply
@@ -16,8 +17,21 @@ from bardo.values.events import Finish
 _BEHIND_THE_END_SECONDS = 5.0
 
 
+class Meter(Protocol):
+    """Counts what comes of a reply before it is read."""
+
+    def allow(self, size: int) -> int:
+        """Return how many of so many bytes may be read now. Where none may, `wait` says when."""
+
+    async def wait(self) -> int:
+        """Return once something may be read, or the reply was cut; and how many bytes may be."""
+
+
 class StreamReading:
-    """Reads the body of a streamed `reply` of `provider`, of at most `most_bytes`, to its end or until it is stopped."""
+    """Reads the body of a streamed `reply` of `provider`, of at most `most_bytes`, to its end or until it is stopped.
+
+    `meter` is asked of each piece before it is read.
+    """
 
     def __init__(
         self,
@@ -27,6 +41,7 @@ class StreamReading:
         health: AttemptWatch,
         provider: str,
         most_bytes: int,
+        meter: Meter | None = None,
     ) -> None:
         self._reply = reply
         self._chunks: AsyncIterator[bytes] | None = reply.chunks()
@@ -38,6 +53,9 @@ class StreamReading:
         self._size = 0
         self._may_end = False
         self._cut: BardoError | None = None
+        self._meter = meter
+        # What came of the reply and may not be read yet.
+        self._unread = b""
         # How long a piece was that was read when it came, and what it gave; then what came behind it.
         self._ahead: tuple[int, ReplyUpdate] | None = None
         self._behind: ReplyUpdate | None = None
@@ -48,8 +66,14 @@ class StreamReading:
         return b"".join(self._forwarding.held_end)
 
     def cut(self, error: BardoError) -> None:
-        """End the reply with an error where its next piece comes."""
+        """End the reply with an error, and hang up: nothing more of it is read."""
+        if self._chunks is None or self._cut is not None:
+            return
         self._cut = error
+        # Replies over direct connections can be ended while another task waits for their next piece; others end with it.
+        break_off: Callable[[BardoError], None] | None = getattr(self._reply, "break_off", None)
+        if break_off is not None:
+            break_off(error)
 
     def stop(self) -> None:
         """Read no more."""
@@ -64,23 +88,32 @@ class StreamReading:
             update, self._behind = self._behind, None
             return update
         reader, forwarding = self._reader, self._forwarding
+        chunk: bytes | None
         while self._chunks is not None:
             if not reader.repeats:
                 if reader.over:
                     return self._rest()
                 self._may_end = reader.complete
             try:
-                chunk = await (self._next_chunk(self._chunks) if self._may_end else anext(self._chunks, None))
+                if self._unread:
+                    chunk, self._unread = self._unread, b""
+                else:
+                    chunk = await (self._next_chunk(self._chunks) if self._may_end else anext(self._chunks, None))
+                    self._size += len(chunk or b"")
+                if chunk is not None and self._meter is not None and self._ahead is None:
+                    most = self._meter.allow(len(chunk)) or await self._meter.wait()
+                    chunk, self._unread = chunk[:most], chunk[most:]
+                if self._cut is not None:
+                    return self._cut_off(self._cut)
                 if chunk is None:
                     return self._rest()
-                if self._cut is not None:
-                    self._chunks = None
-                    self._health.left()
-                    return forwarding.fail(self._cut)
-                self._size += len(chunk)
                 if self._size > self._most_bytes:
                     raise _too_long(self._provider, self._most_bytes)
-            except ProviderError as problem:
+            except BardoError as problem:
+                if self._cut is not None:
+                    return self._cut_off(self._cut)
+                if not isinstance(problem, ProviderError):
+                    raise
                 self._chunks = None
                 self._health.ended(problem)
                 return forwarding.fail(problem)
@@ -106,6 +139,8 @@ class StreamReading:
         def take(piece: bytes) -> bool:
             size = self._size + len(piece)
             if self._may_end or self._cut is not None or size > self._most_bytes or not may_give():
+                return False
+            if self._meter is not None and self._meter.allow(len(piece)) < len(piece):
                 return False
             update = forwarding.repeated(piece)
             if update is None:
@@ -135,6 +170,11 @@ class StreamReading:
             return behind
         self._behind = behind if behind.events or behind.raw else None
         return update
+
+    def _cut_off(self, error: BardoError) -> ReplyUpdate:
+        self._chunks = None
+        self._health.left()
+        return self._forwarding.fail(error)
 
     def _rest(self) -> ReplyUpdate:
         self._chunks = None

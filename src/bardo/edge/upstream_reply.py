@@ -16,7 +16,7 @@ from bardo.edge.http_calls import Reply
 from bardo.edge.long_work import run_by_size
 from bardo.edge.reply_head import is_streamed, send_wire
 from bardo.edge.stale_replies import RecordedReply
-from bardo.edge.stream_reading import StreamReading
+from bardo.edge.stream_reading import Meter, StreamReading
 from bardo.edge.update_buffer import UpdateBuffer
 from bardo.engine.attempt import Attempt
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
@@ -119,12 +119,14 @@ class UpstreamReply:
         hold_end: bool = False,
         on_token: Callable[[], None] | None = None,
         budget: BudgetStage | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """Read until there is something to show, so that a reply that breaks before can still go elsewhere. Raises BardoError then.
 
         `stamp` fills what the provider leaves out, `stages` look at the reply on its way, and `clean` takes all secrets out of an error.
         `most_text` is how many characters of the reply are held. `hold_end`: forwarded frames wait from the one on that ends the reply.
         `on_token` is called once the model has said something. `budget` ends the reply where its thinking has used its tokens.
+        `meter` is asked of each piece of a stream before it is read.
         """
         self._budget, self._on_token = budget, on_token
         opens = partial(self._open_reader, stamp, stages, clean, most_text)
@@ -133,7 +135,7 @@ class UpstreamReply:
             forwarding = Forwarding(
                 reader, forward=self.forward, withhold_usage=self.attempt.withhold_usage, hold_end=hold_end
             )
-            await self._prime(reader, forwarding)
+            await self._prime(reader, forwarding, meter)
             return
         is_plain = not stages and budget is None and most_text is None and self.attempt.formats == PLAIN
         await self._read_whole(opens, stamp if is_plain and not self._streamed else None)
@@ -184,7 +186,7 @@ class UpstreamReply:
         return reader.written.unfinished_usage(correction) or _NOTHING
 
     def cut(self, error: BardoError) -> None:
-        """End a stream with an error where its next piece comes."""
+        """End a stream with an error."""
         if self._reading is not None:
             self._reading.cut(error)
 
@@ -214,7 +216,7 @@ class UpstreamReply:
         else:
             await reply.close()
 
-    async def _prime(self, reader: ReplyReader, forwarding: Forwarding) -> None:
+    async def _prime(self, reader: ReplyReader, forwarding: Forwarding, meter: Meter | None) -> None:
         """Read until there is something to show, or the reply is over: until then, another provider can still answer.
 
         Heads, roles, pings and thinking that the client is not shown are held so long. Raises the failure of a reply of which nothing was
@@ -222,7 +224,7 @@ class UpstreamReply:
         """
         assert self._reply is not None
         provider, most_bytes = self.attempt.target.provider.id, self._context.limits.max_stream_bytes
-        self._reading = StreamReading(self._reply, reader, forwarding, self._health, provider, most_bytes)
+        self._reading = StreamReading(self._reply, reader, forwarding, self._health, provider, most_bytes, meter)
         held = UpdateBuffer()
         loop, since, shown = asyncio.get_running_loop(), 0.0, False
         while not shown and not held.is_full and (update := await self.next_update()) is not None:

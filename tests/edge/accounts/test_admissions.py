@@ -15,13 +15,14 @@ from bardo.edge.accounts.access_keys import make_key
 from bardo.edge.accounts.account import Account
 from bardo.edge.accounts.accounts import SYNC_SECONDS, Accounts
 from bardo.edge.accounts.admissions import Admission, Admissions
+from bardo.edge.accounts.budget_meter import StreamMeter
 from bardo.edge.accounts.call_facts import CallFacts
 from bardo.edge.accounts.key_store import KeyStore, open_keys
 from bardo.edge.accounts.lease_store import SqlLeaseStore
 from bardo.edge.accounts.leases import STALE_SECONDS, LeaseStore
 from bardo.edge.accounts.redis_leases import RedisLeaseStore
 from bardo.edge.database.problems import DatabaseUnusable
-from bardo.edge.log.row import LogRow
+from bardo.edge.log.row import LogRow, RunningUsage
 from bardo.edge.settings_budgets import BudgetSettings
 from bardo.values.attempts import AttemptRecord
 from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorized, Unavailable
@@ -37,10 +38,14 @@ class Spent:
     def __init__(self) -> None:
         self.days: dict[tuple[str, int], int] = defaultdict(int)
         self.rows: list[LogRow] = []
+        self.growth: dict[str, RunningUsage] = {}
 
     @property
     def waiting(self) -> int:
         return len(self.rows)
+
+    def note_growth(self, request_id: str, used: RunningUsage) -> None:
+        self.growth[request_id] = used
 
     def store(self) -> None:
         for row in self.rows:
@@ -284,12 +289,30 @@ class Running:
     def __init__(self) -> None:
         self.tokens = self.nanos = 0
         self.error: BardoError | None = None
+        self.meter: StreamMeter | None = None
 
-    def so_far(self, prompt_tokens: int) -> tuple[int, int]:
-        return self.tokens + prompt_tokens, self.nanos
+    def so_far(self, prompt_tokens: int) -> RunningUsage:
+        return RunningUsage(prompt_tokens, self.tokens, self.nanos)
 
     def cut(self, error: BardoError) -> None:
         self.error = error
+
+    def count(self, meter: StreamMeter) -> None:
+        self.meter = meter
+
+    def feed(self, nanos: int) -> bool:
+        """Have a piece of the reply come that costs so much, and return whether it was read at once."""
+        assert self.meter is not None
+        if not self.meter.allow(1_000_000):
+            return False
+        self.nanos += nanos
+        return True
+
+    async def read(self, nanos: int) -> None:
+        if not self.feed(nanos):
+            assert self.meter is not None
+            await self.meter.wait()
+            self.nanos += 0 if self.error else nanos
 
 
 def test_what_a_running_call_costs_beyond_its_estimate_is_refused_to_new_calls_at_once(stores: OpenStore) -> None:
@@ -342,10 +365,120 @@ def test_running_calls_end_when_their_budget_is_spent_where_the_operator_says_so
         calls = [(await one.call(who, nanos=100), Running()) for who in (team, team, rich)]
         for call, running in calls:
             one.admissions.watch(call.facts.request_id, running)
-        calls[0][1].nanos = nanos - 100
+        calls[0][1].nanos, calls[1][1].nanos = nanos - 50, 50
         calls[2][1].nanos = 5_000
         await one.admissions.sync()
         assert [type(running.error) for _, running in calls] == [OverBudget if ends else type(None)] * 2 + [type(None)]
+
+    asyncio.run(run())
+
+
+def watched(one: Process, call: Admission) -> Running:
+    running = Running()
+    one.admissions.watch(call.facts.request_id, running)
+    return running
+
+
+def test_the_piece_of_an_answer_behind_a_spent_budget_is_not_read(stores: OpenStore) -> None:
+    async def run() -> None:
+        one, team = Process(stores, "one", Spent(), overrun="cut"), account(usd_per_day=1_000)
+        calls = [watched(one, await one.call(team, nanos=100)) for _ in range(10)]
+        for call in calls:
+            assert call.feed(100)
+        assert not [call for call in calls if call.error]
+        assert calls[0].feed(1)
+        await calls[1].read(100)
+        assert calls[1].nanos == 100
+        assert {type(call.error) for call in calls} == {OverBudget}
+
+    asyncio.run(run())
+
+
+def test_money_that_is_taken_for_running_calls_and_not_used_ends_no_other(stores: OpenStore) -> None:
+    async def run() -> None:
+        one, team = Process(stores, "one", Spent(), overrun="cut"), account(usd_per_day=1_000)
+        idle, long = [watched(one, await one.call(team, nanos=450)) for _ in range(2)]
+        await long.read(900)
+        await long.read(100)
+        await long.read(1)
+        assert not [call for call in (idle, long) if call.error]
+        await long.read(1)
+        assert type(long.error) is OverBudget
+
+    asyncio.run(run())
+
+
+def test_no_piece_is_held_where_answers_are_brought_to_their_end(stores: OpenStore) -> None:
+    async def run() -> None:
+        one, team = Process(stores, "one", Spent()), account(usd_per_day=1_000)
+        call = watched(one, await one.call(team, nanos=100))
+        assert call.feed(5_000)
+        assert call.feed(5_000)
+        assert call.error is None
+
+    asyncio.run(run())
+
+
+def test_money_that_the_log_has_stored_meanwhile_ends_no_call(stores: OpenStore) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=1_000)
+        one = Process(stores, "one", spent, overrun="cut")
+        ended = await one.call(team, nanos=400)
+        one.end(ended, input_tokens=1, output_tokens=1, cost_nanos=400)
+        spent.store()  # Now it is in the log, and for this process as well.
+        running = watched(one, await one.call(team, nanos=100))
+        await running.read(550)
+        await running.read(50)
+        await running.read(1)
+        assert not [call for call in (running,) if call.error]
+        await running.read(1)
+        assert type(running.error) is OverBudget
+
+    asyncio.run(run())
+
+
+def test_what_another_process_spends_is_seen_while_an_answer_comes(stores: OpenStore) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=10_000)
+        one, other = (Process(stores, name, spent, overrun="cut") for name in ("one", "other"))
+        here, there = watched(one, await one.call(team, nanos=10)), watched(other, await other.call(team, nanos=10))
+        for process in (one, other):
+            await process.admissions.sync()
+        while here.error is None and there.error is None:
+            await here.read(100)
+            await there.read(100)
+        # No more than four pieces of each go beyond it, though neither is told of the other's.
+        assert here.nanos + there.nanos <= 10_000 + 8 * 100
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("tokens", "noted"), [(1_000, False), (1_001, True)])
+def test_the_log_is_told_of_an_answer_that_is_longer_than_it_was_taken_to_be(
+    stores: OpenStore, tokens: int, noted: bool
+) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=1_000)
+        one = Process(stores, "one", spent)
+        facts = CallFacts(request_id="1", nanos=1, prompt_tokens=7, likely_output=1_000)
+        running = watched(one, await one.admissions.admit(team, facts))
+        running.tokens, running.nanos = tokens, 5
+        await one.admissions.sync()
+        assert spent.growth == ({"1": RunningUsage(7, tokens, 5)} if noted else {})
+
+    asyncio.run(run())
+
+
+def test_a_running_call_of_unknown_cost_counts_as_it_is_assumed(stores: OpenStore) -> None:
+    async def run() -> None:
+        one = Process(stores, "one", Spent(), overrun="cut", unknown_cost="estimate")
+        team = account(usd_per_day=1_000_000)
+        running = watched(one, await one.call(team, nanos=100))
+        running.so_far = lambda prompt_tokens: RunningUsage(prompt_tokens, running.tokens, None)  # type: ignore[method-assign]
+        await running.read(0)
+        running.tokens = 41  # At 25 dollars a million.
+        await running.read(0)
+        assert type(running.error) is OverBudget
 
     asyncio.run(run())
 

@@ -18,7 +18,8 @@ import pytest
 from bardo.accounting.limits import day_number
 from bardo.edge.accounts.spend import LogSpend
 from bardo.edge.log import CallSums, LogReader, LogRow, LogWriter
-from bardo.simulators import Running
+from bardo.simulators import Running, Script, Turn
+from bardo.simulators.turns import Usage
 from support.any_model import Simulator
 from support.patience import PATIENCE, read_line
 from support.talk import Answer, Caller, ask, body_for, path_for
@@ -157,6 +158,31 @@ def test_calls_in_flight_at_a_kill_count_in_the_budget_of_their_key(tmp_path: Pa
         assert sum((row.cost_parts or {}).values()) == row.cost_nanos
     assert spent("team", today, today) == sum(row.cost_nanos or 0 for row in rows)
     spent.close()
+
+
+def test_a_stream_in_flight_at_a_kill_counts_what_had_come_of_it(tmp_path: Path) -> None:
+    text = "".join(f"w{place:06} " for place in range(3_000))  # Each of them is one event.
+    script = Script(turns=(Turn(text=text, usage=Usage(input_tokens=10, answer_tokens=9_000)),))
+    simulator = Simulator("vllm", models=("m1",), script=script)
+    further = (
+        '[[prices]]\nmatch = ["m1"]\ninput = 3.0\noutput = 15.0\n\n'
+        '[[keys]]\nid = "team"\nkey_env = "TEAM_KEY"\nusd_per_day = 5\n'
+    )
+    with simulator.running() as server:
+        gate = simulator.hold(after=2_000)
+        path, body = path_for("openai_chat", "p/m1", stream=True), body_for("openai_chat", "p/m1", stream=True)
+        with (
+            serving(tmp_path, server, further, TEAM_KEY="k" * 20) as gateway,
+            Caller(gateway.address, path, body, key="k" * 20) as caller,
+        ):
+            caller.hear(b"w001500")
+            gateway.kill()
+        gate.release()
+    (row,) = rows_after_the_next_start(tmp_path)
+    assert (row.error_class, row.tokens_approx) == ("ProcessEnded", True)
+    assert row.output_tokens is not None
+    assert row.output_tokens > 2_000
+    assert row.cost_nanos == (row.input_tokens or 0) * 3_000 + row.output_tokens * 15_000
 
 
 def test_a_gateway_killed_in_mid_call_has_a_row_for_every_call(tmp_path: Path) -> None:

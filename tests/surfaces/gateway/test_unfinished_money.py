@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,26 @@ def test_the_reply_of_a_client_that_left_is_read_to_its_end_for_the_exact_figure
     assert row.cost_nanos == 1000 * 1_000 + 700 * 10_000
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_of_several_prompts_the_one_that_is_answered_is_read_on_and_no_other_is_asked(
+    stream: bool, left: threading.Event
+) -> None:
+    provider = talker("deepseek")
+    gate = provider.hold(after=30 if stream else 0)
+    with house([provider], toml=PRICE, gateway={"drain_cancelled": True}) as running:
+        body = {"model": "deepseek/m1", "prompt": ["Tell", "More"], "stream": stream}
+        with Caller(running.address, "/v1/completions", body) as caller:
+            if stream:
+                caller.hear(b"word1")
+            else:
+                until(lambda: bool(running.arrived("deepseek")))
+        assert left.wait(PATIENCE)
+        gate.release()
+        (row,) = running.log.wait(lambda _: True)
+    assert len(running.arrived("deepseek")) == 1
+    assert (row.outcome, row.tokens_approx, row.output_tokens) == ("cancelled", False, 700)
+
+
 @pytest.mark.parametrize(
     ("gateway", "own"),
     [
@@ -288,6 +309,44 @@ def test_an_answer_that_goes_on_behind_its_budget_is_ended_in_its_clients_words(
     assert refused.status_code == 429
     assert usage["today"]["spent_usd"] > 0.1
     assert usage["by_model"][0]["failed"] == 1
+
+
+class Closed(Story):
+    """A story that tells when its connection was closed."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.closed = threading.Semaphore(0)
+
+    def actions(self, incoming: Incoming) -> Iterator[Action]:
+        try:
+            yield from super().actions(incoming)
+        finally:
+            self.closed.release()
+
+
+def test_many_answers_that_go_on_behind_their_budget_end_near_it(tmp_path: Path) -> None:
+    calls, budget, toml = 20, 0.5, PRICE + '[budgets]\noverrun = "cut"\n'
+    upstream = Closed(pieces=10_000, breaks=False)
+    with keyed_gateway(tmp_path, [upstream], toml=toml) as gateway, ExitStack() as stack:
+        key, model = gateway.key(usd_per_day=budget), model_of("anthropic")
+        callers = []
+        for number in range(calls):
+            client = ["openai_chat", "anthropic_messages"][number % 2]
+            body = body_for(client, model, stream=True) | {"max_tokens": 100}
+            path = path_for(client, model, stream=True)
+            callers.append(stack.enter_context(Caller(gateway.address, path, body, key=key)))
+        readers = [threading.Thread(target=one.hear, args=(b"is spent",)) for one in callers]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(PATIENCE)
+        for _ in range(calls):
+            assert upstream.closed.acquire(timeout=PATIENCE)
+        until(lambda: until_ended(gateway, key)["today"]["calls"] == calls)
+        usage = until_ended(gateway, key)
+    # Calls that were cut before a word of them came count as estimated: they are reserved.
+    assert usage["today"]["spent_usd"] == pytest.approx(budget, rel=0.1)
 
 
 def until(happened: Callable[[], bool]) -> None:

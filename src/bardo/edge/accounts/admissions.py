@@ -13,12 +13,21 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from bardo.accounting.allowance import UNKNOWN, Allowance, Reservation
-from bardo.accounting.limits import Demand, KeyLimits, Shortage, next_day, next_month
+from bardo.accounting.limits import MONEY, Demand, KeyLimits, Shortage, next_day, next_month
 from bardo.edge.accounts.account import Account
-from bardo.edge.accounts.call_facts import CallFacts, demand_of, nanos_of, overrun, refusal, tokens_of, unknown_nanos
+from bardo.edge.accounts.budget_meter import BudgetMeter, StreamMeter
+from bardo.edge.accounts.call_facts import (
+    CallFacts,
+    demand_of,
+    nanos_of,
+    overrun,
+    refusal,
+    tokens_of,
+    unknown_nanos,
+)
 from bardo.edge.accounts.leases import Estimate, Lease, LeaseStore
 from bardo.edge.database.problems import DatabaseProblem
-from bardo.edge.log.row import LogRow
+from bardo.edge.log.row import LogRow, RunningUsage
 from bardo.edge.settings_budgets import BudgetSettings
 from bardo.values.errors import BardoError
 
@@ -30,6 +39,8 @@ _AWAY_SECONDS = 1.0
 """For how long a state database that could not be used is not asked by calls."""
 _COUNT_SECONDS = 0.05
 """How old the figures of running calls may be by which a new call is let through."""
+_LEAST_GROWTH = 250
+"""Tokens by which an answer grows before the log is told of it, between two syncs."""
 _FEW_AT_A_TIME = 20
 """Of a smaller limit, what is free is returned at once."""
 
@@ -39,20 +50,26 @@ _log = logging.getLogger("bardo.keys")
 
 
 class RowQueue(Protocol):
-    """The log, as far as it says how many rows wait to be stored."""
+    """The log, as far as it says how many rows wait to be stored, and takes what calls have used that have not ended."""
 
     @property
     def waiting(self) -> int: ...
+
+    def note_growth(self, request_id: str, used: RunningUsage) -> None:
+        """Note what a running call counts as should this process end before it does."""
 
 
 class RunningCall(Protocol):
     """A call whose reply is being read."""
 
-    def so_far(self, prompt_tokens: int) -> tuple[int, int]:
-        """Return about how many tokens it has used so far, and nano-dollars."""
+    def so_far(self, prompt_tokens: int) -> RunningUsage:
+        """Return about what it has used so far. `prompt_tokens` are those of its prompt where nobody has counted them."""
 
     def cut(self, error: BardoError) -> None:
         """End it with an error."""
+
+    def count(self, meter: StreamMeter) -> None:
+        """Ask `meter` of each piece of its reply before it is read."""
 
 
 class Admission(NamedTuple):
@@ -62,6 +79,18 @@ class Admission(NamedTuple):
     allowance: Allowance
     taken: Reservation
     facts: CallFacts
+
+
+class _Watched:
+    """A running call: what it has cost so far, and how many tokens of its answer the log was told of."""
+
+    __slots__ = ("admission", "call", "nanos", "noted")
+
+    def __init__(self, call: RunningCall, admission: Admission) -> None:
+        self.call = call
+        self.admission = admission
+        self.nanos = 0
+        self.noted = admission.facts.likely_output
 
 
 class _Refusal(NamedTuple):
@@ -98,7 +127,10 @@ class Admissions:
         self._clock = clock
         self._allowances: dict[str, Allowance] = {}
         self._admitted: dict[str, Admission] = {}
-        self._running: dict[str, RunningCall] = {}
+        self._running: dict[str, _Watched] = {}
+        self._meters: dict[str, BudgetMeter] = {}
+        self._fed: dict[str, set[str]] = {}
+        """The calls of each key of whose replies something came since that was last looked at."""
         self._counted_at = 0.0
         self._grown: set[str] = set()
         """The keys with a running call that has cost more than was taken for it, since that was last looked at."""
@@ -126,7 +158,7 @@ class Admissions:
         if allowance is None or allowance.limits is not account.limits:
             return None
         if self._running and self._clock() - self._counted_at >= _COUNT_SECONDS:
-            self._count_running()
+            self._count_running(least=_LEAST_GROWTH)
         taken = allowance.take(demand_of(account.limits, facts), self._clock())
         if taken is None:
             return None
@@ -135,8 +167,15 @@ class Admissions:
 
     def watch(self, request_id: str, call: RunningCall) -> None:
         """Count what a call takes while its reply is read; one that was not let through here is none of ours."""
-        if request_id in self._admitted:
-            self._running[request_id] = call
+        admission = self._admitted.get(request_id)
+        if admission is None:
+            return
+        self._running[request_id] = _Watched(call, admission)
+        account = admission.account
+        if account.has_budget:
+            meter = self._meter(account.id)
+            meter.thousand_nanos = max(meter.thousand_nanos, admission.facts.thousand_nanos)
+            call.count(StreamMeter(meter, partial(self._fed[account.id].add, request_id)))
 
     def admitted(self, request_id: str) -> CallFacts | None:
         """Return what is known of a call that was let through and has not ended."""
@@ -215,40 +254,83 @@ class Admissions:
         async with self._asking:
             await self._ask(self._store.leave)
 
-    def _count_running(self) -> None:
+    def _meter(self, account_id: str) -> BudgetMeter:
+        found = self._meters.get(account_id)
+        if found is None:
+            check = partial(self._check_overrun, account_id) if self._budgets.overrun == "cut" else None
+            self._fed[account_id] = set()
+            found = self._meters[account_id] = BudgetMeter(partial(self._look, account_id), check, lambda: self._alone)
+        return found
+
+    def _count_running(self, *, least: int = 1) -> None:
         """Take what running calls have used beyond what was taken for them: new calls are refused for it at once."""
         now = self._counted_at = self._clock()
-        for request_id, call in self._running.items():
-            account, allowance, taken, facts = self._admitted[request_id]
-            tokens, nanos = call.so_far(facts.prompt_tokens or 0)
-            if allowance.grow(taken, tokens=tokens, nanos=nanos, now=now):
-                self._grown.add(account.id)
+        for request_id, watched in self._running.items():
+            self._count(request_id, watched, now, least)
+
+    def _count(self, request_id: str, watched: _Watched, now: float, least: int) -> None:
+        """Take what one call has used, and tell the log where its answer is longer than it knows by `least` tokens."""
+        account, allowance, taken, facts = watched.admission
+        used = watched.call.so_far(facts.prompt_tokens or 0)
+        if used.nanos is None and not facts.free and self._budgets.rule(account.unknown_cost) == "estimate":
+            used = used._replace(nanos=self._budgets.assumed_nanos(used.input_tokens, used.output_tokens))
+        watched.nanos = used.nanos or 0
+        if allowance.grow(taken, tokens=used.input_tokens + used.output_tokens, nanos=watched.nanos, now=now):
+            self._grown.add(account.id)
+        if self.log is not None and facts.prompt_tokens is not None and used.output_tokens >= watched.noted + least:
+            watched.noted = used.output_tokens
+            self.log.note_growth(request_id, used)
+
+    def _look(self, account_id: str) -> int | None:
+        """Count the calls of a key of which something came, and return what is left of its budget besides what they have cost."""
+        fed = self._fed[account_id]
+        now = self._clock()
+        for request_id in fed:
+            watched = self._running.get(request_id)
+            if watched is not None:
+                self._count(request_id, watched, now, _LEAST_GROWTH)
+        fed.clear()
+        spare = self._allowances[account_id].spare_nanos()
+        return None if spare is None else spare + self._unused(account_id)
+
+    def _unused(self, account_id: str) -> int:
+        """Return what was taken for running calls of a key that they have not used so far."""
+        running = [one for one in self._running.values() if one.admission.account.id == account_id]
+        return sum(max(0, one.admission.taken.nanos - one.nanos) for one in running)
+
+    async def _check_overrun(self, account_id: str) -> None:
+        """End the running calls of a key where its budget is spent."""
+        if self._away is not None and self._clock() < self._away[0]:
+            return
+        try:
+            async with self._asking:
+                await self._cut_overrun(account_id)
+        except DatabaseProblem as problem:
+            _log.warning("whether the budget of %s is spent cannot be found out now: %s", account_id, problem)
 
     async def _cut_overrun(self, account_id: str) -> None:
         """End the running calls of a key whose budget is spent."""
-        running = [(call, self._admitted[one].account) for one, call in self._running.items()]
-        calls = [(call, account) for call, account in running if account.id == account_id]
+        calls = [one for one in self._running.values() if one.admission.account.id == account_id]
         for _ in range(2):
             # A cost that moved from here to the log just now was counted in both: looked at again, it is counted once.
             if not calls:
                 return
-            now, own = self._clock(), calls[0][1]
+            now, own, allowance = self._clock(), calls[0].admission.account, self._allowances[account_id]
             self._forget_stored()
-            rows = self._rows_of(account_id)
+            rows, before = self._rows_of(account_id), allowance.used_nanos()
             await self._ask(partial(self._store.sync, rows, (), now))
             self._note_stored(rows)
             used = await self._ask(partial(self._store.used, account_id, now))
-            spent = [
-                (name, limit)
-                for name, limit in own.limits.named()
-                if name in ("usd_per_day", "usd_per_month") and limit is not None and used.total(name, now) > limit
-            ]
+            unused = self._unused(account_id)
+            budgets = [(name, limit) for name, limit in own.limits.named() if name in MONEY and limit is not None]
+            allowance.correct({name: limit - used.total(name, now) for name, limit in budgets}, before)
+            spent = [(name, limit) for name, limit in budgets if used.total(name, now) - unused > limit]
             if not spent:
                 return
         name, limit = spent[0]
         seconds = (next_day(now) if name == "usd_per_day" else next_month(now)) - now
-        for call, _ in calls:
-            call.cut(overrun(name, limit, seconds))
+        for one in calls:
+            one.call.cut(overrun(name, limit, seconds))
 
     def _changes(self, now: float) -> list[Lease]:
         self._forget_stored()

@@ -17,6 +17,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     `prompt_tokens` are those of the request alone, and `likely_output` those that its answer is taken to have where nothing came of it.
     `likely_nanos` is what the call counts as then, where nobody knows what it cost.
 
+    `thousand_nanos` is what a thousand tokens of its answer may cost, 0 where nobody knows.
+
     `requests` and `slots` are 0 for a further call of one request, and for one that another call of the request waits for.
     """
 
@@ -26,6 +28,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int | None = None
     likely_output: int = 0
     likely_nanos: int | None = None
+    thousand_nanos: int = 0
     free: bool = False
     requests: int = 1
     slots: int = 1

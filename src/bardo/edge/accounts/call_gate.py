@@ -76,12 +76,13 @@ class CallGate:
     ) -> CallFacts:
         """Return what a call may take."""
         value, most, wanted = _tokens(request)
-        nanos = likely = None
+        nanos = likely = thousand = None
         assumed = self._settings.assumed_output_tokens * wanted
         output = assumed if most is None else min(most, assumed)
         if account.has_budget:
             nanos = self._most_nanos(account, targets, value, assumed if most is None else most)
             likely = self._most_nanos(account, targets, value, output)
+            thousand = self._most_nanos(account, targets, 0, 1000)
         return msgspec.structs.replace(
             call_facts,
             tokens=value + (most or 0),
@@ -89,6 +90,7 @@ class CallGate:
             prompt_tokens=value,
             likely_output=output,
             likely_nanos=likely,
+            thousand_nanos=thousand or 0,
         )
 
     def with_estimate(self, call: PendingCall, target: Target) -> PendingCall:

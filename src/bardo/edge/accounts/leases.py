@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from bardo.accounting.limits import (
+    MONEY,
     WINDOWS,
     LeasedUsage,
     LeaseRequest,
@@ -22,7 +23,6 @@ from bardo.accounting.limits import (
 
 STALE_SECONDS = 10.0
 """A process that was not seen for so long is over."""
-_MONEY = ("usd_per_day", "usd_per_month")
 
 
 class Lease(NamedTuple):
@@ -80,7 +80,7 @@ class LeaseStore(Protocol):
 
 def is_about_money(wants: Sequence[LeaseRequest]) -> bool:
     """Whether what was spent has to be known to grant them."""
-    return any(want.name in _MONEY for want in wants)
+    return any(want.name in MONEY for want in wants)
 
 
 def grant_of(wants: Sequence[LeaseRequest], used: LeasedUsage, now: float) -> LeaseGrant | Shortage:

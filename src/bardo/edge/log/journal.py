@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.log.row import LogRow, PendingCall
+from bardo.edge.log.row import LogRow, PendingCall, RunningUsage
 from bardo.edge.log.stored import LONGEST_NAME, mended_text, to_json
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -71,6 +71,10 @@ class CallJournal:
         """Note a call that is about to be sent."""
         self._append(call.request_id, b"b " + _encode(call) + b"\n")
 
+    def grow(self, request_id: str, used: RunningUsage) -> None:
+        """Note what a call has used that was begun and has not ended. The latest note counts."""
+        self._append(request_id, b"g " + _encode([request_id, *used]) + b"\n", is_begun=True)
+
     def end(self, row: LogRow) -> None:
         """Note how a call ended, without what was asked and answered."""
         self._append(row.request_id, b"e " + _encode_row(row) + b"\n")
@@ -97,11 +101,11 @@ class CallJournal:
         self._closed = True
         self._let_go()
 
-    def _append(self, request_id: str, line: bytes) -> None:
+    def _append(self, request_id: str, line: bytes, *, is_begun: bool = False) -> None:
         with self._lock:
-            if self._closed:
-                return
             before = self._pending.get(request_id)
+            if self._closed or (is_begun and before is None):
+                return
             self._pending[request_id] = line if before is None else before + line
             try:
                 if self._file < 0:

@@ -15,7 +15,7 @@ import msgspec
 
 from bardo.edge.log.journal import SUFFIX, is_locked, take_lock
 from bardo.edge.log.problems import RowsRefused
-from bardo.edge.log.row import LogRow, PendingCall
+from bardo.edge.log.row import LogRow, PendingCall, RunningUsage
 from bardo.values.cost import nanos_of, usd
 
 _MOST_BYTES = 1 << 30
@@ -26,10 +26,12 @@ _LARGEST_COST = 9_000_000
 LOST = "ProcessEnded"
 """The error class of a call whose end nobody saw."""
 _WHY = "the process ended before the call did: what it cost is not known"
+_WHY_COUNTED = "the process ended before the call did: its cost is that of what had come of it"
 _WHY_ESTIMATED = "the process ended before the call did: its cost is estimated from what was sent"
 
 logger = logging.getLogger("bardo.log")
 _begun = msgspec.json.Decoder(PendingCall)
+_grew = msgspec.json.Decoder(tuple[str, int, int, int | None, dict[str, int] | None])
 _ended = msgspec.json.Decoder(LogRow)
 
 
@@ -128,7 +130,7 @@ def read_journal(lines: Iterable[bytes]) -> tuple[list[LogRow], int]:
     unread = 0
     for line in lines:
         try:
-            row = _row(line)
+            row = _grown(line, rows, ended) if line.startswith(b"g ") else _row(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
             unread += 1
             continue
@@ -155,6 +157,25 @@ def _row(line: bytes) -> LogRow | None:
     if line.startswith(b"e "):
         return _with_exact_cost(_ended.decode(line[2:]))
     raise ValueError("no record of a journal")
+
+
+def _grown(line: bytes, rows: Mapping[str, LogRow], ended: set[str]) -> LogRow | None:
+    """Return the row of a call with what it had used by this record; None where its end is known, or its beginning is not."""
+    request_id, used = (fields := _grew.decode(line[2:]))[0], RunningUsage(*fields[1:])
+    row = rows.get(request_id)
+    if row is None or request_id in ended:
+        return None
+    cost = (
+        {} if used.nanos is None else {"cost_usd": usd(used.nanos), "cost_nanos": used.nanos, "cost_parts": used.parts}
+    )
+    return msgspec.structs.replace(
+        row,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        tokens_approx=True,
+        error_message=_WHY_COUNTED,
+        **cost,
+    )
 
 
 def _with_exact_cost(row: LogRow) -> LogRow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -131,6 +131,15 @@ class PendingCall(msgspec.Struct, frozen=True, array_like=True):
     input_tokens: int | None = None
     cost_nanos: int | None = None
     cost_parts: dict[str, int] | None = None
+
+
+class RunningUsage(NamedTuple):
+    """About what a call has used that has not ended. `nanos` is None where nobody knows its price, and `parts` what they are made of."""
+
+    input_tokens: int
+    output_tokens: int
+    nanos: int | None
+    parts: dict[str, int] | None = None
 
 
 class LogGap(msgspec.Struct, frozen=True, kw_only=True):

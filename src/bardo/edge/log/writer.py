@@ -17,7 +17,7 @@ from bardo.edge.log.batch_writer import BatchWriter, Store, logger
 from bardo.edge.log.journal import CallJournal, journal_folder
 from bardo.edge.log.problems import StoreUnavailable
 from bardo.edge.log.recovery import RecoveringStore, recover
-from bardo.edge.log.row import LogRow
+from bardo.edge.log.row import LogRow, RunningUsage
 from bardo.edge.log.store import open_store
 
 SECONDS_BETWEEN_RECOVERIES = 60.0
@@ -57,6 +57,11 @@ class LogWriter(BatchWriter[LogRow]):
             self.journal.end(row)
         if not self._waiting.add(row):
             self._refuse(row)
+
+    def note_growth(self, request_id: str, used: RunningUsage) -> None:
+        """Note what a running call counts as should this process end before it does."""
+        if self.journal is not None:
+            self.journal.grow(request_id, used)
 
     def wait_recovered(self, timeout_seconds: float) -> bool:
         """Wait until the calls of processes that had died before this one began are stored. `False` where that took too long. Blocks."""
