@@ -38,7 +38,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     `search` is how calls of the gateway's own web search run, None where the model is not offered it, `caching` what the prompt cache got.
     `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then. `tool_names` are the client's names of
     the tools whose names the target does not take, by those that it got. `teaches` is what a refusal before it said, which
-    holds for later calls once this attempt is answered, and `left_out` the earlier state that was left out because of one.
+    holds for later calls once this attempt is answered, and `left_out` the earlier state that was left out because of one, or the calls
+    whose missing thinking it was about.
     """
 
     target: Target

@@ -37,6 +37,8 @@ from bardo.reasoning.replay import (
     Recalled,
     RestoredRequest,
     amended,
+    loop_calls,
+    may_lack_thinking,
     name_of,
     named_states,
     prefix_of,
@@ -113,7 +115,7 @@ class Draft:
         self._left_out: frozenset[str] = frozenset()
         """Which of the ways to heed a refusal of earlier state were tried."""
         self._refused: frozenset[str] = frozenset()
-        """The states that were left out so."""
+        """The states that were left out so, and the calls behind which thinking was turned off."""
 
     def restore_history(self, recalled: Recalled) -> None:
         """Give the target back the earlier reasoning that it takes; a history that had to change is not forwarded."""
@@ -174,14 +176,16 @@ class Draft:
         reader = self._rules.reader(provider.id, provider.row, self.target.model, provider.account)
         if found.lacks:
             step, changed = "thinking", without_thinking_now(self.request, reader, self._rules)
+            refused = loop_calls(self.request)
         else:
             named = frozenset() if "named" in self._left_out else named_states(self.request, attempt.wire.body, words)
             step = "named" if named else "all"
             changed = without_refused(self.request, reader, self._rules, named or None)
+            refused = state_data(self.request) - state_data(changed.request)
         if step in self._left_out or not changed.altered:
             return False
         self._left_out |= {step}
-        self._refused |= state_data(self.request) - state_data(changed.request)
+        self._refused |= refused
         self.request, self.may_forward = changed.request, False
         self.degraded = (*self.degraded, *changed.degraded)
         self.settle()
@@ -315,6 +319,11 @@ def restored_at(request: Request, target: Target, recalled: Recalled) -> tuple[R
         degraded = distinct((*known.degraded, *restored.degraded))
         altered = restored.altered or bool(degraded)
         restored = msgspec.structs.replace(restored, degraded=degraded, altered=altered)
+    if refused and may_lack_thinking(restored.request) and not loop_calls(restored.request).isdisjoint(refused):
+        # This loop was refused for its missing thinking before.
+        off = without_thinking_now(restored.request, reader, rules)
+        degraded = distinct((*restored.degraded, *off.degraded))
+        restored = msgspec.structs.replace(restored, request=off.request, degraded=degraded, altered=True)
     prefix = prefix_of(restored.request).whole if rules.of(reader).binding is not None else ""
     return restored, reader.origin(prefix)
 

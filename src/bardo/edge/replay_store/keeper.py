@@ -31,6 +31,7 @@ from bardo.reasoning.replay import (
     encode_kept,
     has_history,
     keys_in,
+    loop_calls,
     name_of,
     remember,
     state_data,
@@ -117,13 +118,14 @@ class ReplayKeeper:
         refused: Refused = {}
         if not self._refusers.empty:
             kept_states = [state.data for one in kept.values() if one is not None for state in one.states]
-            refused = self._refusers.among(tenant, [*state_data(sent or request), *kept_states])
+            known = [*state_data(sent or request), *loop_calls(sent or request), *kept_states]
+            refused = self._refusers.among(tenant, known)
         return Recalled(
             found=found, turns=turns, on_change=self._on_change, rules=self._rules, degraded=lost, refused=refused
         )
 
     def note_answered(self, attempt: Attempt, tenant: str) -> None:
-        """Take that a tenant's attempt was answered: what was left out of it because its provider refused it is left out from now on."""
+        """Take that a tenant's attempt was answered: what its provider refused before is left out, or not thought behind, from now on."""
         if attempt.left_out:
             self._refusers.note(tenant, name_of(self._reader(attempt.target)), attempt.left_out)
 

@@ -19,6 +19,7 @@ from bardo.reasoning.replay.prefix import Prefix, prefix_of
 from bardo.reasoning.replay.refused import named_states, state_data, without_refused, without_thinking_now
 from bardo.reasoning.replay.refusers import Refusers, name_of
 from bardo.reasoning.replay.restore import NOTHING, Recalled, RestoredRequest, restore
+from bardo.reasoning.replay.switch import loop_calls, may_lack_thinking
 
 __all__ = [
     "NOTHING",
@@ -36,6 +37,8 @@ __all__ = [
     "has_history",
     "is_only_text",
     "keys_in",
+    "loop_calls",
+    "may_lack_thinking",
     "name_of",
     "named_states",
     "prefix_of",

@@ -6,12 +6,12 @@ models refuse to think after tool calls whose thinking is missing; then thinking
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules
-from bardo.reasoning.replay.keys import has_state, states_of
+from bardo.reasoning.replay.keys import call_digest, has_state, states_of
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -136,7 +136,12 @@ def _without_id(block: Block | None, rules: ReplayRules) -> Block | None:
 
 def lacks_thinking(request: Request) -> bool:
     """Whether thinking is asked for, and the tools that are being answered were called without any that can be sent."""
-    if request.reasoning is None or request.reasoning.mode == "off":
+    return request.reasoning is not None and may_lack_thinking(request)
+
+
+def may_lack_thinking(request: Request) -> bool:
+    """Whether thinking is not turned off, and the tools that are being answered were called without any that can be sent."""
+    if request.reasoning is not None and request.reasoning.mode == "off":
         return False
     calling = next((one for one in reversed(request.messages) if one.role == "assistant"), None)
     answers = any(isinstance(block, ToolResultBlock) for block in request.messages[-1].blocks)
@@ -149,14 +154,23 @@ def open_loop(request: Request) -> frozenset[int]:
     """Return the places of the messages whose calls belong to the tool loop that goes on, where thinking is asked for."""
     if request.reasoning is None or request.reasoning.mode == "off":
         return frozenset()
-    places: set[int] = set()
+    return frozenset(_loop_places(request))
+
+
+def loop_calls(request: Request) -> frozenset[str]:
+    """Return names of the calls of the tool loop that goes on, by which it is known in the next turns."""
+    blocks = (block for place in _loop_places(request) for block in request.messages[place].blocks)
+    return frozenset(f"{block.id}\0{call_digest(block)}" for block in blocks if isinstance(block, ToolCallBlock))
+
+
+def _loop_places(request: Request) -> Iterator[int]:
     for place in range(len(request.messages) - 1, -1, -1):
         message = request.messages[place]
         if message.role == "assistant":
-            places |= {place} if any(isinstance(block, ToolCallBlock) for block in message.blocks) else set()
+            if any(isinstance(block, ToolCallBlock) for block in message.blocks):
+                yield place
         elif not any(isinstance(block, ToolResultBlock) for block in message.blocks):
             break
-    return frozenset(places)
 
 
 def thoughtless(request: Request, switch: Switch) -> Request:
