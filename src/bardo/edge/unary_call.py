@@ -38,6 +38,7 @@ from bardo.values.wire import WireRequest
 if TYPE_CHECKING:
     from bardo.edge.payments.call_payments import CallPayments
     from bardo.edge.pipeline.call_layers import CallLayers
+    from bardo.edge.telemetry.details import CallDetails
 
 Result = TypeVar("Result", bound=Embeddings | TokenCount)
 
@@ -69,6 +70,8 @@ class UnaryCall(Generic[Result]):
         self.request_id = new_request_id(self.runner.clock())
         name_task(self.request_id)
         self._started_at = self.runner.clock()
+        if self.runner.telemetry is not None:
+            self.request = self.runner.telemetry.begin(self.request_id, self.request)
         self.attempts = CallAttempts(self.runner.watch, self.runner.prices, self._started_at)
         if self.runner.payments is not None:
             self._payments = self.runner.payments.of_call(self.request_id)
@@ -171,6 +174,8 @@ class UnaryCall(Generic[Result]):
         except BardoError as problem:
             self.attempts.end(error=problem, may_have_cost=self._bills() and (bool(replies) or None))
             raise
+        if (details := self._details()) is not None:
+            details.counted(result)
         usage = result.usage if isinstance(result, Embeddings) else None
         self.attempts.end(usage=usage, may_have_cost=self._bills())
         degraded = distinct((*lost, *result.degraded))
@@ -212,7 +217,13 @@ class UnaryCall(Generic[Result]):
     def _note_sent(self, target: Target, cause: AttemptCause, why: str = "") -> None:
         """Note an attempt before it is sent, with the key that it uses."""
         self.attempts.send(target, cause=cause, why=why, key=self._keys.choose(target))
+        if (details := self._details()) is not None:
+            details.sent(target)
         self.runner.note_begun(self._begun(target), target)
+
+    def _details(self) -> CallDetails | None:
+        telemetry = self.runner.telemetry
+        return None if telemetry is None else telemetry.details(self.request_id)
 
     def _secrets(self) -> tuple[str, ...]:
         """Return what no error of this call may hold."""

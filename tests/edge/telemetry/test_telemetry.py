@@ -335,6 +335,38 @@ def test_a_span_tells_the_parameters_the_server_and_the_reply_as_its_client_has_
     assert found[names.REQUEST_ID] == row.request_id
 
 
+def test_spans_of_vectors_and_of_counts_tell_what_was_asked_and_of_whom() -> None:
+    heard = Heard()
+    with house([Simulator("openai_chat"), Simulator("anthropic")], telemetry=heard.telemetry) as running:
+        provider = model_of("openai_chat").partition("/")[0]
+        body: dict[str, Any] = {
+            "model": f"{provider}/text-embedding-3-small",
+            "input": ["One", "Two"],
+            "dimensions": 8,
+            "encoding_format": "base64",
+        }
+        assert request(running.address, "POST", "/v1/embeddings", body).status == 200
+        running.log.of_model(body["model"])
+        counting: dict[str, Any] = {
+            "model": model_of("anthropic"),
+            "messages": [{"role": "user", "content": "Hello"}],
+            "max_tokens": 99,
+            "temperature": 0.5,
+        }
+        assert request(running.address, "POST", "/v1/messages/count_tokens", counting).status == 200
+        running.log.of_model(counting["model"])
+        servers = [urlsplit(running.servers[name].base_url) for name in ("openai_chat", "anthropic")]
+    vectors, counted = (attributes_of(span) for span in heard.spans)
+    assert [(one[names.SERVER_ADDRESS], one[names.SERVER_PORT]) for one in (vectors, counted)] == [
+        (one.hostname, one.port) for one in servers
+    ]
+    assert (vectors[names.OPERATION], counted[names.OPERATION]) == ("embeddings", "count_tokens")
+    assert (list(vectors[names.ENCODING_FORMATS]), vectors[names.DIMENSIONS]) == (["base64"], 8)
+    assert vectors[names.RESPONSE_MODEL] == "text-embedding-3-small"
+    assert (counted[names.MAX_TOKENS], counted[names.TEMPERATURE]) == (99, 0.5)
+    assert names.INPUT_TOKENS not in counted
+
+
 @pytest.mark.parametrize("client", ["openai_chat", "openai_responses", "anthropic_messages", "gemini", "ollama"])
 @pytest.mark.parametrize("provider", ["anthropic", "openai_chat", "gemini", "ollama_native"])
 def test_the_id_of_a_span_is_the_one_that_its_client_has(client: str, provider: str) -> None:

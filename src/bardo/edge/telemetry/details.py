@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from bardo.edge.pipeline.sessions import session_name
 from bardo.edge.telemetry import names
 from bardo.engine.route import Target
+from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -19,9 +20,15 @@ _PORTS = {"http": 80, "https": 443}
 class CallDetails:
     """The details of one call, put together while it goes on."""
 
-    def __init__(self, request: Request | None = None) -> None:
-        self._asked = {} if request is None else _parameters(request)
-        self._kept_id = "" if request is None or request.kept_as is None else request.kept_as.id
+    def __init__(self, request: Request | EmbedRequest | None = None) -> None:
+        self._asked: dict[str, Any] = {}
+        self._kept_id = ""
+        if isinstance(request, EmbedRequest):
+            self._asked = {names.ENCODING_FORMATS: [request.encoding]}
+            self._asked |= {} if request.dimensions is None else {names.DIMENSIONS: request.dimensions}
+        elif request is not None:
+            self._asked = _parameters(request)
+            self._kept_id = "" if request.kept_as is None else request.kept_as.id
         self._servers: list[dict[str, Any]] = []
         self._answer: dict[str, Any] = {}
 
@@ -39,6 +46,12 @@ class CallDetails:
         """Note the id of the reply as its client has it, and the model as the reply names it."""
         found = {names.RESPONSE_ID: self._kept_id or response.id, names.RESPONSE_MODEL: response.model}
         self._answer = {name: value[:_LONGEST] for name, value in found.items() if value}
+
+    def counted(self, result: Embeddings | TokenCount) -> None:
+        """Note what was made in one piece: the model as its reply names it, and how many numbers a vector has."""
+        size = result.dimensions if isinstance(result, Embeddings) else 0
+        found = {names.RESPONSE_MODEL: result.model[:_LONGEST], names.DIMENSIONS: size}
+        self._answer = {name: value for name, value in found.items() if value}
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of the call: its server is the last one that was asked."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -23,6 +23,7 @@ from bardo.edge.telemetry.packages import package, resource_of
 from bardo.edge.telemetry.prometheus import CallMetrics
 from bardo.edge.telemetry.spans import SpanWriter
 from bardo.edge.telemetry.trace import TRACEPARENT, TRACESTATE, TraceContext, begin_trace
+from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 from bardo.values.secrets import secrets_of
 
@@ -38,6 +39,9 @@ EXPORTER_LOGGERS = (
 _SECONDS_BETWEEN_LINES = 60.0
 _MOST_OPEN = 100_000
 """Calls that may be under way; of more of them the first have spans without a parent."""
+
+
+Asked = TypeVar("Asked", bound=Request | EmbedRequest)
 
 
 class SpanSink(Protocol):
@@ -61,15 +65,20 @@ class Telemetry:
         """Whether calls have spans."""
         return self._spans is not None
 
-    def begin(self, request_id: str, request: Request) -> Request:
-        """Begin the span of a call, and return the request with the headers that make a provider's spans its children."""
+    def begin(self, request_id: str, request: Asked) -> Asked:
+        """Begin the span of a call, and return the request with the headers that make a provider's spans its children.
+
+        A request for vectors has no headers of its client's: its span begins a trace.
+        """
         if self._spans is None:
             return request
-        headers = request.client_headers
+        headers = request.client_headers if isinstance(request, Request) else {}
         context = begin_trace(headers.get(TRACEPARENT, ""), headers.get(TRACESTATE, ""))
         self._open[request_id] = context, CallDetails(request)
         if len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)
+        if not isinstance(request, Request):
+            return request
         others = {name: value for name, value in headers.items() if name not in (TRACEPARENT, TRACESTATE)}
         return msgspec.structs.replace(request, client_headers={**others, **context.headers()})
 
