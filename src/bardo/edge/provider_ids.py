@@ -15,6 +15,7 @@ import threading
 import time
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
@@ -33,10 +34,12 @@ from bardo.catalog.kept_ids import (
 from bardo.catalog.matching import matches_any
 from bardo.dialects.openai_responses.state import is_made
 from bardo.edge.data_paths import state_path
+from bardo.edge.database.set_aside import RenewableFile
 from bardo.edge.http_calls import Reply
 from bardo.edge.long_work import run_by_size
+from bardo.edge.named_paths import named_path
 from bardo.edge.settings import Settings
-from bardo.edge.settings_stores import place_of
+from bardo.edge.settings_stores import is_file_name, place_of
 from bardo.edge.settings_tables import ProviderIdSettings
 from bardo.edge.state import Bounds, KeyedStore, open_store
 from bardo.edge.state.calls import StateCalls
@@ -387,12 +390,25 @@ def open_provider_ids(settings: Settings, environment: Mapping[str, str] | None 
         state = state_path(settings, environment)
         where = str(state.with_name("provider_ids.db")) if isinstance(state, Path) else state
 
+    # Where what is unknown may be used, a file made anew would let everybody use what others have: its damage is left to the operator.
+    renewable = None
+    if is_file_name(where) and own.unknown == "refuse":
+        renewable = RenewableFile(named_path(where), name="whose the ids of providers are", area="keys")
+
     def opening() -> KeyedStore:
-        store = open_store(where, bounds, space="provider_ids")
+        make = partial(open_store, where, bounds, space="provider_ids")
+        store = make() if renewable is None else renewable.open(make)
         assert store is not None, where
         return store
 
-    store = opening() if where == "memory" or "://" in where else _OpenedLater(opening)
-    return ProviderIds(
-        StateCalls(store, name="provider ids", area="keys", seconds=own.timeout_seconds, holds_writes=True), own
+    store = _OpenedLater(opening) if is_file_name(where) else opening()
+    calls = StateCalls(
+        store,
+        name="provider ids",
+        area="keys",
+        seconds=own.timeout_seconds,
+        holds_writes=True,
+        reopen=opening,
+        renewable=renewable,
     )
+    return ProviderIds(calls, own)

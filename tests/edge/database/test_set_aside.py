@@ -17,12 +17,15 @@ from bardo.edge.database.set_aside import RenewableFile, set_file_aside
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.file_exchange import FileExchange
 from bardo.edge.learned_state import UnreadableState, open_or_renew_router, open_router, state_path, store_state
+from bardo.edge.provider_ids import open_provider_ids
 from bardo.edge.replay_store import open_keeper
 from bardo.edge.reply_cache.evidence import SimilarEvidence
 from bardo.edge.reply_cache.opening import open_replies
 from bardo.edge.settings import ReplaySettings, parse_settings
 from bardo.edge.state.calls import StateCalls
-from support.damage import DAMAGES, zero_first_page
+from bardo.values.errors import Unavailable, UnknownProviderId
+from bardo.values.request import Request
+from support.damage import DAMAGES, write_prose, zero_first_page
 
 pytestmark = pytest.mark.each_python
 NOW = 1_000.0
@@ -134,7 +137,32 @@ class SimilarQuestions(Aid):
         return any(one.fingerprint == name * 1_000 for one in self._evidence.figures())
 
 
-AIDS: tuple[Callable[[Path], Aid], ...] = (EarlierReasoning, KeptReplies, SharedHealth, SimilarQuestions)
+class IdsOfProviders(Aid):
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._ids = open_provider_ids(parse_settings(f'[provider_ids]\nstore = "{path}"'))
+
+    async def put(self, name: str) -> None:
+        await self._ids.keep("tenant", [name])
+
+    async def get(self, name: str) -> bool:
+        try:
+            await self._ids.check(Request(model="m", messages=(), body={"file_id": name}), "tenant")
+        except UnknownProviderId:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._ids.close()
+
+
+AIDS: tuple[Callable[[Path], Aid], ...] = (
+    EarlierReasoning,
+    KeptReplies,
+    SharedHealth,
+    SimilarQuestions,
+    IdsOfProviders,
+)
 
 
 def run(aid: Aid, work: Callable[[Aid], Awaitable[Any]]) -> None:
@@ -282,6 +310,29 @@ def test_learned_routing_begins_anew_where_its_file_cannot_be_read(
     store_state(router.state, state_path(settings))
     open_or_renew_router(settings)
     assert aside(tmp_path) == ["routing.json.corrupt"]
+
+
+def test_a_link_that_leads_nowhere_costs_no_memory_aid_its_work(tmp_path: Path) -> None:
+    for kind in AIDS:
+        path = tmp_path / f"{kind.__name__}.db"
+        path.symlink_to(tmp_path / f"{path.name}-of-a-disk-that-is-gone")
+        run(kind(path), works)
+
+
+def test_whose_ids_are_is_not_made_anew_where_unknown_ids_may_be_used(tmp_path: Path) -> None:
+    path = tmp_path / "ids.db"
+    write_prose(path)
+    before = path.read_bytes()
+
+    async def asked() -> None:
+        ids = open_provider_ids(parse_settings(f'[provider_ids]\nunknown = "allow"\nstore = "{path}"'))
+        with pytest.raises(Unavailable):
+            await ids.check(Request(model="m", messages=(), body={"file_id": "x"}), "tenant")
+        ids.close()
+
+    asyncio.run(asked())
+    assert path.read_bytes() == before
+    assert aside(tmp_path) == []
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
