@@ -49,7 +49,7 @@ class PersonalDataSearch:
         if not self._slow and sum(map(len, texts.values())) <= _LONG_CHARS:
             return self._all(texts)
         found: dict[bytes, tuple[Span, ...]] = {}
-        left = list(texts.items())
+        left = list(reversed(texts.items()))
         while left:
             if (budget := CURRENT.get()) is not None:
                 budget.check()
