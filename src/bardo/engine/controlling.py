@@ -47,10 +47,13 @@ class ControlledRequest(msgspec.Struct, frozen=True):
 
     def settled(self, request: Request) -> Request:
         """Return a request that differs from the one at hand in its content only, with the fields that the target takes."""
-        fitted = self.request
+        fitted, choice = self.request, self.request.tool_choice
+        if choice is not None and choice.mode == "named" and request.tool_choice != choice and request.tools:
+            # A model that can be made to call a tool by its name only gets that of the only one.
+            choice = msgspec.structs.replace(choice, name=request.tools[0].name)
         return msgspec.structs.replace(
             request,
-            tool_choice=fitted.tool_choice,
+            tool_choice=choice,
             max_output_tokens=fitted.max_output_tokens,
             sampling=fitted.sampling,
             reasoning=fitted.reasoning,

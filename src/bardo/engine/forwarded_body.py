@@ -52,6 +52,8 @@ def may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow) -> bo
     body, thinking = request.body, planned.thinking
     if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
         return False
+    if planned.controlled.request.tool_choice != request.tool_choice:
+        return False
     if row.paths is not None or not planned.controlled.keeps_messages(request):
         return False
     shape = shape_at(row, request.model)

@@ -21,16 +21,16 @@ Place = tuple[Hashable, ...]
 CONTENT = frozenset(
     {"messages", "tools", "output_format", "body", "body_bytes", "degraded", "client_headers", "kept_as"}
 )
-"""The fields of a Request that are no part of its shape. Of the tools it counts whether there are any, of the form of an answer all but
-its schema and its instruction."""
+"""The fields of a Request that are no part of its shape. Of the tools it counts whether there are none, one or more, of the
+form of an answer all but its schema and its instruction."""
 MOST_PLANS = 512
 LONGEST_SHAPE = 4096
 """Bytes. Clients choose what stands in their requests, so neither the number nor the size of what is kept may grow with them."""
 
 _shape_fields = attrgetter(*(name for name in Request.__struct_fields__ if name not in CONTENT))
 _encode = msgspec.msgpack.Encoder().encode
-# Stands for all the tools of a request.
-_SOME_TOOL = Tool(name="tool")
+# Stand for the tools of a request: one for one alone, two for more. They have no name that a plan could take.
+_SOME_TOOLS = (Tool(name=""), Tool(name=""))
 
 
 class PlanCache(Generic[Plan]):
@@ -61,7 +61,9 @@ class PlanCache(Generic[Plan]):
 def shape_of(request: Request) -> bytes | None:
     """Return the shape of a request as bytes, the same for equal ones; None for one that is too long to keep, or cannot be written."""
     try:
-        shape = _encode((_shape_fields(request), bool(request.tools), _without_schema(request.output_format)))
+        shape = _encode(
+            (_shape_fields(request), min(len(request.tools), len(_SOME_TOOLS)), _without_schema(request.output_format))
+        )
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
     return shape if len(shape) <= LONGEST_SHAPE else None
@@ -72,7 +74,7 @@ def bare(request: Request) -> Request:
     return msgspec.structs.replace(
         request,
         messages=(),
-        tools=(_SOME_TOOL,) if request.tools else (),
+        tools=_SOME_TOOLS[: len(request.tools)],
         output_format=_without_schema(request.output_format),
         body=None,
         body_bytes=b"",

@@ -15,6 +15,7 @@ from bardo.reasoning.control.parameters import holds, rules_of
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.values.blocks import Block, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
+from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request
 
 CONTINUE = "Continue your answer from exactly where it ends. Repeat nothing of it."
@@ -55,6 +56,16 @@ def _thoughtless(message: Message) -> Message:
 
 
 def _with_ids(request: Request, rule: ParameterRule, ids: CallIds, degraded: list[Degradation]) -> Request:
+    taken = re.compile(ids.pattern).fullmatch
+
+    def extend(found: bool, messages: Messages, place: int) -> bool:
+        return found and all(
+            not one or taken(one) for message in messages[place:] for block in message.blocks for one in _ids_of(block)
+        )
+
+    # Nothing of a long history is looked at twice.
+    if fold_history(request.messages, "call_ids", ids, True, extend):
+        return request
     changed: dict[str, str] = {}
     messages = tuple(_renamed(message, ids, changed) for message in request.messages)
     if not changed:
@@ -62,6 +73,12 @@ def _with_ids(request: Request, rule: ParameterRule, ids: CallIds, degraded: lis
     first = next(iter(changed))
     degraded.append(Degradation("tool_call.id", asked=first, sent=changed[first], why=rule.why))
     return msgspec.structs.replace(request, messages=messages)
+
+
+def _ids_of(block: Block) -> tuple[str, ...]:
+    if isinstance(block, ToolCallBlock):
+        return (block.id,)
+    return (block.call_id,) if isinstance(block, ToolResultBlock) else ()
 
 
 def _renamed(message: Message, ids: CallIds, changed: dict[str, str]) -> Message:
