@@ -81,7 +81,8 @@ def _unknown_at(target: Target) -> UnknownModel:
 
 def _near_known(model: str) -> list[str]:
     """Return the names of the catalog's models that are near to one."""
-    globs = {glob for row in builtin_models().rows for glob in row.match if not set(glob) & set("*?[")}
+    globs = {glob.rstrip("*").rstrip("-") for row in builtin_models().rows for glob in row.match}
+    globs = {glob for glob in globs if not set(glob) & set("*?[")}
     return nearest_names(model.rpartition("/")[2], sorted(globs), cutoff=0.75)
 
 

@@ -66,9 +66,9 @@ def test_a_mistyped_provider_of_models_is_told_with_the_nearest(folder: Path, mo
         ("explain -m anthropic/nope", "anthropic is not known to have a model 'nope'"),
         ("explain -m foo/bar", "openrouter is not known to have a model 'foo/bar'"),
         ("explain -m antropic/claude-opus-4-8", "did you mean anthropic/claude-opus-4-8?"),
-        ("explain -m anthropic/cluade-opus-4-8", "did you mean claude-opus-4-8"),
+        ("explain -m anthropic/cluade-opus-4-8", "did you mean claude-opus-4"),
         ("probe typo --dry-run", "name the provider to ask with --provider"),
-        ("probe deepseek/depseek-v4-flash --dry-run", "did you mean deepseek-v4-flash"),
+        ("probe deepseek/depseek-v4-flash --dry-run", "did you mean deepseek-flash"),
         ("probe anthropic/nope --dry-run", "anthropic is not known to have a model 'nope'"),
     ],
 )
@@ -124,3 +124,18 @@ def test_a_providers_own_404_is_told_with_the_nearest_models(client: str, stream
 def test_a_refusal_of_a_model_that_is_near_to_none_is_told_as_it_was() -> None:
     with house([Simulator("anthropic", models=["claude-sonnet-5"])]) as running:
         assert "did you mean" not in ask(running.address, "openai_chat", "anthropic/zzz").text
+
+
+@pytest.mark.parametrize("line", ["top --once --gateway", "doctor --watch --url", "ask hi --gateway"])
+def test_an_address_of_a_gateway_that_is_none_is_told_with_its_option(folder: Path, line: str) -> None:
+    for address, hint in (
+        ("localhost:8484", "did you mean http://localhost:8484?"),
+        ("nonsense", "did you mean http://nonsense?"),
+        ("ftp://host", "give its address"),
+        ("http://127.0.0.1:99999", "give its address"),
+        ("me:secret@host:8484", "give its address"),
+    ):
+        ran = bardo(*line.split(), address)
+        assert (ran.code, hint in ran.err) == (2, True), ran.err
+        assert "base_url" not in ran.err
+        assert "secret" not in ran.err

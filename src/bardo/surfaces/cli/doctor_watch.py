@@ -13,7 +13,7 @@ from bardo.edge.health_report import HealthReport, KeyHealth, ProviderHealth, Ta
 from bardo.edge.http import Call, Deadlines, HttpTransport
 from bardo.edge.lessons import KnownLesson
 from bardo.edge.settings import Settings
-from bardo.surfaces.cli.running_gateway import address_of, gateway_error, gateway_key, not_running
+from bardo.surfaces.cli.running_gateway import address_of, checked_address, gateway_error, gateway_key, not_running
 from bardo.surfaces.render.console import console, show, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import BardoError, MalformedReply, Unreachable
@@ -40,7 +40,11 @@ _COLUMNS = (
 def watch(settings: Settings, address: str | None, every: float, *, as_json: bool) -> None:
     """Show the health of a gateway every so many seconds, until Ctrl-C. Raises BardoError where it does not answer the first time."""
     try:
-        asyncio.run(_watch(settings, (address or address_of(settings)).rstrip("/"), every, as_json=as_json))
+        asyncio.run(
+            _watch(
+                settings, checked_address(address, _OPTION) if address else address_of(settings), every, as_json=as_json
+            )
+        )
     except KeyboardInterrupt:
         return
 

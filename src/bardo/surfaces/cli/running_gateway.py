@@ -10,6 +10,7 @@ import msgspec
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
 from bardo.edge.settings_addresses import is_http_address
 from bardo.values.errors import InvalidRequest, MalformedReply, Unreachable
+from bardo.values.redaction import HIDDEN, shown_url
 
 PROVIDER = "gateway"
 """The id of a gateway that is the only provider of a question."""
@@ -25,6 +26,20 @@ def address_of(settings: Settings) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.gateway.port}"
 
 
+def checked_address(address: str, option: str) -> str:
+    """Return the address of a gateway without the path of its API. Raises InvalidRequest, naming the option, for no http(s) address."""
+    base = address.strip().rstrip("/").removesuffix("/v1").rstrip("/")
+    if is_http_address(base):
+        return base
+    with_scheme = f"http://{base}"
+    hint = "give its address, as in http://127.0.0.1:8484"
+    if "://" not in base and "@" not in base and is_http_address(with_scheme):
+        hint = f"did you mean {shown_url(with_scheme)}?"
+    # Without its scheme nothing tells the password of an address from its host.
+    shown = HIDDEN if "@" in address else shown_url(address)
+    raise InvalidRequest(f"{shown!r} is no address of a gateway", hint=hint, param=option)
+
+
 def gateway_key(given: str = "", environment: Mapping[str, str] = os.environ) -> str:
     """Return the key for a gateway: the one that was given, else that of the environment; empty where there is none."""
     named = (environment.get(name, "").strip() for name in (KEY_VARIABLE, _OLDER_VARIABLE))
@@ -33,10 +48,7 @@ def gateway_key(given: str = "", environment: Mapping[str, str] = os.environ) ->
 
 def through_gateway(settings: Settings, address: str) -> Settings:
     """Return settings whose only provider is a gateway, which logs the call itself. Raises InvalidRequest for no http(s) address."""
-    base = address.rstrip("/").removesuffix("/v1")
-    if not is_http_address(base):
-        hint = "give its address, as in http://127.0.0.1:8484"
-        raise InvalidRequest(f"{address!r} is no address of a gateway", hint=hint, param="--gateway")
+    base = checked_address(address, "--gateway")
     entry = ProviderEntry(id=PROVIDER, preset=_PRESET, base_url=f"{base}/v1")
     fresh = Settings(timeouts=settings.timeouts, http=settings.http, providers=(entry,), log=LogSettings(enabled=False))
     return msgspec.structs.replace(fresh, source=settings.source)

@@ -19,7 +19,7 @@ from bardo.edge.http import HttpTransport
 from bardo.edge.log import LogReader
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config, gateway_option
-from bardo.surfaces.cli.running_gateway import address_of
+from bardo.surfaces.cli.running_gateway import address_of, checked_address
 from bardo.surfaces.cli.top_feed import FeedItem, GatewayFeed
 from bardo.surfaces.cli.top_keys import pressed_keys
 from bardo.surfaces.render.console import console, full_screen_console, show_text
@@ -58,7 +58,7 @@ def top(
     Keys: q quits, p pauses, up and down select a call, Enter shows its details, r its thinking, / filters.
     """
     settings = load_settings(config)
-    view = TopView(address=gateway or address_of(settings))
+    view = TopView(address=checked_address(gateway, "--gateway") if gateway else address_of(settings))
     spent = None if gateway else _load_log(view, settings)
     live = not once and sys.stdout.isatty()
     with suppress(KeyboardInterrupt):
