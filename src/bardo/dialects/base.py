@@ -187,6 +187,7 @@ class Dialect:
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
     are how it asks for vectors, counts of tokens and lists of models; None where it has no such thing. `read_text` gives the events of a
     whole reply that is text and nothing else, as its decoder does, and None for any other.
+    `time_fields` are the fields of a reply that began and ended so many seconds after its request; None where a reply has none.
     """
 
     name: str
@@ -223,6 +224,7 @@ class Dialect:
     token_count: CountForm | None = None
     models: ModelsForm | None = None
     read_text: Callable[[bytes, ProviderRow], Sequence[Event] | None] | None = None
+    time_fields: Callable[[float, float], dict[str, Any]] | None = None
 
     def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""

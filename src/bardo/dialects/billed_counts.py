@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from bardo.dialects.counts import token_count
-from bardo.values.usage import UsageDetails
+from bardo.values.usage import Usage, UsageDetails
 
 # Google's words for how a call was served, in `usageMetadata` (cloud.google.com/vertex-ai, "GenerateContentResponse", 2026-11).
 _TRAFFIC = {"ON_DEMAND": "", "ON_DEMAND_FLEX": "flex", "ON_DEMAND_PRIORITY": "priority"}
@@ -90,6 +90,16 @@ def gemini_details(raw: dict[str, Any], grounding: Iterable[Any] = ()) -> UsageD
             service_tier=tier,
         )
     )
+
+
+def modalities_of_input(usage: Usage, count: str, spell: Callable[[str], str]) -> list[dict[str, Any]] | None:
+    """Return the prompt's tokens by modality, each under `count`, as Google's dialects list them; None where they are not known."""
+    if usage.input_tokens is None:
+        return None
+    details = usage.details or _NOTHING
+    others = {"AUDIO": details.audio_input_tokens or 0, "IMAGE": details.image_input_tokens or 0}
+    found = {"TEXT": max(0, usage.input_tokens - sum(others.values())), **others}
+    return [{"modality": spell(name), count: tokens} for name, tokens in found.items() if tokens or name == "TEXT"]
 
 
 def _grounding_tools(grounding: Sequence[dict[str, Any]]) -> ToolCounts:

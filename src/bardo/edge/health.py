@@ -263,6 +263,10 @@ class AttemptWatch:
         self._first: float | None = None
         self._started = context.watch()
 
+    def seconds(self) -> float:
+        """Return the seconds since the attempt was sent."""
+        return self._context.watch() - self._started
+
     def __enter__(self) -> Self:
         return self
 

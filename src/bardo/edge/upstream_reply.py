@@ -21,6 +21,7 @@ from bardo.edge.update_buffer import UpdateBuffer
 from bardo.engine.attempt import Attempt
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.kept_budget.answer import BudgetStage
+from bardo.engine.measured_time import time_stages
 from bardo.engine.passed_headers import PassedHeaders, passed_headers
 from bardo.engine.reply_beginning import is_token
 from bardo.engine.reply_reader import ReplyReader
@@ -291,9 +292,17 @@ class UpstreamReply:
             attempt.target,
             stamp=stamp,
             degraded=(*attempt.degraded, *self.lost) if self.lost else attempt.degraded,
-            stages=() if self.forward else stages_of_translation(attempt, self._request, forward=False),
+            stages=() if self.forward else self._stages(),
             secrets=self._context.keyring.secrets_of(attempt.target.provider),
         )
+
+    def _stages(self) -> list[Stage[Event, Event]]:
+        """Return the stages of a reply that is written anew for its client; none where its bytes are forwarded."""
+        if self.forward:
+            return []
+        request, row = self._request, self.attempt.target.provider.row
+        times = time_stages(request.dialect, row.dialect, self._health.seconds)
+        return [*stages_of_translation(self.attempt, request, forward=False), *times]
 
     def _open_reader(
         self,
@@ -317,7 +326,7 @@ class UpstreamReply:
             budget=self._budget,
             stamp=stamp,
             forward=self.forward,
-            stages=[*stages_of_translation(self.attempt, self._request, forward=self.forward), *stages],
+            stages=[*self._stages(), *stages],
             secrets=self._context.keyring.secrets_of(provider),
             clean=clean,
             most_text=most_text,

@@ -79,7 +79,11 @@ def test_a_stream_is_blocks_one_after_the_other() -> None:
     assert first["delta"]["message"]["role"] == "assistant"
     assert last["delta"] == {
         "finish_reason": "TOOL_CALL",
-        "usage": {"tokens": {"input_tokens": 12, "output_tokens": 9, "reasoning_tokens": 4}, "cached_tokens": 2},
+        "usage": {
+            "tokens": {"input_tokens": 12, "output_tokens": 9, "reasoning_tokens": 4},
+            "billed_units": {"input_tokens": 12, "output_tokens": 9},
+            "cached_tokens": 2,
+        },
     }
 
 

@@ -252,7 +252,13 @@ def test_a_field_that_google_adds_does_not_make_a_chat_usage_object_geminis() ->
     usage = Usage(input_tokens=3, output_tokens=4, raw=raw)
     response = msgspec.structs.replace(read(parts(text("x"), finish="STOP")), usage=usage)
     written = msgspec.json.decode(DIALECT.encode_response(response, REQUEST))["usageMetadata"]
-    assert written == {"promptTokenCount": 3, "candidatesTokenCount": 4, "totalTokenCount": 7}
+    modalities = [{"modality": "TEXT", "tokenCount": 3}]
+    assert written == {
+        "promptTokenCount": 3,
+        "candidatesTokenCount": 4,
+        "totalTokenCount": 7,
+        "promptTokensDetails": modalities,
+    }
 
 
 def test_usage_of_another_provider_is_written_in_geminis_words() -> None:
@@ -267,6 +273,7 @@ def test_usage_of_another_provider_is_written_in_geminis_words() -> None:
         "thoughtsTokenCount": 4,
         "cachedContentTokenCount": 2,
         "totalTokenCount": 17,
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 10}],
     }
 
 
@@ -275,6 +282,7 @@ def test_usage_that_was_changed_keeps_geminis_other_fields() -> None:
     response = read({**parts(text("x"), finish="STOP"), "usageMetadata": raw})
     changed = msgspec.structs.replace(response, usage=msgspec.structs.replace(response.usage, input_tokens=9))
     written = msgspec.json.decode(DIALECT.encode_response(changed, REQUEST))["usageMetadata"]
+    assert written.pop("promptTokensDetails") == [{"modality": "TEXT", "tokenCount": 9}]
     assert written == {"promptTokenCount": 9, "candidatesTokenCount": 3, "totalTokenCount": 12, "serviceTier": "flex"}
 
 

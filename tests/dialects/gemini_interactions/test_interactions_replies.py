@@ -200,7 +200,9 @@ def test_foreign_counts_are_written_in_the_dialects_own_way() -> None:
         "total_cached_tokens": 3,
         "total_output_tokens": 3,
         "total_thought_tokens": 4,
+        "total_tool_use_tokens": 0,
         "total_tokens": 17,
+        "input_tokens_by_modality": [{"modality": "text", "tokens": 10}],
     }
 
 
@@ -287,7 +289,7 @@ def test_what_only_other_dialects_know_is_left_out() -> None:
     ]
     for told in written_both_ways(fold(events), events):
         assert told.blocks == (TextBlock("a"),)
-        assert told.carried is None
+        assert told.carried == Carried("gemini_interactions", {"service_tier": "standard"})
 
 
 def test_bardos_own_words_stand_in_the_last_event() -> None:

@@ -413,6 +413,7 @@ def test_a_whole_reply_to_the_field() -> None:
                 "message": {
                     "role": "assistant",
                     "content": "Hi",
+                    "refusal": None,
                     "reasoning_content": "plan",
                     "reasoning_details": [
                         {"type": "reasoning.text", "text": "plan", "format": CLAUDE, "index": 0, "signature": "sig"}

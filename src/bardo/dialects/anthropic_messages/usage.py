@@ -56,6 +56,10 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     known: dict[str, Any] = {"input_tokens": max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0))}
     if written is not None:
         known["cache_creation_input_tokens"] = written
+        hour = None if usage.details is None else usage.details.cache_write_1h_tokens
+        if hour is not None:
+            rest = max(0, written - hour)
+            known["cache_creation"] = {"ephemeral_5m_input_tokens": rest, "ephemeral_1h_input_tokens": hour}
     if cached is not None:
         known["cache_read_input_tokens"] = cached
     known["output_tokens"] = usage.output_tokens or 0

@@ -13,7 +13,7 @@ from bardo.dialects.bedrock_converse.decode_request import decode_request
 from bardo.dialects.bedrock_converse.encode_reply import Encoder, encode_response
 from bardo.dialects.bedrock_converse.encode_request import DECLARATION, encode_body, encode_control, request_path
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
-from bardo.dialects.bedrock_converse.usage import TOKEN_COUNT
+from bardo.dialects.bedrock_converse.usage import TOKEN_COUNT, time_fields
 from bardo.dialects.declaration import limitations
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
@@ -57,4 +57,5 @@ DIALECT = Dialect(
     decode_error=decode_error,
     model_in_path=True,
     token_count=TOKEN_COUNT,
+    time_fields=time_fields,
 )

@@ -39,6 +39,11 @@ def decode_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
     return usage, tuple(doubt for name in names for doubt in doubted(f"usage.{name}", raw.get(name)))
 
 
+def time_fields(begun: float, total: float) -> dict[str, Any]:
+    """Return the latency of a reply, in milliseconds."""
+    return {"metrics": {"latencyMs": max(1, round(total * 1e3))}}
+
+
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """Return the usage object for a client. Counts nobody reported are 0 where the dialect must have a number."""
     raw = usage.raw if _is_own(usage.raw) else {}
@@ -53,7 +58,12 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
         _READ[0]: cached,
         _CACHE_WRITE_FIELDS[0]: written,
     }
-    return {**raw, **{name: value for name, value in counts.items() if value is not None}}
+    known: dict[str, Any] = {name: value for name, value in counts.items() if value is not None}
+    hour = None if usage.details is None else usage.details.cache_write_1h_tokens
+    if hour is not None and written is not None:
+        kept = (("1h", hour), ("5m", max(0, written - hour)))
+        known["cacheDetails"] = [{"inputTokens": count, "ttl": ttl} for ttl, count in kept if count]
+    return {**raw, **known}
 
 
 def _either_name(raw: dict[str, Any], names: tuple[str, str]) -> str:

@@ -51,6 +51,10 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     }
     tokens = {name: count for name, count in counts.items() if count is not None}
     written = {**raw, **({"tokens": {**_object(raw, "tokens"), **tokens}} if tokens else {})}
+    if tokens and "billed_units" not in raw:
+        # Cohere's own replies have both, and LangChain's client fails where one is missing (2026-11).
+        billed = ("input_tokens", usage.input_tokens), ("output_tokens", usage.output_tokens)
+        written["billed_units"] = {name: count for name, count in billed if count is not None}
     if usage.cached_input_tokens is not None:
         written["cached_tokens"] = usage.cached_input_tokens
     return written

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bardo.dialects.billed_counts import gemini_details
+from bardo.dialects.billed_counts import gemini_details, modalities_of_input
 from bardo.dialects.counts import cache_within_input
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -65,12 +65,13 @@ def encode_usage(usage: Usage) -> dict[str, Any] | None:
     if not usage.reported:
         return None
     thoughts = usage.reasoning_tokens
-    counts = {
+    counts: dict[str, Any] = {
         "promptTokenCount": usage.input_tokens,
         "candidatesTokenCount": None if usage.output_tokens is None else usage.output_tokens - (thoughts or 0),
         "thoughtsTokenCount": thoughts,
         "cachedContentTokenCount": usage.cached_input_tokens,
         "totalTokenCount": usage.total_tokens,
+        "promptTokensDetails": modalities_of_input(usage, "tokenCount", str.upper),
     }
     others = {name: value for name, value in raw.items() if name not in _COUNTS}
     return {**others, **{name: value for name, value in counts.items() if value is not None}}

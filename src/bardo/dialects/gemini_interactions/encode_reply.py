@@ -52,6 +52,7 @@ class Encoder(SerialEncoder[StepWriter, StepFrames]):
             "usage": encode_usage(self.usage),
             "created": created,
             "updated": created,
+            "service_tier": "standard",
             "object": "interaction",
             "model": self.start.model,
             **self.fields.fields,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.billed_counts import interactions_details
+from bardo.dialects.billed_counts import interactions_details, modalities_of_input
 from bardo.dialects.counts import doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -46,12 +46,14 @@ def encode_usage(usage: Usage) -> dict[str, Any] | None:
     if not usage.reported:
         return None
     thoughts = usage.reasoning_tokens
-    counts = {
+    counts: dict[str, Any] = {
         "total_input_tokens": usage.input_tokens,
         "total_cached_tokens": usage.cached_input_tokens,
         "total_output_tokens": None if usage.output_tokens is None else usage.output_tokens - (thoughts or 0),
         "total_thought_tokens": thoughts,
+        "total_tool_use_tokens": None if usage.input_tokens is None else 0,
         "total_tokens": usage.total_tokens,
+        "input_tokens_by_modality": modalities_of_input(usage, "tokens", str.lower),
     }
     others = {name: value for name, value in raw.items() if not name.startswith("total_")}
     return {**others, **{name: value for name, value in counts.items() if value is not None}}

@@ -13,6 +13,7 @@ from bardo.dialects.ollama.encode_reply import Encoder, encode_partial, encode_r
 from bardo.dialects.ollama.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.ollama.errors import decode_error, encode_error
 from bardo.dialects.ollama.models import MODELS
+from bardo.dialects.ollama.usage import time_fields
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
@@ -59,4 +60,5 @@ DIALECT = Dialect(
     models=MODELS,
     omits_call_ids=True,
     without_calls=without_calls,
+    time_fields=time_fields,
 )

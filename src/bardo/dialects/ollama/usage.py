@@ -35,6 +35,18 @@ def decode_usage(line: dict[str, Any]) -> tuple[Usage | None, tuple[Degradation,
     return usage, tuple(doubt for name in _COUNTS for doubt in doubted(f"usage.{name}", raw.get(name)))
 
 
+def time_fields(begun: float, total: float) -> dict[str, Any]:
+    """Return the durations of a reply in nanoseconds. Clients divide by them, so that none is 0; a reply that came whole is all answer."""
+    read, whole = round(begun * 1e9), max(2, round(total * 1e9))
+    read = read if 0 < read < whole else 1
+    return {
+        "total_duration": whole,
+        "load_duration": 1,
+        "prompt_eval_duration": read,
+        "eval_duration": whole - read,
+    }
+
+
 def encode_usage(usage: Usage) -> dict[str, Any]:
     """Return the fields of the last line; counts and durations that nobody reported are left out."""
     raw = usage.raw if isinstance(usage.raw, dict) and not usage.raw.keys() - set(FIELDS) else {}

@@ -128,8 +128,7 @@ class MessageCollector:
 
     def _message(self) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts) if self._texts else None}
-        if self._refusals:
-            message["refusal"] = "".join(self._refusals)
+        message["refusal"] = "".join(self._refusals) or None
         if self._thinking:
             message["reasoning_content"] = "".join(self._thinking)
         if self._details:
