@@ -1,4 +1,4 @@
-"""Every field of every row of the catalog is read by code: a fact that nothing acts on is a comment, not a field.
+"""Every field of every row of the catalog and of the agent is read by code: a fact that nothing acts on is a comment, not a field.
 
 Readers are found by the name of the attribute, so that a field whose name another type has too may count as read.
 """
@@ -34,15 +34,23 @@ NOT_READ: Mapping[str, str] = {
 
 
 TABLES = {path.name for path in (ROOT / "catalog" / "data").iterdir()}
+OF_THE_AGENT = frozenset(
+    ("bardo.golem.rows", *(f"bardo.routing.{name}" for name in ("budgets", "fallback_route", "pipelines", "pressure")))
+) | {"bardo.routing.schedules", "bardo.routing.tiers"}
+"""Where the rows of the agent's tables are typed."""
 
 
 def holds_rows(module: str) -> bool:
     """Return whether a module belongs to the catalog, or speaks of one of its tables."""
-    return module.startswith("bardo.catalog") or any(
-        isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and TABLES & set(re.findall(r"[a-z_]+\.toml", node.value))
-        for node in ast.walk(trees()[module])
+    return (
+        module.startswith("bardo.catalog")
+        or module in OF_THE_AGENT
+        or any(
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and TABLES & set(re.findall(r"[a-z_]+\.toml", node.value))
+            for node in ast.walk(trees()[module])
+        )
     )
 
 
@@ -107,8 +115,37 @@ def test_every_field_of_a_row_has_a_reader() -> None:
     )
 
 
+def test_every_field_of_the_agents_rows_is_read_where_the_agent_runs() -> None:
+    """Names such as `share` are too usual to count as read by any module."""
+    near = {name for name in trees() if name.startswith(NEAR_THE_AGENT)}
+    unread = [
+        ".".join(field)
+        for field in fields()
+        if field[0] in OF_THE_AGENT and not readers().get(field[2], frozenset()) & near
+    ]
+    offenders(
+        [name for name in unread if name not in ON_PAGES],
+        "fields of the agent's rows are read by no code that runs the agent: read each, or take it out of the table",
+    )
+
+
+NEAR_THE_AGENT = (
+    *("bardo.golem.", "bardo.routing.", "bardo.edge.agent_", "bardo.surfaces.panel.agent_"),
+    *("bardo.edge.pipeline.", "bardo.engine.route_steps"),
+)
+ON_PAGES: Mapping[str, str] = dict.fromkeys(
+    (
+        "bardo.golem.rows.ProfileRow.group",
+        "bardo.routing.pipelines.PipelineProfile.milliseconds",
+        "bardo.routing.pipelines.PipelineProfile.purpose",
+        "bardo.routing.tiers.TierRow.cost_usd",
+    ),
+    "tools/golem_reference.py writes it on the agent's page, or a table of the documents is checked by it",
+)
+
+
 def test_what_is_not_read_names_fields_that_exist() -> None:
-    assert NOT_READ.keys() <= {".".join(field) for field in fields()}
+    assert NOT_READ.keys() | ON_PAGES.keys() <= {".".join(field) for field in fields()}
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,14 @@ def test_the_nearest_day_of_the_documents_is_the_projection() -> None:
     assert agent_day({}, None, "needs").configured_usd is None
 
 
+def test_003_the_money_of_a_day_is_told_as_calls_and_days_of_life() -> None:
+    day = agent_day({"risk": SubsystemSums(1, 0.25)}, None, "needs")
+    assert (day.dear_calls, day.life_days) == (1.0, 1.25)
+    assert round(day.cheap_calls) == 83
+    assert day.credit_usd == pytest.approx(0.25 / 0.6)
+    assert day.target_usd == (1.0, 2.0)
+
+
 def test_the_panel_tells_the_day_beside_the_projection() -> None:
     day = agent_day(SUMS, 2.0, "blockrun_only")
     told = {name: (figure, words) for name, figure, words in agent_figures(day)}

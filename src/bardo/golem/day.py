@@ -34,7 +34,9 @@ class AgentDay(msgspec.Struct, frozen=True, kw_only=True):
 
     `scenario` is the document's day whose tiers are nearest to these, with its cost in dollars for `scenario_ticks`; empty where there
     was no tick. `configured_usd` is what the documents expect of a day with the configured table of routes, None where there is none, and
-    `unrouted_usd` of a day in which one model does all.
+    `unrouted_usd` of a day in which one model does all. `credit_usd` is the credit of which inference may take so much, `life_days` how
+    many days of life the money would have bought, and `dear_calls` and `cheap_calls` how many calls of the dearest and the cheapest model
+    it is. `target_usd` is what all of a day shall cost, with what is no inference.
     """
 
     shares: tuple[ShareDay, ...]
@@ -45,6 +47,11 @@ class AgentDay(msgspec.Struct, frozen=True, kw_only=True):
     scenario_ticks: int = 0
     configured_usd: float | None = None
     unrouted_usd: float
+    credit_usd: float
+    life_days: float
+    dear_calls: float
+    cheap_calls: float
+    target_usd: tuple[float, float]
 
 
 def agent_day(sums: Mapping[str, SubsystemSums], daily_budget_usd: float | None, table: str) -> AgentDay:
@@ -68,10 +75,16 @@ def agent_day(sums: Mapping[str, SubsystemSums], daily_budget_usd: float | None,
     )
     ticks = {row.name: sums.get(workload_of_tier(row.name), SubsystemSums(0, 0.0)).calls for row in tier_rows().tier}
     scenario, usd, of_ticks = _nearest(ticks)
-    rows = route_rows()
+    rows, economy = route_rows(), tier_rows().economy
+    spent = sum(one.spent_usd for one in shares)
     return AgentDay(
         shares=shares,
-        spent_usd=sum(one.spent_usd for one in shares),
+        spent_usd=spent,
+        credit_usd=spent / economy.llm_share_of_credit,
+        life_days=spent / economy.life_day_usd,
+        dear_calls=spent / economy.opus_call_usd,
+        cheap_calls=spent / economy.haiku_call_usd,
+        target_usd=economy.daily_target_usd,
         ticks=ticks,
         scenario=scenario,
         scenario_usd=usd,

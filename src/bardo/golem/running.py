@@ -120,7 +120,9 @@ def settle(
     if is_heartbeat(name):
         decision = _tier(name, tick)
         tier, workload = decision.tier, workload_of_tier(decision.tier)
-        record |= {"tier": tier, "rules": msgspec.to_builtins(decision.rules)}
+        row = next(row for row in tier_rows().tier if row.name == tier)
+        record |= {"tier": tier, "handler": row.handler, "trigger": row.trigger}
+        record["rules"] = msgspec.to_builtins(decision.rules)
         if tick is not None:
             record["signals"] = dict(tick.signals)
     elif tick is not None:
@@ -143,6 +145,8 @@ def settle(
                 tier = record["tier"] = min(tier, then.tier)
                 workload = workload_of_tier(tier)
     profile = _profile_at(workload, tick, count, golem, prefix, record)
+    if not quiet:
+        record |= _effort_fields(workload)
     return Settled(
         step=AgentStep(workload=workload, profile=profile, record=record),
         degraded=tuple(degraded),
@@ -215,7 +219,10 @@ def _profile_at(
         ramps = next(one.kind == "ramp" for one in profile_rows().schedule if one.subsystem == name)
         step, of_session = (count, 0) if ramps else (step, of_session)
         temperature = scheduled_temperature(name, step, cycle=of_session)
+        span = next(row.temperature_range for row in profile_rows().profile if row.name == name)
         record |= {"step": step, "cycle": of_session, "temperature": temperature}
+        if span is not None:
+            record["temperature_range"] = list(span)
         changed["temperature"] = temperature
     if cycle is not None and golem and name in subsystem_names():
         key = subsystem(name, golem=golem, cycle=cycle, prefix=prefix).profile.prompt_cache_key
@@ -223,6 +230,13 @@ def _profile_at(
             record["cycle"] = cycle
             changed["prompt_cache_key"] = key
     return InferenceProfile(**changed) if changed else None
+
+
+def _effort_fields(name: str) -> dict[str, Any]:
+    """Return how deep a subsystem thinks by its profile, and what that costs as a multiple of a call without (003, cost multipliers)."""
+    effort = subsystem(name).profile.reasoning_effort if name in subsystem_names() else None
+    row = next((row for row in profile_rows().effort if row.level == effort), None)
+    return {} if row is None else {"effort": {"level": row.level, "tokens": row.tokens, "cost": list(row.cost)}}
 
 
 def _decision() -> str:

@@ -12,7 +12,7 @@ from bardo.golem.preset import (
     subsystem,
     subsystem_names,
 )
-from bardo.golem.rows import RoutingTable, pipeline_rows, route_rows, tier_rows
+from bardo.golem.rows import RoutingRow, RoutingTable, intent_rows, pipeline_rows, route_rows, tier_rows
 from bardo.golem.running import HEARTBEAT
 from bardo.routing.fallback_route import RouteStep
 from bardo.routing.profiles import set_fields
@@ -61,7 +61,7 @@ def _row(part: Subsystem, routes: RoutingTable | None, *, pipelines: bool) -> Su
         escalate=_escalation(part),
         pipeline=_pipeline(part) if pipelines else None,
         pressure=pressure_of(part),
-        about=f"the agent's subsystem {part.name}",
+        about=_about(part, asked),
     )
 
 
@@ -73,6 +73,15 @@ def _escalation(part: Subsystem) -> tuple[str, ...] | None:
     above = next_tier(part.tier, tiers)
     workload = next((row.workload for row in tiers if row.name == above), "")
     return (PREFIX + workload,) if workload else None
+
+
+def _about(part: Subsystem, asked: RoutingRow | None) -> str:
+    """Return a sentence for people: where the subsystem's calls go, and what a million tokens of input cost there."""
+    typical = next((row.resolved for row in intent_rows() if row.name == part.intent.subsystem), "")
+    if asked is not None:
+        price = "" if asked.input_usd is None else f", ${asked.input_usd:g} a million input tokens"
+        typical = f"{asked.provider}/{asked.model}{price}"
+    return f"the agent's subsystem {part.name}" + (f" ({typical})" if typical else "")
 
 
 def _pipeline(part: Subsystem) -> str:
