@@ -16,10 +16,14 @@ _END_SECONDS = 2.0
 _LOOK_SECONDS = 1.0
 
 
-async def read_bounded(reply: Reply, call: Call, limit: int) -> bytes:
-    """Return the whole body of `reply` and close it; raises MalformedReply once it is longer than `limit` bytes."""
+async def read_bounded(reply: Reply, call: Call, limit: int, pieces: list[bytes] | None = None) -> bytes:
+    """Return the whole body of `reply`, and close it; `pieces` get what comes of it.
+
+    Raises MalformedReply once it is longer than `limit` bytes.
+    """
+    pieces = [] if pieces is None else pieces
     try:
-        pieces, size = [], 0
+        size = 0
         async for piece in reply.chunks():
             pieces.append(piece)
             size += len(piece)
@@ -48,6 +52,7 @@ class TimedReply(ABC):
         "_problem",
         "_reading",
         "headers",
+        "partial_body",
         "resent",
         "status",
     )
@@ -75,6 +80,8 @@ class TimedReply(ABC):
         self._problem: BardoError | None = None
         self._reading = False
         self._done = False
+        self.partial_body = b""
+        """What had come of a body that was to be read to its end, and broke off."""
         self._open_replies = open_replies
         open_replies.add(self)
 
@@ -116,7 +123,12 @@ class TimedReply(ABC):
         raise StopAsyncIteration
 
     async def read(self, limit: int) -> bytes:
-        return await read_bounded(self, self._call, limit)
+        pieces: list[bytes] = []
+        try:
+            return await read_bounded(self, self._call, limit, pieces)
+        except BaseException:
+            self.partial_body = b"".join(pieces)
+            raise
 
     async def close(self) -> None:
         if self._reading:

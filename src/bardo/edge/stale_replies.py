@@ -109,6 +109,12 @@ class RecordedReply:
         self._record(body)
         return body
 
+    @property
+    def partial_body(self) -> bytes:
+        """What had come of a body that broke off."""
+        partial: bytes = getattr(self._reply, "partial_body", b"")
+        return partial
+
     async def finish(self) -> None:
         await self._reply.finish()
 

@@ -33,7 +33,7 @@ from bardo.reasoning.undecided import closes_unopened
 from bardo.streams.stage import Stage
 from bardo.values.chance import CHANCE
 from bardo.values.degradation import Degradation
-from bardo.values.errors import BardoError, UpstreamTimeout
+from bardo.values.errors import BardoError, BrokenStream, UpstreamTimeout
 from bardo.values.events import Degraded, Event, ReplyStart
 from bardo.values.request import Message, Request
 from bardo.values.usage import Usage
@@ -264,7 +264,9 @@ class UpstreamReply:
         try:
             body = await reply.read(self._context.limits.max_reply_bytes)
         except BaseException as problem:
-            self._reader = opens()
+            self._reader = reader = opens()
+            if isinstance(problem, BrokenStream | UpstreamTimeout):
+                reader.count_broken(getattr(reply, "partial_body", b""))
             if isinstance(problem, BardoError):
                 self._health.ended(problem)
             raise

@@ -16,6 +16,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.call_ids import FillCallIds
+from bardo.engine.broken_body import events_of_broken_body
 from bardo.engine.held_ends import HeldEnds
 from bardo.engine.repeated_reading import RepeatedReading
 from bardo.engine.reply_beginning import ReplyBeginning, is_content
@@ -70,6 +71,7 @@ class ReplyReader:
         most_text: int | None = None,
     ) -> None:
         language = dialect(row.dialect)
+        self._row = row
         self._provider = provider or row.id
         self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=self._provider)
         self._decoder = language.open_decoder(row)
@@ -189,6 +191,10 @@ class ReplyReader:
         if isinstance(self.failure, EmptyReply) and not self._streamed:
             return written.usage if written.usage.reported else None
         return written.unfinished_usage(correction)
+
+    def count_broken(self, body: bytes) -> None:
+        """Count what came of a whole body that broke off, which nobody can read to its end."""
+        self._pipeline.written.feed(events_of_broken_body(body, self._row))
 
     def response(self) -> Response:
         """Return the reply as far as it has come."""

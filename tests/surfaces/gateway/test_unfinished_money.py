@@ -53,6 +53,20 @@ def test_a_stream_that_breaks_is_counted_priced_and_marked(client: str, provider
     assert row.cost_nanos == row.input_tokens * 1_000 + (row.output_tokens or 0) * 10_000
 
 
+@pytest.mark.parametrize("client", ALL_CLIENTS)
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("provider", UPSTREAMS)
+def test_a_whole_reply_that_breaks_is_counted_priced_and_marked(client: str, provider: str) -> None:
+    cut = talker(provider, fault=Fault("cut"))
+    with house([cut], toml=PRICE) as running:
+        ask(running.address, client, model_of(provider))
+        (row,) = running.log.wait(lambda _: True)
+    assert (row.outcome, row.tokens_approx) == ("error", True)
+    assert row.input_tokens
+    assert 0 < letters_of(row) < len(TEXT)
+    assert row.cost_nanos == row.attempts * (row.input_tokens * 1_000 + (row.output_tokens or 0) * 10_000)
+
+
 class Story(Simulator):
     """Claude, which says one token was written, then sends `pieces` of a text, and either stays silent or breaks off."""
 
