@@ -29,13 +29,21 @@ class Result:
 
 @dataclass(frozen=True)
 class Kept:
-    """What a client keeps of one turn, and the results it answers it with. `plan`: its thinking is what the client calls a plan."""
+    """What a client keeps of one turn, and the results it answers it with. `plan`: its thinking is what the client calls a plan.
+
+    `spaced`: a client that writes arguments as text writes them over several lines, and no letter as an escape.
+    """
 
     thinking: str = ""
     texts: tuple[str, ...] = ()
     calls: tuple[tuple[str, str, Body], ...] = ()
     results: tuple[Result, ...] = ()
     plan: bool = False
+    spaced: bool = False
+
+    def spelt(self, arguments: Body) -> str:
+        """Return arguments as this client writes them."""
+        return json.dumps(arguments, indent=2, ensure_ascii=False) if self.spaced else json.dumps(arguments)
 
     def renamed(self, names: dict[str, str]) -> Kept:
         """Return the turn with other ids."""
@@ -45,10 +53,11 @@ class Kept:
 
 @dataclass(frozen=True)
 class Conversation:
-    """A question in pieces, and the turns so far."""
+    """A question in pieces, the turns so far, and the operator's words, which may be others in each request."""
 
     question: tuple[str, ...]
     turns: tuple[Kept, ...] = ()
+    system: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,7 @@ def _write_chat(talk: Conversation, model: str) -> Body:
             said["reasoning_content"] = turn.thinking
         if turn.calls:
             said["tool_calls"] = [
-                {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+                {"id": call_id, "type": "function", "function": {"name": name, "arguments": turn.spelt(arguments)}}
                 for call_id, name, arguments in turn.calls
             ]
         messages.append(said)
@@ -153,7 +162,7 @@ def _write_responses(talk: Conversation, model: str) -> Body:
             parts = [{"type": "output_text", "text": one, "annotations": []} for one in turn.texts]
             items.append({"type": "message", "role": "assistant", "content": parts})
         items += [
-            {"type": "function_call", "call_id": call_id, "name": name, "arguments": json.dumps(arguments)}
+            {"type": "function_call", "call_id": call_id, "name": name, "arguments": turn.spelt(arguments)}
             for call_id, name, arguments in turn.calls
         ]
         items += [
@@ -268,7 +277,7 @@ def _write_cohere(talk: Conversation, model: str) -> Body:
             said["tool_plan"] = turn.thinking
         if turn.calls:
             said["tool_calls"] = [
-                {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+                {"id": call_id, "type": "function", "function": {"name": name, "arguments": turn.spelt(arguments)}}
                 for call_id, name, arguments in turn.calls
             ]
         messages.append(said)
@@ -333,6 +342,20 @@ CLIENTS: dict[str, RewritingClient] = {
     "cohere": RewritingClient(lambda model: "/v2/chat", _write_cohere, _read_cohere),
     "ollama": RewritingClient(lambda model: "/api/chat", _write_ollama, _read_ollama, needs_ids=False),
 }
+
+
+def with_system(dialect: str, body: Body, words: str) -> Body:
+    """Return a request with the operator's words."""
+    match dialect:
+        case "chat" | "cohere" | "ollama":
+            return {**body, "messages": [{"role": "system", "content": words}, *body["messages"]]}
+        case "messages":
+            return {**body, "system": words}
+        case "responses":
+            return {**body, "instructions": words}
+        case "gemini":
+            return {**body, "systemInstruction": {"parts": [{"text": words}]}}
+    return {**body, "system": [{"text": words}]}
 
 
 def take(client: RewritingClient, reply: Body) -> Kept:
@@ -418,6 +441,10 @@ MUTATORS: dict[str, Mutator] = {
         replace(turn, texts=() if turn.calls else turn.texts, thinking=""), number, client
     ),
     "arguments respelt": _respelt,
+    "arguments spaced": lambda turn, number, client: replace(turn, spaced=True),
+    "arguments spaced, ids renamed": lambda turn, number, client: _renamed(replace(turn, spaced=True), number, client),
+    "system changed": lambda turn, number, client: turn,
+    "system changed, ids renamed": _renamed,
     "results reordered": lambda turn, number, client: replace(turn, results=turn.results[::-1]),
     "texts split": lambda turn, number, client: replace(
         turn,
@@ -459,4 +486,5 @@ def mutated(talk: Conversation, how: str, client: RewritingClient, *, late: bool
         question = tuple(half for one in question for half in _halves(one))
     if how == "white space trimmed" and turns:
         question = tuple(one.strip() for one in question)
-    return Conversation(question, turns)
+    system = f"It is {len(turns)} o'clock." if how.startswith("system changed") else ""
+    return Conversation(question, turns, system)

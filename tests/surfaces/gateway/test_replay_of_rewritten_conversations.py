@@ -23,6 +23,7 @@ from surfaces.gateway.rewriting_clients import (
     mutated,
     take,
     take_stream,
+    with_system,
 )
 from surfaces.gateway.scripted import chat_reply, scripted
 from surfaces.gateway.test_sdk_tool_loops import sealed_in
@@ -38,7 +39,7 @@ PLAIN = {"ds4": "m", "cohere": "command-a-reasoning-08-2025", "ollama_native": "
 """Providers that give readable thinking, and take it back as it was."""
 MODELS = {**SIGNED, **PLAIN}
 QUESTION = ("Compare the weather in four cities.\n",)
-THOUGHTS = ("First comes Paris.", "Rome and Oslo can be asked together.", "Bonn is left.")
+THOUGHTS = ("First comes Paris.", "Rome and Oslo can be asked together.", "Cologne is left.")
 NATIVE = {("chat", "ds4"), ("ollama", "ollama_native"), ("cohere", "cohere")}
 WRITTEN = {"thinking rewritten": "Other words than the model's.", "plan invented": "I will call the weather tool."}
 WRITTEN["all at once"] = WRITTEN["thinking rewritten"]
@@ -52,7 +53,7 @@ AMONG_OTHERS = [
 
 def script(more: str = "") -> Script:
     """Three turns of calls, the second with two at once, and an answer; `more` is said behind each thought."""
-    cities = (("Paris",), ("Rome", "Oslo"), ("Bonn",))
+    cities = (("Paris",), ("Rome", "Oslo"), ("Köln",))
     turns = [
         Turn(
             text="Let me look.\n\nThis takes a moment.  " if place == 0 else "",
@@ -81,6 +82,7 @@ def ask(
     client = CLIENTS[dialect]
     headers = {"authorization": f"Bearer {key}"}
     path, body = client.path(model), client.write(talk, model)
+    body = with_system(dialect, body, talk.system) if talk.system else body
     if stream:
         path, body = as_stream(dialect, path, body)
     answer = httpx.post(running.address + path, json=body, headers=headers, timeout=PATIENCE)

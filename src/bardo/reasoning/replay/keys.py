@@ -5,8 +5,8 @@ its name and its arguments; opaque state by its own bytes. An id alone is never 
 conversation begins at 0 again.
 
 Clients write a conversation anew: with ids of their own or none, texts cut or joined elsewhere, or left out beside calls, calls and results
-in another order, results twice. So a turn has a loose key too, of which none of that is a part. It is asked last, and leads nowhere where
-two replies have it.
+in another order, results twice; and the operator's words may hold the time. So a turn has a loose
+key too, of which none of that is a part. It is asked last, and leads nowhere where two replies have it.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
 class _LoosePrefix:
     """What stands before a turn, without what clients change: the digest up to the last turn, and what was said and answered since.
 
-    Texts are without space, since clients trim them and cut them where they like; results are in no order, and each counts once.
+    The operator's words are no part of it: they often hold the time. Texts are without space, since clients trim them and cut them where
+    they like; results are in no order, and each counts once.
     """
 
     __slots__ = ("_before", "_results", "_role", "_said")
@@ -155,6 +156,8 @@ class _LoosePrefix:
             text, turn_texts, _ = _turn_content(message)
             self._before = _loose_key(self.digest(), text, turn_texts)
             self._said, self._results, self._role = [], set(), ""
+            return
+        if message.role == "system":
             return
         for block in message.blocks:
             if isinstance(block, ToolResultBlock):
