@@ -383,6 +383,8 @@ MEANINGS = {
     "golem.verify": "whether another model judges the answers of `risk`, where Bankr is configured",
     "golem.daily_budget_usd": "what [an agent](../how-to/use-profiles.md#for-an-agent) may spend in a day (UTC); none: any amount",
     "golem.sealed": "whether testaments, and the integration of dreams, are made in a trusted execution environment",
+    "inference.repair_history": "whether a history that the provider would refuse (a call without its result, a text of nothing) "
+    "is mended, which is reported; if false, it is refused with 400, naming what is broken",
     "inference.structured_outputs": "how structured answers are requested and validated: the keys below",
     **{f"models.{name}": meaning for name, meaning in MODEL_MEANINGS.items()},
     **{f"prices.{name}": meaning for name, meaning in PRICE_MEANINGS.items()},

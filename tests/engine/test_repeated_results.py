@@ -41,7 +41,7 @@ def test_a_result_that_stands_twice_is_sent_once_and_that_is_said() -> None:
     asked = request(Message("user", (result("a", "1"), result("b", "2"), result("a", "1"), TextBlock("Go on."))))
     found = without_repeated_results(asked)
     assert [type(block) for block in found.messages[-1].blocks] == [ToolResultBlock, ToolResultBlock, TextBlock]
-    assert [one.what for one in found.degraded] == ["tool_result"]
+    assert [one.what for one in found.degraded] == ["history.result_twice"]
     assert found.body is None, "the client's own body still has it twice"
 
 

@@ -6,7 +6,7 @@ between a call and its result. What a target demands is said by rows (`catalog/d
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +14,8 @@ import msgspec
 from bardo.catalog.request_shapes import RequestShape
 from bardo.dialects.losses import Losses
 from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
+from bardo.values.degradation import Degradation
+from bardo.values.errors import InvalidRequest
 from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request
 
@@ -21,7 +23,16 @@ NO_RESULT = "The call was interrupted: no result was recorded."
 BETWEEN = "OK."
 """What the model says between results of tools and the user, where its template wants it to speak."""
 WHAT = "history."
-"""How the name of each repair begins."""
+"""How the name of each repair begins. The order of roles that a template wants is no repair: such a history is sound."""
+# What is broken where a repair of a name would be needed, of what it names.
+_BROKEN = {
+    "call_without_result": "the call {} has no result behind it",
+    "result_without_call": "the result of {} has no call before it",
+    "result_twice": "the call {} has its result twice",
+    "result_place": "the result of {} does not stand right behind its call",
+    "call_id_twice": "two calls have the id {}",
+    "empty_text": "a text has nothing in it but space",
+}
 # Fields of a request that say that its provider keeps earlier turns: results may be of calls in them.
 _KEEPS_TURNS = (
     "previous_response_id",
@@ -107,6 +118,18 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
     found = fold_history(request.messages, "history_repair", form, _State(), extend)
     # Calls that nothing follows are not answered yet.
     return found.sound
+
+
+def refuse_repairs(repairs: Iterable[Degradation], target: str) -> None:
+    """Raise InvalidRequest, naming what is broken, where a history was repaired; other differences are passed over."""
+    broken = [_BROKEN[one.what.removeprefix(WHAT)].format(one.asked) for one in repairs if one.what.startswith(WHAT)]
+    if broken:
+        more = f", and {len(broken) - 3} more" if len(broken) > 3 else ""
+        raise InvalidRequest(
+            f"{target} refuses this history: {'; '.join(broken[:3])}{more}",
+            hint="send the messages whole, or have repair_history = true in [inference] of bardo.toml",
+            param="messages",
+        )
 
 
 def with_sound_history(request: Request, shape: RequestShape, losses: Losses) -> Request:
@@ -321,7 +344,10 @@ def _with_model_between(messages: Sequence[Message], losses: Losses) -> list[Mes
         behind = bool(written) and ToolResultBlock in written[-1].kinds
         if message.role == "system" and (behind or (written and written[-1].role == "assistant")):
             losses.lose(
-                "messages.role", "system", "its templates take text of the system before the user's alone", sent="user"
+                "messages.role",
+                "system",
+                "its templates take text of the system before the user's alone",
+                sent="user",
             )
             message = Message("user", message.blocks)
         if behind and message.role == "user" and not results and others:

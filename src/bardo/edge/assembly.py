@@ -268,6 +268,7 @@ def model_facts(
         budgets=settings.reasoning.budgets,
         prompt_words=settings.reasoning.prompt_words,
         kept_budgets=settings.reasoning.budget_words if settings.reasoning.keep_budgets else None,
+        repair_history=settings.inference.repair_history,
         structured=settings.inference.structured_outputs,
         caching=CachingPolicy(markers=caching.auto_cache_control) if caching.calls == "all" else None,
         search=search_policy(settings.search),

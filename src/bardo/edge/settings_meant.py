@@ -25,6 +25,7 @@ TABLES = {
     "timeout": "[timeouts]",
     "thinking": "[reasoning]",
     "structured_outputs": "[inference.structured_outputs]",
+    "repair_history": "[inference] repair_history",
     "reasoning_format": "[[reasoning_formats]]",
     "formats": "[[reasoning_formats]]",
     "cache": f"[inference.pipeline.cache], and a profile with the layer below {_LAYERS}",

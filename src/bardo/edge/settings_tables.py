@@ -118,9 +118,11 @@ class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 class InferenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How models are asked. `structured_outputs`: for answers in a schema; `caching`: so that prompts are cached;
-    `pipeline`: what is done with a request before it is sent.
+    `pipeline`: what is done with a request before it is sent. `repair_history`: a history that the provider would refuse (a call without
+    its result, a text of nothing) is mended and reported; if false, it is refused with 400, naming what is broken.
     """
 
     structured_outputs: StructuredSettings = StructuredSettings()
     caching: CachingSettings = CachingSettings()
     pipeline: PipelineSettings = PipelineSettings()
+    repair_history: bool = True

@@ -14,6 +14,7 @@ from bardo.catalog.replay import Binding, builtin_replay
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.dialects.history_repair import refuse_repairs
 from bardo.engine.attempt import Attempt
 from bardo.engine.controlling import dialects_of, repaired
 from bardo.engine.forwarded_body import as_it_came
@@ -227,6 +228,8 @@ class Draft:
         if self.refused_fields:
             wire, taken, lost = without_fields(wire, self.refused_fields)
             plan, reported = untold(plan, taken), (*reported, *lost)
+        if not self.knowledge.repair_history:
+            refuse_repairs((*self.request.degraded, *reported), row.id)
         if kept is not None:
             reported = without_loss(reported, kept)
         if reported or asked.extra:

@@ -34,7 +34,10 @@ def without_repeated_results(request: Request) -> Request:
     for place, at in found.places:
         dropped.setdefault(place, set()).add(at)
     messages = [_without(message, dropped.get(place, ())) for place, message in enumerate(request.messages)]
-    lost = Degradation("tool_result", asked=f"{len(found.places)} more than once", sent="once", why=_WHY)
+    place, at = found.places[0]
+    twice = request.messages[place].blocks[at]
+    named = (twice.call_id or twice.name) if isinstance(twice, ToolResultBlock) else ""
+    lost = Degradation("history.result_twice", asked=named, sent="once", why=_WHY)
     return msgspec.structs.replace(
         request,
         messages=tuple(message for message in messages if message is not None),

@@ -246,7 +246,7 @@ def test_blocks_of_other_dialects() -> None:
         {"type": "text", "text": "no"},
         {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "QQ=="}},
     ]
-    assert set(lost) == {"content.input_audio", "prediction", "text", "image.detail"}
+    assert set(lost) == {"content.input_audio", "prediction", "history.empty_text", "image.detail"}
 
 
 def test_call_ids_fit_anthropics_letters_and_still_match() -> None:

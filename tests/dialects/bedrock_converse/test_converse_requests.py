@@ -330,7 +330,7 @@ def test_blank_text_and_late_system_text_are_reported() -> None:
         {"role": "assistant", "content": [{"text": "x"}]},
         {"role": "user", "content": [{"text": "S"}]},
     ]
-    assert lost(wire) == {"text": None, "system": "user"}
+    assert lost(wire) == {"history.empty_text": None, "system": "user"}
 
 
 def test_blocks_and_fields_of_other_dialects_are_reported() -> None:

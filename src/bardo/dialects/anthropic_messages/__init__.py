@@ -6,6 +6,7 @@ from bardo.dialects.anthropic_messages.citations import CITATIONS
 from bardo.dialects.anthropic_messages.constants import NAME, REASONS
 from bardo.dialects.anthropic_messages.decode_reply import CALLS, Decoder
 from bardo.dialects.anthropic_messages.decode_request import decode_request
+from bardo.dialects.anthropic_messages.encode_messages import has_blank_text
 from bardo.dialects.anthropic_messages.encode_reply import Encoder, encode_response
 from bardo.dialects.anthropic_messages.encode_request import DECLARATION, encode_body, encode_control, has_blank_stop
 from bardo.dialects.anthropic_messages.errors import decode_error, encode_error
@@ -24,7 +25,7 @@ DIALECT = Dialect(
     request_path=lambda request: "messages",
     encode_body=encode_body,
     encode_control=encode_control,
-    mends=lambda request, row: has_blank_stop(request),
+    mends=lambda request, row: has_blank_stop(request) or has_blank_text(request),
     reply=ReplyDeclaration(
         expresses=frozenset(
             {

@@ -28,13 +28,14 @@ from bardo.values.blocks import (
     fields_for,
     has_no_arguments,
 )
-from bardo.values.histories import Messages
+from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request
 
 Wire = dict[str, Any]
 # What is found of a conversation once.
 _WRITTEN = "anthropic_messages.written"
 _NO_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_BLANK = "history.empty_text"
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
@@ -51,9 +52,24 @@ def encode_messages(request: Request, losses: Losses) -> Wire:
         new = [_turn(message, losses, keeps_system=keeps_system) for message in messages[place:]]
         return found.extended(new, _as_sent)
 
+    if request.dialect == NAME and has_blank_text(request):
+        losses.lose(_BLANK, "", "text of nothing but space is not accepted")
     written = fold_without_loss(request.messages[leading:], _WRITTEN, form, losses, WrittenTurns([], []), extend)
     fields: Wire = {"system": _shortest(system)} if system else {}
     return {**fields, "messages": written.sent}
+
+
+def has_blank_text(request: Request) -> bool:
+    """Whether a text has nothing but space in it: Anthropic refuses those, and they are left out."""
+
+    def extend(found: bool, messages: Messages, place: int) -> bool:
+        return found or any(
+            isinstance(block, TextBlock) and not block.text.strip()
+            for message in messages[place:]
+            for block in message.blocks
+        )
+
+    return fold_history(request.messages, "blank_text", None, False, extend)
 
 
 def tool_id(call_id: str) -> str:
@@ -134,7 +150,7 @@ def _plain(block: RefusalBlock | ResultPart, losses: Losses) -> list[Wire]:
     if not block.text.strip():
         # Anthropic refuses text without a word in it.
         if block.text:
-            losses.lose("text", block.text, "text of nothing but space is not accepted")
+            losses.lose(_BLANK, block.text, "text of nothing but space is not accepted")
         return []
     return [{"type": "text", "text": block.text, **losses.own_fields(block.carried)}]
 

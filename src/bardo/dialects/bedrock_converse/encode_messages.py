@@ -148,7 +148,7 @@ class MessageWriter:
             if MARKER in fields and not self._own:
                 self._losses.lose(MARKER, fields[MARKER], "nothing is left of the block to be marked", key="empty")
             if block.text:
-                self._losses.lose("text", block.text, "text of nothing but space is not accepted")
+                self._losses.lose("history.empty_text", block.text, "text of nothing but space is not accepted")
             return []
         return [text_block(block.text, fields)]
 
