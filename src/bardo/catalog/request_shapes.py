@@ -53,11 +53,20 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One demand, and who makes it: the dialects, and the providers and models by globs (none: all), but for `not_providers`.
 
     `answered_calls`: each call has one result behind it, and each result a call. `unique_calls`: no two calls have one id.
+    `property_keys`: keys of the properties of a tool. `plain_root`: the schema of a tool is an object, without `oneOf` and the like on top.
     `no_user_after_tool`: the model speaks between results and the user. `one_system`: text of the system stands at the beginning.
-    Models are named in small letters. `letters`, `first` and `longest` belong to names of tools (`NameRule`).
+    Models are named in small letters. `letters`, `first` and `longest` belong to names and keys (`NameRule`).
     """
 
-    name: Literal["tool_names", "answered_calls", "unique_calls", "no_user_after_tool", "one_system"]
+    name: Literal[
+        "tool_names",
+        "property_keys",
+        "plain_root",
+        "answered_calls",
+        "unique_calls",
+        "no_user_after_tool",
+        "one_system",
+    ]
     dialects: tuple[DialectName, ...]
     providers: tuple[str, ...] = ()
     not_providers: tuple[str, ...] = ()
@@ -79,9 +88,10 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one target demands. `tool_names` is None where any name is taken, `rules` are the names of the demands."""
+    """All that one target demands. `tool_names` and `property_keys` are None where any is taken, `rules` are the names of the demands."""
 
     tool_names: NameRule | None = None
+    property_keys: NameRule | None = None
     rules: frozenset[str] = frozenset()
 
 
@@ -94,7 +104,8 @@ def shape_at(row: ProviderRow, model: str) -> RequestShape:
 def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
     rules = [rule for rule in builtin_shape_rules() if rule.holds_for(dialect, provider, model)]
     names = next((NameRule(one.letters, one.first, one.longest) for one in rules if one.name == "tool_names"), None)
-    return RequestShape(tool_names=names, rules=frozenset(one.name for one in rules))
+    keys = next((NameRule(one.letters, one.first, one.longest) for one in rules if one.name == "property_keys"), None)
+    return RequestShape(tool_names=names, property_keys=keys, rules=frozenset(one.name for one in rules))
 
 
 @cache

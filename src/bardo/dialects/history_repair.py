@@ -24,6 +24,7 @@ BETWEEN = "OK."
 """What the model says between results of tools and the user, where its template wants it to speak."""
 WHAT = "history."
 """How the name of each repair begins. The order of roles that a template wants is no repair: such a history is sound."""
+_OF_TOOLS = frozenset(("tool_names", "property_keys", "plain_root"))
 # What is broken where a repair of a name would be needed, of what it names.
 _BROKEN = {
     "call_without_result": "the call {} has no result behind it",
@@ -67,7 +68,7 @@ class _State(NamedTuple):
 def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
     """Whether a target takes the history of a request as it is."""
     rules = shape.rules
-    if len(request.messages) < 2 or not (rules - {"tool_names"}):
+    if len(request.messages) < 2 or not (rules - _OF_TOOLS):
         return True
     checks_calls = "answered_calls" in rules and not any(name in request.extra for name in _KEEPS_TURNS)
     joined = dialect in _JOINED

@@ -322,6 +322,7 @@ class UpstreamReply:
             model=attempt.target.model,
             formats=attempt.formats,
             tool_names=attempt.tool_names,
+            tool_forms=attempt.tool_forms,
             make_id=_new_call_id,
             answer_tool="" if attempt.answer is None else attempt.answer.plan.tool_name,
             thinking=thinking_stage(self._request, provider.row.dialect),

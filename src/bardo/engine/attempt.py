@@ -11,6 +11,7 @@ from bardo.engine.knowledge import Lesson
 from bardo.engine.prompt_caching import CacheHints
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.text_formats import PLAIN, TextFormats
+from bardo.engine.tool_schemas import ToolForm
 from bardo.engine.typed.plan import AnswerPlan
 from bardo.reasoning.control import ControlPlan
 from bardo.values.blocks import Origin
@@ -37,9 +38,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     endpoint was taken, None where the provider has one only, and `route` how the target was found, None where the request named a model.
     `search` is how calls of the gateway's own web search run, None where the model is not offered it, `caching` what the prompt cache got.
     `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then. `tool_names` are the client's names of
-    the tools whose names the target does not take, by those that it got. `teaches` is what a refusal before it said, which
-    holds for later calls once this attempt is answered, and `left_out` the earlier state that was left out because of one, or the calls
-    whose missing thinking it was about.
+    the tools whose names the target does not take, by those that it got, and `tool_forms` how it gets the arguments of those whose schemas
+    it does not take. `teaches` is what a refusal before it said, which holds for later calls once this attempt is answered, and `left_out`
+    the earlier state that was left out because of one, or the calls whose missing thinking it was about.
     """
 
     target: Target
@@ -60,6 +61,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     caching: CacheHints | None = None
     kept_budget: BudgetPlan | None = None
     tool_names: dict[str, str] = {}
+    tool_forms: dict[str, ToolForm] = {}
     teaches: tuple[Lesson, ...] = ()
     left_out: frozenset[str] = frozenset()
     degraded: tuple[Degradation, ...] = ()

@@ -32,6 +32,7 @@ from bardo.engine.search_budget import within_budget
 from bardo.engine.shape_plan import ShapePlan, plan_shape, settled
 from bardo.engine.text_formats import PLAIN
 from bardo.engine.tool_names import with_written_names, written_tool_names
+from bardo.engine.tool_schemas import with_written_schemas, written_tool_schemas
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
 from bardo.reasoning.control import untold
 from bardo.reasoning.replay import (
@@ -207,13 +208,15 @@ class Draft:
         """
         asked, planned, row = self.shaped, self._settled, self.target.provider.row
         done = planned.controlled
-        naming = shape_at(row, asked.model).tool_names
+        shape = shape_at(row, asked.model)
+        schemas = written_tool_schemas(asked.tools, shape)
+        asked, naming = with_written_schemas(asked, schemas), shape.tool_names
         names = written_tool_names(asked.tools, naming)
         formats = planned.formats.with_tools(asked.tools if names is None else names.tools, self.target.model)
         kept = self._kept_budget()
         if kept is not None:
             asked = msgspec.structs.replace(asked, stream=True, stream_usage=True)
-        forward = kept is None and names is None and self._may_forward_now() and formats == PLAIN
+        forward = kept is None and names is None and schemas is None and self._may_forward_now() and formats == PLAIN
         withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
         wire = as_it_came(planned, asked, row, asks_usage=withhold) if forward else None
         refitted: tuple[Degradation, ...] = ()
@@ -225,6 +228,8 @@ class Draft:
         wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
         wire, unsearched = self._within_searches(wire)
         plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
+        if schemas is not None:
+            reported = (*reported, *schemas.degraded)
         if self.refused_fields:
             wire, taken, lost = without_fields(wire, self.refused_fields)
             plan, reported = untold(plan, taken), (*reported, *lost)
@@ -254,6 +259,7 @@ class Draft:
             caching=hints,
             kept_budget=kept,
             tool_names={} if names is None else names.originals,
+            tool_forms={} if schemas is None else schemas.forms,
             teaches=teaches,
             left_out=self._refused,
             degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),

@@ -123,7 +123,7 @@ class CallPlan:
         told = attempt.ask or attempt.kept_budget or attempt.search or attempt.caching or attempt.answer
         is_turn = self._roles is None
         bound = not is_turn and attempt.origin is not None and attempt.origin.prefix
-        if told or bound or attempt.tool_names or attempt.request is not request:
+        if told or bound or attempt.tool_names or attempt.tool_forms or attempt.request is not request:
             return
         target, language = attempt.target, dialect(attempt.target.provider.row.dialect)
         facts = knowledge.of(target)

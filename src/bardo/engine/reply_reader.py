@@ -26,6 +26,7 @@ from bardo.engine.reply_stages import counting_ids
 from bardo.engine.sound_frames import EventsAndBytes, SoundFrames, frame_without_quoted
 from bardo.engine.text_formats import TextFormats, text_formats_of
 from bardo.engine.tool_names import RestoreToolNames
+from bardo.engine.tool_schemas import RestoreToolArguments, ToolForm
 from bardo.engine.written_tokens import WrittenTokens
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
@@ -43,7 +44,8 @@ class ReplyReader:
     """Reads one reply from one provider.
 
     `formats` is how its text is read; by default, as the row and the model say. `tool_names` are the client's names of tools, by those that
-    the provider knows, where they differ. `make_id` names tool calls that come without an id. `answer_tool` carries a typed answer.
+    the provider knows, where they differ, and `tool_forms` the forms of their arguments.
+    `make_id` names tool calls that come without an id. `answer_tool` carries a typed answer.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
     `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `budget` ends the
     thinking, whether or not the client gets it, and `stages` look at the events last. `beginning` is how it began.
@@ -59,6 +61,7 @@ class ReplyReader:
         model: str = "",
         formats: TextFormats | None = None,
         tool_names: Mapping[str, str] | None = None,
+        tool_forms: Mapping[str, ToolForm] | None = None,
         make_id: Callable[[], str] | None = None,
         answer_tool: str = "",
         thinking: Stage[Event, Event] | None = None,
@@ -88,6 +91,8 @@ class ReplyReader:
         self._inline = _inline_of(of_text) if of_text else None
         if tool_names:
             of_text = [*of_text, RestoreToolNames(tool_names)]
+        if tool_forms:
+            of_text = [*of_text, RestoreToolArguments(tool_forms)]
         pipeline = self._pipeline = ReplyPipeline(
             of_text,
             provider=self._provider,

@@ -1,0 +1,227 @@
+"""Schemas of tools that a target does not take: others go to it, and what the model calls comes back in the client's own form.
+
+Keys of properties are renamed, and a root that is no plain object (`oneOf`, an array) stands in an object as its only property.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.request_shapes import RequestShape
+from bardo.dialects.repeated_tools import names_of
+from bardo.structured.rewrite.keywords import parts, with_parts
+from bardo.values.blocks import ToolCallBlock
+from bardo.values.degradation import Degradation
+from bardo.values.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
+from bardo.values.request import Message, Request, Tool
+
+WRAPPER = "value"
+"""The only property of the object in which a root stands that is no plain object."""
+_NOT_PLAIN = ("oneOf", "anyOf", "allOf", "not", "enum", "$ref")
+_DEFINITIONS = ("$defs", "definitions")
+_VALUES = ("default", "const")
+_LISTS_OF_VALUES = ("enum", "examples")
+
+
+class ToolForm(msgspec.Struct, frozen=True, kw_only=True):
+    """How the arguments of one tool go to a target: keys by other keys, and whether they stand in a property of an object."""
+
+    keys: dict[str, str] = {}
+    wrapped: bool = False
+
+    def written(self, arguments: str) -> str:
+        """Return arguments as the target has them; those that are no JSON as they are."""
+        return _changed(arguments, lambda value: self._wrap(_with_keys(value, self.keys)))
+
+    def restored(self, arguments: str) -> str:
+        """Return arguments as the client has them; those that are no JSON as they are."""
+        own = {written: key for key, written in self.keys.items()}
+        return _changed(arguments, lambda value: _with_keys(self._unwrap(value), own))
+
+    def _wrap(self, value: Any) -> Any:
+        return {WRAPPER: value} if self.wrapped else value
+
+    def _unwrap(self, value: Any) -> Any:
+        # Models do not always hold to a schema.
+        is_wrapped = self.wrapped and isinstance(value, dict) and value.keys() == {WRAPPER}
+        return value[WRAPPER] if is_wrapped else value
+
+
+class WrittenTools(msgspec.Struct, frozen=True, kw_only=True):
+    """The tools of a request with schemas that are taken, how the arguments of those that differ are written, and what is reported."""
+
+    tools: tuple[Tool, ...]
+    forms: dict[str, ToolForm]
+    degraded: tuple[Degradation, ...]
+
+
+def written_tool_schemas(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | None:
+    """Return tools with schemas that a target takes; None where it takes all as they are."""
+    if not tools or (shape.property_keys is None and "plain_root" not in shape.rules):
+        return None
+    found: WrittenTools | None = names_of(tools, _written, shape)
+    return found
+
+
+def with_written_schemas(request: Request, written: WrittenTools | None) -> Request:
+    """Return a request with tools that are taken, and with the calls of its history in the same form."""
+    if written is None:
+        return request
+    messages = tuple([_with_calls(message, written.forms) for message in request.messages])
+    return msgspec.structs.replace(request, tools=written.tools, messages=messages)
+
+
+def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | None:
+    forms: dict[str, ToolForm] = {}
+    degraded: list[Degradation] = []
+    sent: list[Tool] = []
+    for tool in tools:
+        schema = tool.schema
+        form = None if tool.hosted or not isinstance(schema, dict) else _form_of(schema, shape)
+        if form is None or schema is None:
+            sent.append(tool)
+            continue
+        forms[tool.name] = form
+        sent.append(msgspec.structs.replace(tool, schema=_schema(schema, form)))
+        if form.keys:
+            first = next(iter(form.keys))
+            why = f"the target takes other keys of properties of {tool.name}; the reply has yours"
+            degraded.append(Degradation("tools.keys", asked=first, sent=form.keys[first], why=why))
+        if form.wrapped:
+            why = f"the target takes an object alone as the arguments of {tool.name}; the reply has yours"
+            degraded.append(Degradation("tools.schema", asked=tool.name, sent=f"in the property {WRAPPER}", why=why))
+    return WrittenTools(tools=tuple(sent), forms=forms, degraded=tuple(degraded)) if forms else None
+
+
+def _form_of(schema: dict[str, Any], shape: RequestShape) -> ToolForm | None:
+    rule = shape.property_keys
+    keys = {} if rule is None else {key: rule.written(key) for key in _keys_of(schema) if not rule.takes(key)}
+    kind = schema.get("type")
+    plain = not kind or (isinstance(kind, str) and kind.lower() == "object")
+    wrapped = "plain_root" in shape.rules and (not plain or any(name in schema for name in _NOT_PLAIN))
+    return ToolForm(keys=keys, wrapped=wrapped) if keys or wrapped else None
+
+
+def _keys_of(schema: Any) -> Iterator[str]:
+    """Yield the keys of all properties of a schema, in the order of the schema."""
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            named = one.get("properties")
+            if isinstance(named, dict):
+                yield from named
+            waiting += [inner for _, _, inner in parts(one)]
+
+
+def _schema(schema: dict[str, Any], form: ToolForm) -> dict[str, Any]:
+    inner: dict[str, Any] = _renamed(schema, form)
+    if not form.wrapped:
+        return inner
+    kept = {name: inner[name] for name in _DEFINITIONS if name in inner}
+    root = {name: value for name, value in inner.items() if name not in kept and name != "$schema"}
+    return {
+        "type": "object",
+        "properties": {WRAPPER: root},
+        "required": [WRAPPER],
+        "additionalProperties": False,
+        **kept,
+    }
+
+
+def _renamed(schema: Any, form: ToolForm) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    keys = form.keys
+    changed: dict[str, Any] = with_parts(schema, lambda inner: _renamed(inner, form))
+    for name, value in changed.items():
+        if name in ("properties", "dependentSchemas", "dependentRequired") and isinstance(value, dict):
+            value = {keys.get(key, key): inner for key, inner in value.items()}
+            if name == "dependentRequired":
+                value = {key: _keys_in(inner, keys) for key, inner in value.items()}
+        elif name == "required":
+            value = _keys_in(value, keys)
+        elif name == "$ref" and isinstance(value, str):
+            value = _reference(value, form)
+        elif name in _VALUES or (name in _LISTS_OF_VALUES and isinstance(value, list)):
+            value = _with_keys(value, keys)
+        changed[name] = value
+    return changed
+
+
+def _keys_in(value: Any, keys: Mapping[str, str]) -> Any:
+    return [keys.get(one, one) if isinstance(one, str) else one for one in value] if isinstance(value, list) else value
+
+
+def _reference(reference: str, form: ToolForm) -> str:
+    """Return a reference to a place of the schema as it is written now."""
+    if not reference.startswith("#"):
+        return reference
+    steps = reference.split("/")
+    for place, step in enumerate(steps):
+        if place and steps[place - 1] == "properties":
+            key = step.replace("~1", "/").replace("~0", "~")
+            steps[place] = form.keys.get(key, step)
+    if form.wrapped and (len(steps) == 1 or steps[1] not in _DEFINITIONS):
+        steps[1:1] = ["properties", WRAPPER]
+    return "/".join(steps)
+
+
+def _with_keys(value: Any, keys: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {keys.get(key, key): _with_keys(inner, keys) for key, inner in value.items()}
+    return [_with_keys(inner, keys) for inner in value] if isinstance(value, list) else value
+
+
+def _changed(arguments: str, change: Any) -> str:
+    try:
+        return json.dumps(change(json.loads(arguments)), ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return arguments
+
+
+def _with_calls(message: Message, forms: Mapping[str, ToolForm]) -> Message:
+    if ToolCallBlock not in message.kinds or not any(call.name in forms for call in message.calls):
+        return message
+    blocks = [
+        msgspec.structs.replace(block, arguments=forms[block.name].written(block.arguments))
+        if isinstance(block, ToolCallBlock) and block.name in forms
+        else block
+        for block in message.blocks
+    ]
+    return msgspec.structs.replace(message, blocks=tuple(blocks))
+
+
+class RestoreToolArguments:
+    """A stage of one reply: arguments of tools whose schema was written otherwise have the client's form. They wait for their end."""
+
+    passes_text = True
+    acts_on: frozenset[type] = frozenset((ToolCallStart, ToolCallChunk, ToolCallEnd))
+
+    def __init__(self, forms: Mapping[str, ToolForm]) -> None:
+        self._forms = forms
+        self._open: dict[tuple[int, int], tuple[ToolForm, list[str]]] = {}
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        """Pass on all but the arguments of these calls, which come whole before the end of their call."""
+        if type(item) is ToolCallStart and item.name in self._forms:
+            self._open[item.choice, item.block] = self._forms[item.name], []
+        elif type(item) is ToolCallChunk and (item.choice, item.block) in self._open:
+            self._open[item.choice, item.block][1].append(item.arguments)
+            return ()
+        elif type(item) is ToolCallEnd and (item.choice, item.block) in self._open:
+            form, pieces = self._open.pop((item.choice, item.block))
+            return (ToolCallChunk(item.block, form.restored("".join(pieces)), item.choice), item)
+        return (item,)
+
+    def finish(self) -> Sequence[Event]:
+        """Give what came of calls in which the reply broke off."""
+        left = [
+            ToolCallChunk(block, "".join(held[1]), choice) for (choice, block), held in self._open.items() if held[1]
+        ]
+        self._open.clear()
+        return left

@@ -1,0 +1,174 @@
+"""Schemas of tools that a target does not take are written otherwise, and calls come back as the client declared them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from bardo.catalog.request_shapes import NameRule, RequestShape
+from bardo.dialects import dialect
+from bardo.edge.fake import FakeReply
+from bardo.edge.http import Call
+from bardo.engine.planning import plan
+from bardo.engine.tool_schemas import RestoreToolArguments, written_tool_schemas
+from bardo.values.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
+from bardo.values.request import Tool
+from bardo.values.wire import Arrival
+from engine.test_plan_cache import target
+from support.scripted import Scripted
+
+CLAUDE = "claude-sonnet-5"
+KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+SHAPE = RequestShape(property_keys=NameRule("a-zA-Z0-9_.-", "", 64), rules=frozenset({"property_keys", "plain_root"}))
+TEXT = {"type": "string"}
+ODD = {
+    "type": "object",
+    "properties": {
+        "$filter": TEXT,
+        "inner": {"type": "object", "properties": {"my key": TEXT}, "required": ["my key"], "default": {"my key": "x"}},
+        "same": {"$ref": "#/properties/$filter"},
+    },
+    "required": ["$filter"],
+    "dependentRequired": {"$filter": ["inner"]},
+}
+ONE_OF = {
+    "$defs": {"a": {"type": "object", "properties": {"a": TEXT}}},
+    "oneOf": [{"$ref": "#/$defs/a"}, {"type": "object", "properties": {"deep": {"$ref": "#/oneOf/0"}}}],
+}
+ARGUMENTS: dict[str, tuple[Any, Any]] = {
+    "keys": (ODD, {"$filter": "é", "inner": {"my key": "y"}, "same": "z"}),
+    "oneOf": (ONE_OF, {"deep": {"a": "b"}}),
+    "both": ({"anyOf": [ODD, {"type": "object"}]}, {"$filter": "1"}),
+    "a list": ({"type": "array", "items": ODD}, [{"$filter": "1"}, {}]),
+    "value": ({"anyOf": [{"type": "object", "properties": {"value": TEXT}}]}, {"value": "mine"}),
+    "a reference": ({"$defs": {"o": ODD}, "$ref": "#/$defs/o"}, {"$filter": "1"}),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_is_written_is_restored_however_it_is_cut(name: str) -> None:
+    schema, arguments = ARGUMENTS[name]
+    written = written_tool_schemas((Tool(name="f", schema=schema), Tool(name="g", schema={"type": "object"})), SHAPE)
+    assert written is not None
+    assert set(written.forms) == {"f"}
+    sent = written.tools[0].schema or {}
+    assert sent["type"] == "object"
+    assert not {"oneOf", "anyOf", "allOf", "$ref"} & sent.keys()
+    assert written.tools[1].schema == {"type": "object"}
+    text = written.forms["f"].written(json.dumps(arguments))
+    for cut in (1, len(text) // 2, len(text)):
+        stage = RestoreToolArguments(written.forms)
+        events: list[Event] = [ToolCallStart(0, "c", "f"), ToolCallChunk(0, text[:cut]), ToolCallChunk(0, text[cut:])]
+        given = [event for item in [*events, ToolCallEnd(0)] for event in stage.feed(item)]
+        pieces = [event.arguments for event in given if isinstance(event, ToolCallChunk)]
+        assert json.loads("".join(pieces)) == arguments
+        assert not stage.finish()
+
+
+def test_keys_in_required_in_references_and_in_values_follow_their_properties() -> None:
+    written = written_tool_schemas((Tool(name="f", schema=ODD),), SHAPE)
+    assert written is not None
+    sent, keys = written.tools[0].schema or {}, written.forms["f"].keys
+    assert set(keys) == {"$filter", "my key"}
+    assert all(KEY.fullmatch(key) for key in keys.values())
+    assert sent["required"] == [keys["$filter"]]
+    assert sent["dependentRequired"] == {keys["$filter"]: ["inner"]}
+    assert sent["properties"]["same"] == {"$ref": f"#/properties/{keys['$filter']}"}
+    assert sent["properties"]["inner"]["required"] == [keys["my key"]]
+    assert sent["properties"]["inner"]["default"] == {keys["my key"]: "x"}
+
+
+def test_references_of_a_wrapped_root_lead_to_where_it_stands_now() -> None:
+    written = written_tool_schemas((Tool(name="f", schema=ONE_OF),), SHAPE)
+    assert written is not None
+    sent = written.tools[0].schema or {}
+    arms = sent["properties"]["value"]["oneOf"]
+    assert sent["$defs"] == ONE_OF["$defs"]
+    assert arms[0] == {"$ref": "#/$defs/a"}
+    assert arms[1]["properties"]["deep"] == {"$ref": "#/properties/value/oneOf/0"}
+
+
+def test_a_call_that_breaks_off_keeps_what_came_of_it() -> None:
+    written = written_tool_schemas((Tool(name="f", schema=ODD),), SHAPE)
+    assert written is not None
+    stage = RestoreToolArguments(written.forms)
+    assert [*stage.feed(ToolCallStart(0, "c", "f"))] == [ToolCallStart(0, "c", "f")]
+    assert not stage.feed(ToolCallChunk(0, '{"a'))
+    assert [*stage.finish()] == [ToolCallChunk(0, '{"a')]
+
+
+def test_tools_that_are_taken_stay_as_they_came() -> None:
+    plain = (Tool(name="f", schema={"type": "object", "properties": {"a.b-c_1": TEXT}}), Tool(name="g"))
+    assert written_tool_schemas(plain, SHAPE) is None
+    assert written_tool_schemas((Tool(name="f", schema=ODD),), RequestShape()) is None
+
+
+def test_the_history_and_the_tools_of_claudes_own_body_have_the_same_keys() -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "find.it", "input": {"$filter": "x"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
+    ask = {"role": "user", "content": "Find."}
+    body = {
+        "model": CLAUDE,
+        "max_tokens": 9,
+        "tools": [{"name": "find.it", "input_schema": ODD}],
+        "messages": [ask, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}],
+    }
+    request = dialect("anthropic_messages").decode_request(json.dumps(body).encode(), Arrival())
+    attempt = plan(request, target("anthropic", CLAUDE))
+    sent = json.loads(attempt.wire.body)
+    key = attempt.tool_forms["find.it"].keys["$filter"]
+    assert sent["messages"][1]["content"][0]["input"] == {key: "x"}
+    assert sent["tools"][0]["input_schema"]["required"] == [key]
+    assert "tools.keys" in {one.what for one in attempt.degraded}
+    assert not attempt.forward
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", ["keys", "oneOf"])
+def test_a_client_gets_calls_in_the_form_that_it_declared(name: str, stream: bool) -> None:
+    schema, arguments = ARGUMENTS[name]
+
+    def answer(call: Call) -> FakeReply:
+        tool = json.loads(call.body)["tools"][0]
+        written = written_tool_schemas((Tool(name="f", schema=schema),), SHAPE)
+        assert written is not None
+        assert tool["input_schema"] == (written.tools[0].schema or {})
+        given = json.loads(written.forms["f"].written(json.dumps(arguments)))
+        used = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": given}
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        head = {"id": "m", "type": "message", "role": "assistant", "model": CLAUDE, "usage": usage}
+        if not stream:
+            reply = {**head, "content": [used], "stop_reason": "tool_use", "stop_sequence": None}
+            return FakeReply(headers={"content-type": "application/json"}, chunks=[json.dumps(reply).encode()])
+        text = json.dumps(given)
+        pieces = [{"type": "input_json_delta", "partial_json": one} for one in (text[:3], text[3:])]
+        events: list[dict[str, Any]] = [
+            {"type": "message_start", "message": {**head, "content": []}},
+            {"type": "content_block_start", "index": 0, "content_block": {**used, "input": {}}},
+            *[{"type": "content_block_delta", "index": 0, "delta": one} for one in pieces],
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 2}},
+            {"type": "message_stop"},
+        ]
+        chunks = [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in events]
+        return FakeReply(headers={"content-type": "text/event-stream"}, chunks=chunks)
+
+    gateway = Scripted("", answer, preset="anthropic", models=(CLAUDE,))
+    function = {"name": "f", "parameters": schema}
+    body = {
+        "model": f"p/{CLAUDE}",
+        "stream": stream,
+        "messages": [{"role": "user", "content": "Find."}],
+        "tools": [{"type": "function", "function": function}],
+    }
+    said = gateway.post("/v1/chat/completions", body)
+    assert said.status == 200, said.text
+    if not stream:
+        assert json.loads(said.json["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]) == arguments
+        return
+    deltas = [one["choices"][0]["delta"] for _, one in said.events if isinstance(one, dict) and one.get("choices")]
+    pieces = [call["function"].get("arguments") or "" for delta in deltas for call in delta.get("tool_calls") or ()]
+    assert json.loads("".join(pieces)) == arguments
