@@ -83,7 +83,9 @@ def test_a_conversation_goes_on_with_its_reasoning_and_signatures(
 ) -> None:
     monkeypatch.setenv("SIMULATED_KEY", "any")
     with simulated(Simulator("anthropic"), folder=folder) as servers:
-        first = bardo("ask", "2 * 3", "-c", "sums", "-m", "anthropic/claude-opus-4-5", "-r", "low", "-s", "Be brief.")
+        first = bardo(
+            "ask", "2 * 3", "--conversation", "sums", "-m", "anthropic/claude-opus-4-5", "-r", "low", "-s", "Be brief."
+        )
         second = bardo("ask", "3 * 4", "--continue", "-r", "low")
         fields = last(servers[0])
     assert (first.code, second.code, second.out) == (0, 0, "12\n")
@@ -101,9 +103,9 @@ def test_another_model_goes_on_without_signatures_that_it_cannot_read(
 ) -> None:
     monkeypatch.setenv("SIMULATED_KEY", "any")
     with simulated(Simulator("anthropic"), Simulator("vllm"), folder=folder) as servers:
-        bardo("ask", "2 * 3", "-c", "sums", "-m", "anthropic/claude-opus-4-5", "-r", "low")
+        bardo("ask", "2 * 3", "--conversation", "sums", "-m", "anthropic/claude-opus-4-5", "-r", "low")
         signature = json.loads(bardo("history", "show", "sums", "--json").out)["messages"][1]["blocks"][0]["opaque"][0]
-        assert bardo("ask", "3 * 4", "-c", "sums", "-m", "vllm/m").out == "12\n"
+        assert bardo("ask", "3 * 4", "--conversation", "sums", "-m", "vllm/m").out == "12\n"
         sent = json.dumps(last(servers[1]))
     assert signature["data"] not in sent
     assert '"6"' in sent
@@ -111,7 +113,7 @@ def test_another_model_goes_on_without_signatures_that_it_cannot_read(
 
 def test_what_is_kept_of_conversations_is_the_users_own_and_can_be_listed_and_forgotten(folder: Path) -> None:
     with simulated(Simulator("vllm"), folder=folder):
-        assert bardo("ask", "2 * 3", "-c", "a.b", "-m", "vllm/m").code == 0
+        assert bardo("ask", "2 * 3", "--conversation", "a.b", "-m", "vllm/m").code == 0
     file = folder / "data" / "bardo" / "conversations" / "a.b.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -128,7 +130,7 @@ def test_what_is_kept_of_conversations_is_the_users_own_and_can_be_listed_and_fo
 def test_nothing_is_kept_without_a_name_or_of_a_call_that_failed(folder: Path) -> None:
     with simulated(Simulator("vllm"), folder=folder):
         assert bardo("ask", "2 * 3", "-m", "vllm/m").code == 0
-        assert bardo("ask", "2 * 3", "-m", "vllm/q+fault:cut=4", "-c", "broken").code == 3
+        assert bardo("ask", "2 * 3", "-m", "vllm/q+fault:cut=4", "--conversation", "broken").code == 3
     assert not (folder / "data" / "bardo" / "conversations").exists()
     ran = bardo("ask", "x", "--continue")
     assert (ran.code, "no conversation to continue" in ran.err) == (2, True)
@@ -145,7 +147,7 @@ def test_a_conversation_that_is_none_is_said(folder: Path) -> None:
     kept = folder / "data" / "bardo" / "conversations"
     kept.mkdir(parents=True)
     (kept / "a.json").write_text("{")
-    assert "holds no conversation" in bardo("ask", "x", "-m", "m", "-c", "a").err
+    assert "holds no conversation" in bardo("ask", "x", "-m", "m", "--conversation", "a").err
 
 
 @pytest.fixture
@@ -275,8 +277,10 @@ def test_a_gateway_that_runs_is_asked_and_gives_signatures_back(folder: Path, mo
         with BackgroundServer(gateway_of(settings)) as server:
             (folder / "bardo.toml").unlink()
             common = ("--gateway", server.address, "-r", "low", "--key", "any")
-            first = bardo("ask", "2 * 3", *common, "-c", "far", "-m", "anthropic/claude-opus-4-5", "--show-reasoning")
-            second = bardo("ask", "3 * 4", *common, "-c", "far")
+            first = bardo(
+                "ask", "2 * 3", *common, "--conversation", "far", "-m", "anthropic/claude-opus-4-5", "--show-reasoning"
+            )
+            second = bardo("ask", "3 * 4", *common, "--conversation", "far")
         fields = last(servers[0])
     assert (first.code, first.out, second.out) == (0, "6\n", "12\n")
     assert "[thinking]" in first.err

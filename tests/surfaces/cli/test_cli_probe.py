@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ import pytest
 from bardo.catalog.models import builtin_models
 from bardo.simulators import Fault, ThinkingBehaviour
 from bardo.simulators.thinking_behaviour import BehaviourKind
+from bardo.surfaces.cli import probe as probing
+from bardo.surfaces.render.wording import dollars
 from support.any_model import Simulator
 from surfaces.cli.support import Ran, bardo, simulated
 
@@ -121,6 +125,32 @@ def test_another_form_can_be_tried(folder: Path) -> None:
     ran, simulator = probe("--form", "sglang", "--dry-run", "--json", folder=folder)
     assert ran.json["forms"] == ["sglang"]
     assert asked(simulator) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "arguments", "sends"), [("n\n", (), False), ("y\n", (), True), ("", ("--yes",), True)]
+)
+def test_on_a_terminal_the_cost_is_said_and_asked(
+    folder: Path, answer: str, arguments: tuple[str, ...], sends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+    simulator = Simulator("vllm")
+    with simulated(simulator, folder=folder):
+        ran = bardo("probe", MODEL, "--provider", "vllm", "--max-calls", "2", *arguments, given=answer)
+    assert "2 requests to vllm/Qwen/Qwen3-0.6B, of up to " in ran.err
+    assert ("Send them?" in ran.err) is not bool(arguments)
+    assert (len(asked(simulator)) == 2) is sends
+    assert ran.code == 1, "it is refused, or not finished"
+
+
+def test_a_known_price_is_told_as_the_most_that_the_probe_may_cost(folder: Path) -> None:
+    (folder / "bardo.toml").write_text(
+        '[[providers]]\nid = "lab"\npreset = "vllm"\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["qwen3-8b"]\n'
+        '[[prices]]\nprovider = "lab"\nmatch = ["*"]\ninput = 0.0\noutput = 1.0\n'
+    )
+    ran = bardo("probe", "qwen3-8b", "--provider", "lab", "--max-calls", "1")
+    limit = int(re.search(r"up to ([\d,]+) tokens", ran.err)[1].replace(",", ""))  # type: ignore[index]
+    assert f"at most about {dollars(limit / 1e6)}" in ran.err
 
 
 WRONG = {

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from bardo import __version__
 from bardo.edge.log import LogRow
-from bardo.surfaces.cli.app import COMMANDS
+from bardo.surfaces.cli.app import COMMANDS, make_app
 from support.offenders import each_case
 from surfaces.cli.support import PROGRAM, bardo, on_terminal, program, write_log
 
@@ -86,3 +89,18 @@ def test_a_broken_configuration_is_one_line_and_a_hint() -> None:
     assert ran.code == 2
     assert ran.err.splitlines() == ["bardo: bardo.toml, line 2: unknown key 'prot'", "       did you mean 'port'?"]
     assert bardo("log", "--config", "other.toml").err.startswith("bardo: cannot read other.toml")
+
+
+def test_c_names_the_configuration_in_every_command() -> None:
+    def walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+        yield path, command
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from walk(inner, f"{path} {name}")
+
+    wrong = [
+        f"{path}: {'/'.join(option.opts)}"
+        for path, command in walk(typer.main.get_command(make_app()), "bardo")
+        for option in command.params
+        if ("-c" in option.opts) is not ("--config" in option.opts)
+    ]
+    assert wrong == []

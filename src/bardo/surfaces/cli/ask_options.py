@@ -27,7 +27,7 @@ TemplateName = Annotated[
     str, typer.Option("--template", "-t", metavar="NAME", help="A template; its NAME=VALUE go before PROMPT.")
 ]
 ConversationName = Annotated[
-    str, typer.Option("--conversation", "-c", metavar="NAME", help="Continue and keep this conversation.")
+    str, typer.Option("--conversation", metavar="NAME", help="Continue and keep this conversation.")
 ]
 ContinueWithResults = Annotated[bool, typer.Option("--continue", help="Continue the latest conversation.")]
 SchemaFile = Annotated[
@@ -45,4 +45,4 @@ Plain = Annotated[bool, typer.Option("--plain", help="Print the text without Mar
 Gateway = Annotated[str, gateway_option("Ask through a running gateway, by default $BARDO_INFERENCE_URL.")]
 Key = Annotated[str, typer.Option("--key", metavar="KEY", help="The gateway's key, or $BARDO_API_KEY.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Model, tokens, cost and time, on stderr.")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The configuration.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="The configuration.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,11 +15,15 @@ from typing import Annotated
 import msgspec
 import typer
 
+from bardo.accounting.cost import computed_cost
+from bardo.accounting.price import Price
 from bardo.catalog.forms import WireForm, builtin_forms
 from bardo.edge.directory import ProviderDirectory
 from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
+from bardo.edge.price_book import PriceBook
 from bardo.edge.probe.audit import Audit, Plan, read_audit, resumed, write_audit, write_whole
+from bardo.edge.probe.cells import output_limit
 from bardo.edge.probe.overlay import overlay_toml
 from bardo.edge.probe.prober import REPEATS, Limits, conclude, plan_probe, run_probe
 from bardo.edge.probe.sending import Sender
@@ -30,7 +35,10 @@ from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.probing import audit_json, plan_json, plan_rows, progress_line, verdict_rows
 from bardo.surfaces.render.tables import Column, table
+from bardo.surfaces.render.wording import dollars
+from bardo.values.cost import usd
 from bardo.values.errors import InvalidRequest
+from bardo.values.usage import Usage
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +52,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     resume: Path | None
     out: Path | None
     as_json: bool
+    yes: bool
 
 
 def register(app: typer.Typer) -> None:
@@ -78,13 +87,15 @@ def probe(
         Path | None, typer.Option(metavar="FILE", help="The audit file; the catalog row is written beside it.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Orders the requests.")] = 0,
+    yes: Annotated[bool, typer.Option("--yes", help="Send without asking.")] = False,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure which reasoning settings a model honours.
 
     Sends the same hard question with every value of every setting, several times, and compares how much the model thinks. Writes a row for
-    the catalog and an audit of all requests and results. It costs money: look at --dry-run first. Ends with 1 where it is not finished.
+    the catalog and an audit of all requests and results. It costs money: it says how much at most, and asks on a terminal. Ends with 1
+    where it is not finished.
     """
     options = Options(
         dry_run=dry_run,
@@ -95,6 +106,7 @@ def probe(
         resume=resume,
         out=out,
         as_json=as_json,
+        yes=yes,
     )
     finished = asyncio.run(_probe(model, provider, load_settings(config), options))
     if not finished:
@@ -114,12 +126,13 @@ async def _probe(model: str, provider: str, settings: Settings, options: Options
         if options.dry_run:
             _print_plan(plan, sender, options)
             return True
-        return await _run(plan, sender, known, options)
+        price = PriceBook(settings.prices).price(target.provider, target.model, time.time())
+        return await _run(plan, sender, known, price, options)
     finally:
         await transport.close()
 
 
-async def _run(plan: Plan, sender: Sender, known: ResolvedFacts, options: Options) -> bool:
+async def _run(plan: Plan, sender: Sender, known: ResolvedFacts, price: Price | None, options: Options) -> bool:
     audit = resumed(read_audit(options.resume), plan) if options.resume else Audit(plan=plan)
     file = _file(plan, options)
     if file.exists() and options.resume is None:
@@ -127,6 +140,8 @@ async def _run(plan: Plan, sender: Sender, known: ResolvedFacts, options: Option
         raise InvalidRequest(f"{file} is there already, and was paid for", hint=hint, param="--out")
     if not file.absolute().parent.is_dir():
         raise InvalidRequest(f"there is no folder {file.parent}", hint="make it, or name another file", param="--out")
+
+    _ask_first(audit, price, output_limit(known, plan.cells), options)
 
     def keep(so_far: Audit) -> None:
         write_audit(so_far, file)
@@ -139,6 +154,23 @@ async def _run(plan: Plan, sender: Sender, known: ResolvedFacts, options: Option
     row_file = _write_row(audit, file)
     _print_result(audit, file, row_file, options)
     return not audit.stopped
+
+
+def _ask_first(audit: Audit, price: Price | None, limit: int, options: Options) -> None:
+    """Say how many requests are sent and what they may cost, and on a terminal ask. `limit` is that of one reply. Raises Abort for a no."""
+    plan = audit.plan
+    calls = plan.calls - len(audit.settled)
+    calls = calls if options.limits.calls is None else min(calls, options.limits.calls)
+    # Four bytes are about a token, and each request is as long as the longest.
+    prompt = max((len(msgspec.json.encode(sent.body)) for sent in plan.requests), default=0) // 4
+    usage = Usage(input_tokens=calls * prompt, output_tokens=calls * limit)
+    nanos = None if price is None else computed_cost(price, usage).nanos
+    cost = "what that costs is not known" if nanos is None else f"at most about {dollars(usd(nanos))}"
+    print_stderr(f"{calls} requests to {plan.provider}/{plan.model}, of up to {limit:,} tokens of output each: {cost}")
+    if options.limits.cost_usd is not None:
+        print_stderr(f"It stops at {dollars(options.limits.cost_usd)}, where the provider says what a call costs.")
+    if not options.yes and sys.stdin.isatty():
+        typer.confirm("Send them?", abort=True, err=True)
 
 
 def _forms(names: Sequence[str], known: ResolvedFacts) -> tuple[WireForm, ...]:
