@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -166,6 +166,30 @@ def test_a_fault_of_a_server_is_found(
     assert "auth header" not in finding["evidence"], "the fault that was meant is another one"
 
 
+def test_a_server_that_is_not_there_is_no_broken_law() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        ran = bardo("conform", address, "--model", "m")
+    assert ran.code == 3
+    assert f"no server answers at {address}" in ran.err
+    assert "base_url" not in ran.err
+    assert ran.out == ""
+
+
+def test_requests_that_are_refused_for_one_cause_are_counted_once_with_the_text_of_the_error() -> None:
+    with Simulator("deepseek", models=("m1",)).running() as server:
+        ran = bardo("conform", server.base_url, "--model", "m1", "--json", "--only", "reply", "--only", "tools")
+        whole, streamed, tools, pieces, _ = ran.json["findings"]
+        assert (whole["law"], whole["status"], ran.code) == ("reply.whole", "broken", 1)
+        assert whole["faults"][0].startswith("the status is 401: ")
+        assert "auth" in whole["faults"][0].lower()
+        for one in (streamed, tools, pieces):
+            assert (one["status"], one["faults"]) == ("unclear", ["refused for the same cause as reply.whole"])
+        alone = bardo("conform", server.base_url, "--model", "m1", "--json", "--only", "tools").json["findings"]
+        assert [one["status"] for one in alone] == ["broken", "unclear", "unclear"]
+
+
 def test_every_law_is_shown_to_be_broken_by_some_server() -> None:
     assert [law.id for law in LAWS if law.id not in {law for law, *_ in FAULTS}] == []
 
@@ -216,12 +240,6 @@ def test_the_laws_are_listed_and_mistakes_are_one_line() -> None:
         ran = bardo(*arguments)
         assert ran.code == 2
         assert said in ran.err
-
-
-def test_a_server_that_is_not_there_breaks_laws_and_is_told() -> None:
-    ran = bardo("conform", "http://127.0.0.1:1/v1", "-m", "m", "--only", "reply", "--json")
-    assert ran.code == 1
-    assert {one["status"] for one in json.loads(ran.out)["findings"]} == {"broken"}
 
 
 def test_a_model_that_is_refused_shows_nothing_of_streams_that_break_off() -> None:

@@ -80,6 +80,7 @@ class Chat:
             _finish(reading, choice.get("finish_reason"))
         _usage(reading, reply.get("usage") if isinstance(reply, dict) else None)
         reading.ended = True
+        _check_calls(reading)
         return reading
 
     def read_stream(self, frames: Sequence[Frame]) -> Reading:
@@ -187,7 +188,7 @@ def _check_calls(reading: Reading) -> None:
     if reading.calls and not reading.error:
         # OpenAI ends the call of a function that was forced by its name with stop (2026-11).
         reading.require(
-            reading.finish in ("tool_calls", "stop"),
+            reading.finish in ("tool_calls", "stop", "length"),
             f"a reply with calls ends with {reading.finish!r}, not tool_calls",
         )
 

@@ -15,7 +15,7 @@ from bardo.edge.conform.laws import LAWS, Finding, Status
 from bardo.edge.conform.messages import Messages
 from bardo.edge.conform.reading import QUESTION, TOOL, TOOL_QUESTION, Reading, ToolUse, Wire
 from bardo.edge.conform.responses import Responses
-from bardo.values.errors import ProviderError
+from bardo.values.errors import ProviderError, Unreachable
 
 WIRES: dict[str, Callable[[], Wire]] = {
     "openai_chat": Chat,
@@ -28,6 +28,7 @@ _UNKNOWN_MODEL = "no-such-model-8f2c"
 _WRONG_KEY = "sk-wrong-0000000000000000"
 _MARKS = ("<think>", "</think>", "<thinking>", "<reasoning>", "◁think▷", "<|channel|>")
 _FEW = 16
+_MOST_TEXT = 200
 _REFUSED = frozenset({400, 404, 422})
 
 
@@ -51,21 +52,31 @@ class Checker:
         self._server = server
         self._wire = wire
         self._options = options
+        self._answered = False
 
     async def findings(self, only: Sequence[str] = ()) -> AsyncIterator[Finding]:
-        """Yield what is found, law by law, in the order of `LAWS`. Each reply is asked for once."""
+        """Yield what is found, law by law, in the order of `LAWS`. Each reply is asked for once.
+
+        Raises Unreachable where nobody answers at the address.
+        """
         wanted = {law.id for law in LAWS if not only or law.id in only or law.id.partition(".")[0] in only}
+        causes: dict[str, str] = {}
         for check in (self._plain, self._limits, self._thinking, self._tools, self._errors, self._check_cut_stream):
             async for finding in check():
                 if finding.law in wanted:
-                    yield finding
+                    yield _told_once(finding, causes)
 
     async def _ask(self, body: dict[str, Any] | bytes, *, stream: bool = False, model: str = "") -> ReceivedReply:
         path = self._wire.path(model or self._options.model, stream=stream)
         try:
-            return await self._server.ask(path, body)
+            reply = await self._server.ask(path, body)
         except ProviderError as problem:
+            # A law that nobody was asked about is not broken.
+            if isinstance(problem, Unreachable) and not self._answered:
+                raise
             return ReceivedReply(status=0, content_type="", body=str(problem).encode(), cut=True)
+        self._answered = True
+        return reply
 
     def _question(self, text: str = QUESTION, *, stream: bool = False, limit: int = 2048) -> dict[str, Any]:
         return self._wire.question(self._options.model, text, stream=stream, limit=limit)
@@ -228,11 +239,30 @@ def _value(text: str) -> Any:
 
 def _judged(law: str, reply: ReceivedReply, faults: Sequence[str], *, any_status: bool = False) -> Finding:
     """Return that a law holds where there are no faults. A reply that is none leaves it open only where the server was not reached."""
-    found = list(faults)
+    found, cause = list(faults), ""
     if not any_status and reply.status != 200:
-        found = [f"the status is {reply.status}" if reply.status else reply.body.decode("utf-8", "replace")]
+        text = _error_text(reply)
+        cause = f"the status is {reply.status}: {text}" if reply.status else text
+        found = [cause]
     status: Status = "broken" if found else "kept"
-    return Finding(law=law, status=status, faults=tuple(found), evidence=reply.shown if found else "")
+    return Finding(law=law, status=status, faults=tuple(found), evidence=reply.shown if found else "", cause=cause)
+
+
+def _told_once(finding: Finding, causes: dict[str, str]) -> Finding:
+    """Return a finding, unclear where its request was refused for a cause that an earlier law of `causes` has told."""
+    first = causes.setdefault(finding.cause, finding.law) if finding.cause else finding.law
+    if first == finding.law:
+        return finding
+    return msgspec.structs.replace(finding, status="unclear", faults=(f"refused for the same cause as {first}",))
+
+
+def _error_text(reply: ReceivedReply) -> str:
+    """Return the message of an error, in whichever place it stands; else the beginning of the body."""
+    value = reply.json
+    error = value.get("error", value) if isinstance(value, dict) else value
+    message = error.get("message") if isinstance(error, dict) else error
+    text = message if isinstance(message, str) else reply.body.decode("utf-8", "replace")
+    return " ".join(text[:_MOST_TEXT].split()) or "no text"
 
 
 def _check_thinking(law: str, reply: ReceivedReply, reading: Reading) -> Finding:

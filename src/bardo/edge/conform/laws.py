@@ -19,12 +19,16 @@ class Law(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found about one law. `faults` say what is wrong, in words; `evidence` is the beginning of what the server sent."""
+    """What was found about one law. `faults` say what is wrong, in words; `evidence` is the beginning of what the server sent.
+
+    `cause`: why the request was refused, where it was: laws that were refused for the same cause are counted once.
+    """
 
     law: str
     status: Status
     faults: tuple[str, ...] = ()
     evidence: str = ""
+    cause: str = ""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):

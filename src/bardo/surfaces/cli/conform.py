@@ -18,7 +18,7 @@ from bardo.edge.http import HttpTransport
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.render.conforming import finding_line, law_lines, report_json, report_page, summary_line
 from bardo.surfaces.render.console import print_stderr, show, show_json
-from bardo.values.errors import ConfigError, InvalidRequest
+from bardo.values.errors import ConfigError, InvalidRequest, Unreachable
 from bardo.values.redaction import shown_url
 
 
@@ -83,6 +83,9 @@ async def _report(
             findings.append(finding)
             if not quiet:
                 show(finding_line(finding))
+    except Unreachable as problem:
+        hint = "start the server, or give the address at which it listens"
+        raise Unreachable(f"no server answers at {shown_url(url)}: {problem.message}", hint=hint) from problem
     finally:
         await transport.close()
     return Report(address=shown_url(url), dialect=dialect, model=asked.model, at=began, findings=tuple(findings))
