@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from fuzzing.inputs import Input, keep
 from fuzzing.laws import Laws
-from fuzzing.processes import run_in_processes
+from fuzzing.processes import open_pool, run_in_processes
 from fuzzing.run import Failure, Outcome, failure_of
 from fuzzing.target import Target
 from fuzzing.targets import ALL, TARGETS
@@ -37,17 +38,19 @@ def main() -> None:
         if len(chosen) != 1:
             parser.error("--input needs one --target")
         sys.exit(_check_file(chosen[0], given.input))
-    outcomes = [_run(target, given, share=1 / len(chosen)) for target in chosen]
+    with open_pool(given.processes) as pool:
+        outcomes = [_run(target, given, pool, share=1 / len(chosen)) for target in chosen]
     print(f"all: {sum(one.inputs for one in outcomes):,} inputs, {sum(len(one.failures) for one in outcomes)} failures")
     if any(one.failures for one in outcomes):
         sys.exit(1)
 
 
-def _run(target: Target, given: argparse.Namespace, *, share: float) -> Outcome:
+def _run(target: Target, given: argparse.Namespace, pool: ProcessPoolExecutor, *, share: float) -> Outcome:
     most = None if given.minutes else given.inputs or 500
     seconds = 60 * share * given.minutes if given.minutes else None
     outcome = run_in_processes(
         target.name,
+        pool,
         seed=given.seed,
         processes=given.processes,
         most=most,

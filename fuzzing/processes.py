@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from functools import cache
 from itertools import count
 
 from fuzzing.laws import Broken
@@ -20,8 +19,14 @@ MOST_SECONDS = 60.0
 """Processor time of one batch after which the input that is being read is a failure: it has no end, or nearly none."""
 
 
+def open_pool(processes: int) -> ProcessPoolExecutor:
+    """Return processes that check inputs of any target; as a context, they have ended when the block has."""
+    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
+
+
 def run_in_processes(
     target: str,
+    pool: ProcessPoolExecutor,
     *,
     seed: int,
     processes: int,
@@ -42,7 +47,7 @@ def run_in_processes(
             batch = next(batches, None)
             more = batch is not None
             if batch is not None:
-                open_batches.add(_pool(processes).submit(run_batch, target, seed, *batch))
+                open_batches.add(pool.submit(run_batch, target, seed, *batch))
         done, open_batches = wait(open_batches, return_when=FIRST_COMPLETED)
         for outcome in (one.result() for one in done):
             inputs += outcome.inputs
@@ -52,11 +57,6 @@ def run_in_processes(
                     found[failure.kind] = failure
                     tell(failure)
     return Outcome(target=target, inputs=inputs, seconds=used, failures=tuple(found.values()))
-
-
-@cache
-def _pool(processes: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
 
 
 def _batches(most: int | None) -> Iterator[tuple[int, int]]:

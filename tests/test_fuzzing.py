@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import subprocess
 import sys
 from itertools import islice
@@ -10,7 +11,7 @@ from itertools import islice
 import pytest
 from fuzzing.inputs import MOST_BYTES, SHORT_BYTES, Input, corpus_of, shortened
 from fuzzing.laws import Broken, Laws, hold, linear
-from fuzzing.processes import run_batch, run_in_processes
+from fuzzing.processes import open_pool, run_batch, run_in_processes
 from fuzzing.run import ALL_LAWS_EVERY, COUNTED_EVERY, cases_of, failure_of, run
 from fuzzing.target import Target
 from fuzzing.targets import ALL, TARGETS
@@ -122,9 +123,11 @@ def test_an_input_without_end_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_processes_check_as_many_inputs_as_were_asked_for() -> None:
-    outcome = run_in_processes("framings", seed=3, processes=2, most=230, seconds=None)
-    assert (outcome.inputs, outcome.failures) == (230, ())
-    assert run_in_processes("framings", seed=3, processes=2, most=None, seconds=0).inputs == 0
+    with open_pool(2) as pool:
+        outcome = run_in_processes("framings", pool, seed=3, processes=2, most=230, seconds=None)
+        assert (outcome.inputs, outcome.failures) == (230, ())
+        assert run_in_processes("framings", pool, seed=3, processes=2, most=None, seconds=0).inputs == 0
+    assert multiprocessing.active_children() == []
 
 
 def test_the_command_says_how_many_inputs_each_target_took() -> None:
