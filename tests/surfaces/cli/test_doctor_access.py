@@ -56,3 +56,39 @@ def test_conform_without_a_server_says_what_to_give() -> None:
     ran = bardo("conform")
     assert ran.code == 2
     assert "no server was named" in ran.err
+
+
+def names_of(folder: Path, text: str) -> dict[str, tuple[str, str]]:
+    (folder / "bardo.toml").write_text(f"{text}\n{OFFLINE}")
+    findings = bardo("doctor", "--json").json["findings"]
+    return {one["area"]: (one["status"], one["found"] + one["fix"]) for one in findings}
+
+
+@pytest.mark.parametrize(
+    ("alias", "is_problem"),
+    [
+        ('model = "m"', False),
+        ('model = "lab/m"', False),
+        ('model = "other"', False),
+        ('model = "mm"', True),
+        ('model = "lob/m"', True),
+        ('model = "m"\nfallbacks = ["nobody-has-it"]', True),
+        ('model = "bardo/coding"', False),
+    ],
+)
+def test_an_alias_to_nothing_is_a_problem(folder: Path, alias: str, is_problem: bool) -> None:
+    found = names_of(folder, f'[aliases.mine]\n{alias}\n[aliases.other]\nmodel = "m"\n')
+    assert ("alias mine" in found) is is_problem, found
+    if is_problem:
+        assert found["alias mine"][0] == "problem"
+
+
+def test_settings_of_a_layer_that_no_profile_has_are_told(folder: Path) -> None:
+    table = "[inference.pipeline.dedup]\n{}\n"
+    setting = "least = 999"
+    assert "layers" not in names_of(folder, "")
+    found = names_of(folder, table.format(setting))
+    assert found["layers"][0] == "warning"
+    assert "[inference.pipeline.dedup] is set, and no profile that is used has this layer" in found["layers"][1]
+    own = '[inference.pipeline]\nprofile = "mine"\n[inference.pipeline.profiles.mine]\nlayers = ["dedup"]\n'
+    assert "layers" not in names_of(folder, own + table.format(setting))

@@ -19,15 +19,20 @@ import msgspec
 import typer
 
 from bardo._version import __version__
+from bardo.catalog.pipeline_rows import layer_rows, layers_of_profile
 from bardo.edge.accounts.opening import any_key_is_active, has_keys
 from bardo.edge.client_keys import keys_that_are_set
 from bardo.edge.data_paths import log_path
 from bardo.edge.keys import Keyring
 from bardo.edge.log import LogMissing, LogProblem, LogReader
-from bardo.edge.settings import Settings, load_settings
+from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.edge.settings_environment import unused_variables
 from bardo.edge.settings_gateway import check_bind
+from bardo.edge.settings_pipeline import OFF, PipelineSettings, profiles_named
 from bardo.edge.settings_secrets import address_secrets
+from bardo.engine.aliases import Aliases
+from bardo.engine.route import Provider, resolve, unknown_model
+from bardo.routing.workloads import PREFIX
 from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.payment_check import check_payments
 from bardo.surfaces.cli.provider_checks import Finding, check_providers, plural
@@ -103,7 +108,7 @@ def run_checks(config: Path | None, environment: Mapping[str, str] | None = None
         each = getattr(problem, "problems", ()) or (problem,)
         wrong = (Finding(area="configuration", status="problem", found=one.message, fix=one.hint) for one in each)
         return [*findings, *wrong]
-    findings += [_configuration(settings), *_access(settings, environment), *_packages(settings)]
+    findings += [_configuration(settings), *_access(settings, environment), *_packages(settings), *_names(settings)]
     findings += [
         Finding(area="environment", status="warning", found=f"{name} is set and has no effect", fix="leave it out")
         for name in unused_variables(environment)
@@ -167,6 +172,14 @@ def _packages(settings: Settings) -> list[Finding]:
         (settings.telemetry.metrics, "prometheus_client", "[telemetry] metrics", "telemetry"),
         (settings.telemetry.otlp, "opentelemetry.exporter", "[telemetry] otlp", "telemetry"),
         (settings.http.client == "aiohttp", "aiohttp", "[http] client", "aiohttp"),
+        (bool(settings.payments.wallet_key_env), "x402", "[payments] wallet_key_env", "x402"),
+        (bool(settings.inference.pipeline.embedding), "onnxruntime", "[inference.pipeline] embedding", "onnx"),
+        (
+            settings.inference.pipeline.privacy.engine == "presidio",
+            "presidio_analyzer",
+            "[inference.pipeline.privacy] engine",
+            "presidio",
+        ),
     )
     return [
         Finding(
@@ -178,6 +191,56 @@ def _packages(settings: Settings) -> list[Finding]:
         for is_set, module, setting, extra in wanted
         if is_set and not _is_installed(module)
     ]
+
+
+def _names(settings: Settings) -> list[Finding]:
+    """Return what is configured and leads nowhere: aliases to models that nobody has, and settings of layers that no profile has."""
+    found = []
+    providers = [provider_of(entry, settings.source) for entry in settings.providers]
+    # Without providers in the file, those of keys and of this machine are meant, whose models are not known here.
+    for name, alias in settings.aliases.items() if providers else ():
+        for model in (alias.model, *alias.fallbacks):
+            # A glob stands for whatever its client asks for.
+            if "*" in model or model.startswith(PREFIX) or _may_be_served(model, settings, providers):
+                continue
+            problem = unknown_model(model, providers)
+            found.append(
+                Finding(
+                    area=f"alias {name}",
+                    status="problem",
+                    found=f"it stands for {model!r}, which no configured provider is known to serve",
+                    fix=problem.hint,
+                )
+            )
+    pipeline = settings.inference.pipeline
+    used = {pipeline.profile, *(profile for _, _, profile in profiles_named(settings))} - {"", OFF}
+    open_to_calls = bool(settings.gateway.client_pipelines) or any(key.pipelines for key in settings.keys)
+    layers = {layer for name in used for layer in _layers_of(name, pipeline)}
+    for layer in layer_rows():
+        table = getattr(pipeline, layer, None)
+        if table is None or table == type(table)() or layer in layers or open_to_calls:
+            continue
+        said = f"[inference.pipeline.{layer}] is set, and no profile that is used has this layer"
+        fix = f'set [inference.pipeline] profile to one with "{layer}", or leave the table out'
+        found.append(Finding(area="layers", status="warning", found=said, fix=fix))
+    return found
+
+
+def _may_be_served(model: str, settings: Settings, providers: list[Provider]) -> bool:
+    """Whether a name stands for a model that a provider lists, or may have without a list in the configuration."""
+    target = Aliases(settings.aliases).find(model).model
+    if any(not provider.models for provider in providers):
+        # Who has no list in the configuration is asked for it when the gateway runs.
+        return True
+    try:
+        return bool(resolve(target, providers))
+    except BardoError:
+        return False
+
+
+def _layers_of(name: str, pipeline: PipelineSettings) -> tuple[str, ...]:
+    own = pipeline.profiles.get(name)
+    return own.layers if own is not None else layers_of_profile(name)
 
 
 def _is_installed(module: str) -> bool:
