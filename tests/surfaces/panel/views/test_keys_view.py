@@ -44,6 +44,14 @@ def test_a_key_is_made_shown_once_and_works(filled: FilledGateway, operator: Pan
     assert KEY.search(pages) is None
 
 
+def test_a_second_key_of_one_name_is_refused(operator: PanelReader) -> None:
+    assert KEY.search(operator.send("/keys", {"name": "only once"}).text)
+    again = SeenPage(operator.send("/keys", {"name": "only once"}))
+    assert again.status == 400
+    assert "a key is called 'only once' already" in again.text
+    assert KEY.search(again.text) is None
+
+
 def test_limits_are_changed_and_taken_away(filled: FilledGateway, operator: PanelReader) -> None:
     account, key = make_key(filled.gateway.state, name="to change", usd_per_day=1, concurrency=2)
     assert usage(filled, key).status_code == 200
