@@ -26,10 +26,12 @@ from bardo.values.events import (
     ThinkChunk,
     ThinkEnd,
     ThinkStart,
+    UsageUpdate,
 )
 from bardo.values.fold import fold
 from bardo.values.request import ReasoningPolicy, Request
 from bardo.values.response import Response
+from bardo.values.usage import Usage
 from bardo.values.wire import Arrival
 from conformance.block_clients import BLOCK_CLIENTS
 from conformance.clients import READERS
@@ -39,6 +41,8 @@ from support.sampling import sample
 
 pytestmark = [pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")]
 CLIENTS = (*READERS, *BLOCK_CLIENTS)
+ESTIMATED = 77
+"""The tokens of the prompt that a client is told where a stream begins, and of a reply that nobody counted."""
 STATE_BEHIND_TEXT = (
     "vercel-gateway/gemini-3-pro-preview-stream-thinking-a9a84cc4.sse",
     "anthropic-messages/claude-sonnet-4-0-thinking-servertool-2122c011.json",
@@ -59,6 +63,11 @@ def test_a_reply_is_the_same_whole_and_streamed(recording: Recording, shown: str
         request = _request(client, shown)
         language = dialect(client)
         encoder = language.open_encoder(request, Arrival())
+        if language.starts_with_usage:
+            encoder.feed(UsageUpdate(Usage(input_tokens=ESTIMATED)))
+            if response.usage.input_tokens is None:
+                usage = msgspec.structs.replace(response.usage, input_tokens=ESTIMATED)
+                response = msgspec.structs.replace(response, usage=usage)
         stream = b"".join([frame for event in in_fewer_pieces(events) for frame in encoder.feed(event)])
         stream += b"".join(encoder.finish())
         told = b'"opaque state"' in stream
@@ -215,3 +224,14 @@ def test_a_chat_stream_that_begins_with_a_call_has_no_content_as_the_whole_reply
         encoder = dialect("openai_chat").open_encoder(_request("openai_chat", "asked for"), Arrival())
         [opening, *_] = encoder.feed(first)
         assert msgspec.json.decode(opening.removeprefix(b"data: "))["choices"][0]["delta"]["content"] == content
+
+
+def test_a_thought_without_text_is_its_state_alone_for_chat_clients_whole_and_streamed() -> None:
+    signed = OpaqueState(0, Opaque("signature", "c2ln", "anthropic-claude-v1"))
+    events = (THOUGHT[0], ThinkStart(0, "anthropic-claude-v1"), ThinkChunk(0, ""), signed, *THOUGHT[5:])
+    request = _request("openai_chat", "asked for")
+    encoder = dialect("openai_chat").open_encoder(request, Arrival())
+    stream = b"".join([frame for event in events for frame in encoder.feed(event)])
+    assert b"reasoning_content" not in stream
+    assert b"reasoning_content" not in dialect("openai_chat").encode_response(fold(events), request)
+    assert stream.count(b'"signature":"c2ln"') == 1

@@ -87,7 +87,9 @@ class ForeignContent:
         missing = [name for name in self._declared.counts if getattr(usage, name) is None]
         if not missing and not self._declared.counts_instead:
             return []
-        zeros = {name: 0 for name in missing if name != "reasoning_tokens" or self._thought}
+        zeros: dict[str, Any] = {name: 0 for name in missing if name != "reasoning_tokens" or self._thought}
+        if "input_tokens" in zeros and dialect(self._client).starts_with_usage:
+            zeros["input_tokens"] = "an estimate"
         others = {name: getattr(usage, other) for name, other in self._declared.counts_instead.items()}
         return [
             Degraded(Degradation(f"usage.{name}", sent=sent, why=_NO_COUNT))

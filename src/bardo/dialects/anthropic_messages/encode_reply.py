@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from bardo.dialects.anthropic_messages.block_writer import MessageBlockWriter, MessageCollector, MessageFrames
 from bardo.dialects.anthropic_messages.constants import NAME, REASONS, SIGNED_BLOCKS
 from bardo.dialects.anthropic_messages.errors import error_object
@@ -18,7 +20,7 @@ from bardo.dialects.whole_reply import write_response
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.errors import BardoError
-from bardo.values.events import Finish, FinishReason
+from bardo.values.events import Event, Finish, FinishReason
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -51,6 +53,13 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
     def open_block(self, number: int, kind: Kind) -> MessageBlockWriter:
         """Return the writer of a new block."""
         return MessageBlockWriter(number, kind, self.frames, hidden=self.hides_thinking and kind == "thinking")
+
+    def take_value(self, item: Event) -> None:
+        """Keep what an event says of the reply as a whole. A count of the prompt that was told stays where none follows."""
+        told = self.usage.input_tokens
+        super().take_value(item)
+        if self.usage.input_tokens is None and told is not None:
+            self.usage = msgspec.structs.replace(self.usage, input_tokens=told)
 
     def write_start(self) -> None:
         """Write `message_start`."""

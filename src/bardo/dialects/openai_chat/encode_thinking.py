@@ -72,7 +72,10 @@ class ThinkingWriter:
             self._positions[place] = position
 
     def chunk(self, item: ThinkChunk) -> Sequence[bytes]:
-        """Write a piece of text."""
+        """Write a piece of text: one that says nothing is no piece of it, as in a whole reply."""
+        if not item.text and item.part is None:
+            self._formats.setdefault((item.choice, item.block), "")
+            return ()
         if item.block == self._repeats_block and item.choice == self._repeats_choice and item.part is None:
             if self._repeats_index < 0:
                 return self._deltas.thinking(item.choice, item.text)

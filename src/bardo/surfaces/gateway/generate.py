@@ -155,7 +155,7 @@ async def _whole(
     )
     draining.take(live)
     try:
-        await _send_whole(live, route, answer, kept)
+        await _send_whole(live, route, answer, kept, context.prompt_estimates)
     except asyncio.CancelledError as cancelled:
         live.log_cancelled(cancelled)
         raise
@@ -163,7 +163,9 @@ async def _whole(
         await live.close()
 
 
-async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: ReplyStorage | None) -> None:
+async def _send_whole(
+    live: LiveReply, route: Route, answer: Answer, kept: ReplyStorage | None, estimates: PromptEstimates
+) -> None:
     raw = await live.read()
     response, attempt = live.response(), live.attempt
     headers = early_headers(live.request_id, attempt, response)
@@ -175,6 +177,11 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: Reply
     if as_it_came:
         body = await run_by_size(len(raw), lambda: with_client_model(raw, spoken, response, asked))
     else:
+        if spoken.starts_with_usage and response.usage.input_tokens is None:
+            # As in a stream, which names it where it begins: clients watch by it how full the context is.
+            estimate = estimates.estimate(live.request, attempt.target, live.recorder.tenant)
+            usage = msgspec.structs.replace(response.usage, input_tokens=estimate)
+            response = msgspec.structs.replace(response, usage=usage)
         body = await run_by_size(
             len(raw), lambda: spoken.encode_response(named_as_asked(response, asked), live.request)
         )
