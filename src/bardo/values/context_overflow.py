@@ -138,6 +138,23 @@ def in_anthropic_words(found: Overflow) -> str:
     return f"prompt is too long: {found.tokens} tokens > {found.limit} maximum"
 
 
+def in_bedrock_words(found: Overflow) -> str:
+    """Return the sentence of Converse, which has no numbers."""
+    return "Input is too long for requested model."
+
+
+def in_ollama_words(found: Overflow) -> str:
+    """Return the sentence of Ollama's chat."""
+    beyond = found.tokens - found.limit if found.limit else 0
+    return f"prompt too long; exceeded max context length{f' by {beyond} tokens' if beyond > 0 else ''}"
+
+
+def in_cohere_words(found: Overflow) -> str:
+    """Return the sentence of Cohere's chat."""
+    beyond = found.tokens - found.limit if found.limit else 0
+    return f"too many tokens: size limit exceeded{f' by {beyond} tokens' if beyond > 0 else ''}. Try using shorter or fewer inputs."
+
+
 def in_gemini_words(found: Overflow) -> str:
     """Return the sentence of generateContent."""
     count, limit = (f" ({number})" if number else "" for number in (found.tokens, found.limit))

@@ -27,10 +27,10 @@ WRITTEN: list[tuple[BardoError, dict[str, Any]]] = [
         InvalidRequest("n must be at least 1", hint="leave it out", param="n"),
         {"message": "n must be at least 1 (leave it out)", "type": "invalid_request_error", "param": "n", "code": "invalid_request"},
     ),
-    (MissingKey("no key"), {"message": "no key", "type": "authentication_error", "param": None, "code": "missing_key"}),
-    (UnknownModel("no m"), {"message": "no m", "type": "not_found_error", "param": None, "code": "unknown_model"}),
+    (MissingKey("no key"), {"message": "no key", "type": "invalid_request_error", "param": None, "code": "missing_key"}),
+    (UnknownModel("no m"), {"message": "no m", "type": "invalid_request_error", "param": None, "code": "unknown_model"}),
     (TooLarge("big"), {"message": "big", "type": "invalid_request_error", "param": None, "code": "too_large"}),
-    (UpstreamTimeout("slow"), {"message": "slow", "type": "timeout_error", "param": None, "code": "upstream_timeout"}),
+    (UpstreamTimeout("slow"), {"message": "slow", "type": "server_error", "param": None, "code": "upstream_timeout"}),
     (InternalError("oops"), {"message": "oops", "type": "server_error", "param": None, "code": "internal_error"}),
     (UpstreamRefused("no", status=429), {"message": "no", "type": "rate_limit_error", "param": None, "code": "upstream_refused"}),
     (

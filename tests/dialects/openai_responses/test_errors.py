@@ -22,7 +22,7 @@ WRITTEN: dict[str, tuple[BardoError, dict[str, Any]]] = {
     ),
     "the operator's": (
         MissingKey("no key for OpenAI"),
-        {"message": "no key for OpenAI", "type": "authentication_error", "param": None, "code": "missing_key"},
+        {"message": "no key for OpenAI", "type": "invalid_request_error", "param": None, "code": "missing_key"},
     ),
     "the provider's own words": (
         UpstreamRefused("slow", status=429, upstream_code="rate_limit_exceeded", upstream_type="tokens", param="x"),
@@ -30,7 +30,7 @@ WRITTEN: dict[str, tuple[BardoError, dict[str, Any]]] = {
     ),
     "a provider without words": (
         UpstreamRefused("busy", status=503),
-        {"message": "busy", "type": "overloaded_error", "param": None, "code": "upstream_refused"},
+        {"message": "busy", "type": "server_error", "param": None, "code": "upstream_refused"},
     ),
 }
 

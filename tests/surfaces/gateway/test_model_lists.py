@@ -75,7 +75,7 @@ def test_each_library_raises_its_own_error_for_a_model_there_is_not(running: Hou
 
     with closing(openai_client(running.address)) as client, pytest.raises(openai.NotFoundError) as of_openai:
         client.models.retrieve(name)
-    assert of_openai.value.type == "not_found_error"
+    assert of_openai.value.type == "invalid_request_error"
     with closing(anthropic_client(running.address)) as client, pytest.raises(anthropic.NotFoundError) as of_anthropic:
         client.models.retrieve(name)
     assert of_anthropic.value.body["error"]["type"] == "not_found_error"  # type: ignore[index]

@@ -57,7 +57,7 @@ def error_object(error: BardoError) -> dict[str, Any]:
     """Return the error as the object that stands in a body or in an `error` event."""
     own = own_refusal(error, NAME)
     said: dict[str, Any] = {
-        "type": _type_of(error),
+        "type": own.upstream_type if own is not None and own.upstream_type in _STATUSES else _TYPES[error.kind],
         "message": message_in(in_anthropic_words, error, NAME, known=_KNOWN),
         "code": error.code,
     }
@@ -69,12 +69,6 @@ def error_object(error: BardoError) -> dict[str, Any]:
         said["details"] = own.detail["details"]
     request_id = (own.upstream_id if own is not None else "") or error.request_id
     return {"type": "error", "error": said, **({"request_id": request_id} if request_id else {})}
-
-
-def _type_of(error: BardoError) -> str:
-    if isinstance(error, UpstreamRefused) and error.upstream_type in _STATUSES:
-        return error.upstream_type
-    return _TYPES[error.kind]
 
 
 def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:

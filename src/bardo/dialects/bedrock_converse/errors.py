@@ -6,9 +6,11 @@ from typing import Any
 
 from bardo.dialects.bedrock_converse.constants import NAME
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.refusal_words import message_in
 from bardo.dialects.wire import encode_json
 from bardo.streams.eventstream import message_headers
 from bardo.streams.frames import Frame
+from bardo.values.context_overflow import in_bedrock_words
 from bardo.values.error_kinds import Kind
 from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
 
@@ -56,7 +58,7 @@ _IN_STREAM = {
 
 def encode_error(error: BardoError) -> bytes:
     """Write an error body. AWS's clients look for the type in `__type` or `code` where the header is missing."""
-    said: dict[str, Any] = {"message": str(error), "__type": type_of(error), "code": type_of(error)}
+    said: dict[str, Any] = {"message": _words_of(error), "__type": type_of(error), "code": type_of(error)}
     said["bardo"] = {"code": error.code}
     if isinstance(error, InvalidRequest) and error.param:
         said["bardo"]["param"] = error.param
@@ -66,7 +68,11 @@ def encode_error(error: BardoError) -> bytes:
 def exception_of(error: BardoError) -> tuple[str, bytes]:
     """Return the name and the payload of the event that ends a broken stream: one of the few the dialect knows."""
     name = _IN_STREAM.get(type_of(error), "modelStreamErrorException")
-    return name, encode_json({"message": str(error), "bardo": {"code": error.code}})
+    return name, encode_json({"message": _words_of(error), "bardo": {"code": error.code}})
+
+
+def _words_of(error: BardoError) -> str:
+    return message_in(in_bedrock_words, error, NAME, "bedrock_invoke")
 
 
 def type_of(error: BardoError) -> str:

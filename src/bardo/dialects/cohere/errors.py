@@ -6,8 +6,9 @@ from typing import Any
 
 from bardo.dialects.cohere.constants import NAME
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
-from bardo.dialects.refusal_words import own_refusal
+from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.dialects.wire import encode_json
+from bardo.values.context_overflow import in_cohere_words
 from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
 
 _QUOTED = 500
@@ -15,7 +16,7 @@ _QUOTED = 500
 
 def encode_error(error: BardoError) -> bytes:
     """Write an error body. Cohere has words only; the code stands beside them."""
-    body: dict[str, Any] = {"message": str(error), "code": _code(error)}
+    body: dict[str, Any] = {"message": message_in(in_cohere_words, error, NAME), "code": _code(error)}
     if isinstance(error, InvalidRequest) and error.param:
         body["param"] = error.param
     return encode_json(body)
@@ -27,7 +28,7 @@ def ending(error: BardoError) -> dict[str, Any]:
     kind = None if own is None else own.upstream_type
     return {
         "finish_reason": "ERROR",
-        "error": str(error),
+        "error": message_in(in_cohere_words, error, NAME),
         "error_type": kind or error.code.upper(),
         "code": _code(error),
     }

@@ -6,7 +6,9 @@ from typing import Any
 
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.ollama.constants import NAME
+from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.dialects.wire import encode_json
+from bardo.values.context_overflow import in_ollama_words
 from bardo.values.errors import BardoError, UpstreamRefused
 
 _QUOTED = 500
@@ -14,8 +16,9 @@ _QUOTED = 500
 
 def error_object(error: BardoError) -> dict[str, Any]:
     """Return the object that stands in a body or a line. Ollama has words only; the code stands beside them."""
-    code = error.upstream_code if isinstance(error, UpstreamRefused) else None
-    return {"error": str(error), "code": code or error.code}
+    own = own_refusal(error, NAME)
+    code = None if own is None else own.upstream_code
+    return {"error": message_in(in_ollama_words, error, NAME), "code": code or error.code}
 
 
 def encode_error(error: BardoError) -> bytes:

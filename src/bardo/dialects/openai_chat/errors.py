@@ -15,18 +15,19 @@ from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorize
 
 _TYPES: dict[Kind, str] = {
     "invalid_request": "invalid_request_error",
-    "authentication": "authentication_error",
-    "permission": "permission_error",
+    "authentication": "invalid_request_error",
+    "permission": "invalid_request_error",
     "billing": "insufficient_quota",
-    "not_found": "not_found_error",
+    "not_found": "invalid_request_error",
     "method_not_allowed": "invalid_request_error",
     "too_large": "invalid_request_error",
     "rate_limit": "rate_limit_error",
-    "timeout": "timeout_error",
-    "overloaded": "overloaded_error",
+    "timeout": "server_error",
+    "overloaded": "server_error",
     "server": "server_error",
-    "upstream": "upstream_error",
+    "upstream": "server_error",
 }
+"""The types that OpenAI's own servers write (2026-11): the status and the code say the rest."""
 
 _UNSPECIFIC = 400
 _OWN = (NAME, "openai_responses")
