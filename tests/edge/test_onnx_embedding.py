@@ -95,7 +95,7 @@ def test_without_the_extra_the_error_says_what_to_install(tmp_path: Path, monkey
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ConfigError) as caught:
         embedding_of(settings(write_model(tmp_path / "model")))
-    assert "bardo[onnx]" in (caught.value.hint or "")
+    assert "'.[onnx]'" in (caught.value.hint or "")
 
 
 def test_a_state_of_another_embedding_is_refused(folder: Path) -> None:

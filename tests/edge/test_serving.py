@@ -326,9 +326,12 @@ class Process:
         )
         self.said = ""
         # What the app says at its start comes first; where it cannot start, no address comes.
-        while (line := read_line(self.process.stdout)) and not line.startswith("http"):
+        self.address = ""
+        while environment.get("STAYS_AT") != "lifespan.startup" and (line := read_line(self.process.stdout)):
+            if line.startswith("http"):
+                self.address = line.strip()
+                break
             self.said += line
-        self.address = line.strip()
 
     def ask(self) -> socket.socket:
         """Send a request as soon as somebody listens."""

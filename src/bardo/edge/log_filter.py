@@ -15,6 +15,7 @@ from bardo.values.secrets import NO_SECRETS, Secrets, secrets_of
 
 LOGGERS = (
     "bardo",
+    "bardo.agent",
     "bardo.batches",
     "bardo.cache",
     "bardo.caching",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from bardo.context.cache.identity import identity_of
+from bardo.values.agent import AgentStep, Tick
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
 from bardo.values.intent import Intent
@@ -71,6 +72,8 @@ OPTIONS_MATTER: dict[str, Any] = {
     "profile": InferenceProfile(top_k=3),
     "profile_locked": True,
     "vitality": 0.5,
+    "tick": Tick(type="risk"),
+    "agent_step": AgentStep(workload="risk"),
     "private": True,
     "hosted_only": True,
     "pipeline": "fast",

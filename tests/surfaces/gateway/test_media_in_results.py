@@ -14,9 +14,10 @@ from support.talk import CLIENTS, path_for, request
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n a small picture").decode()
 PDF = base64.b64encode(b"%PDF-1.4\ntrailer<<>>\n%%EOF").decode()
-# Chat providers that take text only in results of tools, as OpenAI's own types have it.
-TEXT_ONLY = ("deepseek", "mistral", "openai_chat", "qwen", "vllm")
-PROVIDERS = (*TEXT_ONLY, "anthropic", "bedrock", "gemini", "openai_responses", "openrouter")
+# Chat providers that take text only in results of tools, as OpenAI's own types have it. Mistral takes no message of the user behind a
+# result, and its results may hold pictures and documents.
+TEXT_ONLY = ("deepseek", "openai_chat", "qwen", "vllm")
+PROVIDERS = (*TEXT_ONLY, "anthropic", "bedrock", "gemini", "mistral", "openai_responses", "openrouter")
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 
 

@@ -15,7 +15,7 @@ from bardo.surfaces.render.explained import explanation_lines
 from support.panel_pages import PanelReader, SeenPage
 from surfaces.panel.views.conftest import FilledGateway
 
-MODEL = "deepseek/m1"
+MODEL = "deepseek/deepseek-v4-flash"
 
 
 def asked(operator: PanelReader, **form: str) -> SeenPage:
