@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.known_media import plain_base64
 from bardo.values.blocks import Block, UnknownBlock
 from bardo.values.request import Message, Request
 
@@ -32,8 +33,12 @@ def _read_input_audio(value: dict[str, Any]) -> tuple[object, object]:
 
 
 def _read_inline_data(value: dict[str, Any]) -> tuple[object, object]:
-    held = value.get("inlineData")
-    return (held.get("mimeType"), held.get("data")) if isinstance(held, dict) else (None, None)
+    # google-genai writes some fields in snake case, and data in base64 for addresses.
+    held = value.get("inlineData") or value.get("inline_data")
+    if not isinstance(held, dict):
+        return None, None
+    data = held.get("data")
+    return held.get("mimeType") or held.get("mime_type"), plain_base64(data) if isinstance(data, str) else data
 
 
 def _read_content(value: dict[str, Any]) -> tuple[object, object]:
