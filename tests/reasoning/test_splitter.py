@@ -177,6 +177,43 @@ def test_a_reply_is_split_the_same_wherever_it_is_cut(case: Case) -> None:
     assert {read(row, pieces, inside=case.inside) for pieces in cuts(case.text)} == {case.expected}
 
 
+CALLS = {
+    "qwen3": ("<tool_call>", "</tool_call>"),
+    "glm47": ("<tool_call>", "</tool_call>"),
+    "dots": ("<tool_call>", "</tool_call>"),
+    "deepseek_v41": ("<｜DSML｜ calls>", "</｜DSML｜ calls>"),
+    "deepseek_v4": ('<｜DSML｜invoke name="', "</｜DSML｜invoke>"),
+    "kimi_k2": ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    "minimax_m2": ("<minimax:tool_call>", "</minimax:tool_call>"),
+    "minimax_m3": ("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"),
+    "k2_horizon": ("<ifm|tool_calls>", "</ifm|tool_calls>"),
+    "seed_oss": ("<seed:tool_call>", "</seed:tool_call>"),
+    "cohere_cmd3": ("<|START_ACTION|>", "<|END_ACTION|>"),
+    "hy_v3": ("<tool_calls>", "</tool_calls>"),
+    "plamo3": ("<|plamo:begin_tool_requests:plamo|>", "<|plamo:end_tool_requests:plamo|>"),
+}
+"""The call that ends a block in these formats, and what ends that call."""
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_closer_behind_a_call_that_ended_its_block_is_none_of_the_answers(name: str) -> None:
+    row, (call, end) = find_format(name), CALLS[name]
+    start, closer = row.starts[0], row.ends[0]
+    for between in ("", "\n", f"{call}{{}}{end}"):
+        whole = f"{start}idea {call}\n{{}}{end}{between}{closer}after"
+        assert {read(row, pieces, inside=False) for pieces in cuts(whole)} == {
+            f"‹idea ›{call}\n{{}}{end}{between}after"
+        }
+    quoted = f'{start}idea {call}\n{{"tag": "{closer}"}}{end}after'
+    assert read(row, [quoted], inside=False) == f'‹idea ›{call}\n{{"tag": "{closer}"}}{end}after'
+    assert read(row, [f"{start}idea {call}\n{{}}{closer}"], inside=False) == f"‹idea ›{call}\n{{}}{closer}"
+
+
+def test_a_closer_that_an_answer_behind_a_call_only_names_stays() -> None:
+    said = "<think>idea <tool_call>\n{}</tool_call>Write `</think>` once."
+    assert read(find_format("qwen3"), [said]) == "‹idea ›<tool_call>\n{}</tool_call>Write `</think>` once."
+
+
 def every_delimiter() -> Iterator[tuple[ReasoningFormat, str, str]]:
     for row in formats().values():
         yield from ((row, start, end) for start in row.starts for end in row.ends)

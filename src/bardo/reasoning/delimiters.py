@@ -40,6 +40,7 @@ def delimiter_phases(row: ReasoningFormat) -> Phases:
         "after": content(
             again | dropping("after"), settles="outside" if multi and not anywhere else None, fenced=anywhere
         ),
+        **_interrupted(row, openers if anywhere else {}, dropping("called")),
         **_wrapper(row, again, dropping("closed")),
         **_calling(row, closing),
     }
@@ -49,8 +50,51 @@ def _closing(row: ReasoningFormat) -> dict[str, Move]:
     """Return what ends a block. A delimiter that ends it in both ways is consumed."""
     after = "closed" if row.answer_start else "after"
     ends = {end: Move(after) for end in row.ends}
-    implicit = {marker: Move(after, "again", unless_mentioned=is_plain_tag(marker)) for marker in row.implicit_ends}
+    implicit = {
+        marker: Move("called" if marker in _calls_of(row) else after, "again", unless_mentioned=is_plain_tag(marker))
+        for marker in row.implicit_ends
+    }
     return implicit | ends | {start: Move("calling", "entered") for start in spellings(row.call_start)}
+
+
+def _calls_of(row: ReasoningFormat) -> dict[str, str]:
+    """Return what ends each call that ends a block: its own tag, closed."""
+    if row.answer_start:
+        return {}
+    ends = {marker: _closed(marker) for marker in row.implicit_ends if marker not in (*row.ends, *row.dropped)}
+    return {marker: end for marker, end in ends.items() if end}
+
+
+def _closed(marker: str) -> str:
+    """Return the marker that closes what this one opens; empty where its spelling does not say."""
+    for opens, closes in (("begin", "end"), ("START", "END")):
+        if opens in marker:
+            return marker.replace(opens, closes)
+    head, tag, rest = marker.rpartition("<")
+    if not tag or rest.startswith("|"):
+        return ""
+    # A tag with attributes is closed by its name.
+    name = rest if rest.endswith(">") else f"{rest.partition(' ')[0]}>"
+    return f"{head}</{name}"
+
+
+def _interrupted(row: ReasoningFormat, openers: Moves, dropping: Moves) -> dict[str, Phase]:
+    """A call ends a block, and models that called inside it still close it behind: that closer is none of the answer's.
+
+    What a call says is text, and so is a closer behind anything but a call, which an answer may name.
+    """
+    calls = _calls_of(row)
+    if not calls:
+        return {}
+    closers = {end: Move("after") for end in row.ends}
+    begun = {marker: Move("calls", "left") for marker in calls}
+    ended = {end: Move("called", "left") for end in calls.values()}
+    fenced = row.opens == "anywhere"
+    settles = "outside" if row.blocks == "multi" and not fenced else "after"
+    return {
+        "calls": content(ended, fenced=fenced),
+        "called": content({**openers, **dropping, **closers, **begun}, settles=settles, fenced=fenced),
+    }
 
 
 def _wrapper(row: ReasoningFormat, again: Moves, dropping: Moves) -> dict[str, Phase]:
