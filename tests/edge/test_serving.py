@@ -411,7 +411,8 @@ def test_a_second_signal_ends_what_does_not_end_by_itself(tmp_path: Path, worker
         send_again(process, signal.SIGINT)
         code, _, _ = process.ended()
         wait_until_gone(process)
-    assert code in (128 + signal.SIGINT, 0)
+    # A signal that comes while Python itself ends is the operating system's to act on.
+    assert code in (128 + signal.SIGINT, -signal.SIGINT, 0)
 
 
 @pytest.mark.sampled(1)
