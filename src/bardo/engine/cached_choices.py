@@ -108,7 +108,8 @@ def _is_plain(block: Block) -> bool:
 
 
 def _is_plain_text(block: TextBlock) -> bool:
-    return bool(block.text) and not block.opaque and block.carried is None
+    # A text of nothing but space is left out at some endpoints.
+    return bool(block.text) and not block.text.isspace() and not block.opaque and block.carried is None
 
 
 def _is_plain_call(block: ToolCallBlock) -> bool:

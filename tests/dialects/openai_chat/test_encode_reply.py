@@ -370,7 +370,7 @@ def test_a_reply_that_failed_ends_with_the_error() -> None:
     list(encoder.feed(ContentChunk(0, "a")))
     [frame] = encoder.feed(Failed(BrokenStream("cut", hint="ask again")))
     assert json.loads(frame[6:]) == {
-        "error": {"message": "cut (ask again)", "type": "upstream_error", "param": None, "code": "broken_stream"}
+        "error": {"message": "cut (ask again)", "type": "server_error", "param": None, "code": "broken_stream"}
     }
     assert list(encoder.feed(UsageUpdate(USAGE))) == list(encoder.finish()) == []
 

@@ -142,7 +142,9 @@ def test_headers_that_stand_apart_are_one_list() -> None:
         encodings_of([*lines, (b"content-encoding", b"br")])
 
 
-@pytest.mark.parametrize(("encoding", "empty"), [("gzip", gzip.compress(b"")), ("zstd", zstd.compress(b""))])
+@pytest.mark.parametrize(
+    ("encoding", "empty"), [("gzip", gzip.compress(b"", mtime=0)), ("zstd", zstd.compress(b""))], ids=["gzip", "zstd"]
+)
 def test_a_body_of_endless_empty_streams_is_refused_soon(encoding: str, empty: bytes) -> None:
     assert unpacked(empty * 50, (encoding,), LIMIT, too_large) == b""
     with pytest.raises(InvalidRequest):
