@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a provider, said in words that help: which host, what happened, what to check.
+"""What can go wrong on the way to a provider, said in words that help: which provider or host, what happened, what to check.
 
 Nothing here quotes a header, a key, a path or a query string.
 """
@@ -44,6 +44,11 @@ def origin(url: str) -> str:
     except ValueError:
         return "its address"
     return _host_and_port(parts.hostname, port) if parts.hostname else "its address"
+
+
+def _who(call: Call) -> str:
+    """Return who did not answer as it should, for a client: its provider by name, whose host and port are the operator's affair."""
+    return call.provider or origin(call.url)
 
 
 def _host_and_port(host: str, port: int | None) -> str:
@@ -149,26 +154,26 @@ def no_connection_in_time(call: Call, deadlines: Deadlines) -> UpstreamTimeout:
 
 def no_first_byte(call: Call, deadlines: Deadlines) -> UpstreamTimeout:
     """The first-byte deadline passed."""
-    message = f"{origin(call.url)} sent no reply within {deadlines.first_byte:g} s (first_byte deadline)"
+    message = f"{_who(call)} sent no reply within {deadlines.first_byte:g} s (first_byte deadline)"
     return UpstreamTimeout(message, hint="raise the deadline for slow models, or stream", provider=call.provider)
 
 
 def stalled(call: Call, idle: float) -> UpstreamTimeout:
     """The idle deadline passed between two pieces of a body."""
-    message = f"{origin(call.url)} stopped sending for {idle:g} s (idle deadline)"
+    message = f"{_who(call)} stopped sending for {idle:g} s (idle deadline)"
     return UpstreamTimeout(message, hint=_TRY_AGAIN, provider=call.provider)
 
 
 def out_of_time(call: Call, total: float) -> UpstreamTimeout:
     """The total deadline passed before the end of a reply."""
-    message = f"{origin(call.url)} did not complete its reply within {total:g} s (total deadline)"
+    message = f"{_who(call)} did not complete its reply within {total:g} s (total deadline)"
     hint = "limit the tokens of the reply, or raise timeouts.total in bardo.toml"
     return UpstreamTimeout(message, hint=hint, provider=call.provider)
 
 
 def broken_off(call: Call, why: str) -> BrokenStream:
     """The connection ended before the reply did."""
-    return BrokenStream(f"{origin(call.url)} broke off its reply: {why}", hint=_TRY_AGAIN, provider=call.provider)
+    return BrokenStream(f"{_who(call)} broke off its reply: {why}", hint=_TRY_AGAIN, provider=call.provider)
 
 
 def unreadable(call: Call, why: str) -> MalformedReply:
@@ -196,7 +201,7 @@ def closed() -> InternalError:
 
 def oversized(call: Call, limit: int) -> MalformedReply:
     """A whole body went over what may be held in memory."""
-    message = f"the reply of {origin(call.url)} is larger than {limit} bytes"
+    message = f"the reply of {_who(call)} is larger than {limit} bytes"
     return MalformedReply(message, hint="stream the reply, or raise the limit", provider=call.provider)
 
 
