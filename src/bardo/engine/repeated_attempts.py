@@ -164,6 +164,8 @@ def _roles_of(request: Request) -> tuple[str, ...] | None:
         block = message.blocks[0]
         if type(block) is not TextBlock or block.opaque or block.carried is not None:
             return None
+        if not block.text or block.text.isspace():
+            return None  # Where it is left out decides which endpoint loses least.
         roles.append(message.role)
     return tuple(roles)
 
