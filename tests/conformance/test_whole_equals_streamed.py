@@ -235,3 +235,16 @@ def test_a_thought_without_text_is_its_state_alone_for_chat_clients_whole_and_st
     assert b"reasoning_content" not in stream
     assert b"reasoning_content" not in dialect("openai_chat").encode_response(fold(events), request)
     assert stream.count(b'"signature":"c2ln"') == 1
+
+
+def test_an_id_behind_a_summary_leaves_it_a_summary_for_chat_clients() -> None:
+    # xAI gives the id of its thinking behind the text (2026-11).
+    events = (*THOUGHT[:2], ThinkChunk(0, "Salt.", 0), THOUGHT[2], *THOUGHT[5:])
+    encoder = dialect("openai_chat").open_encoder(_request("openai_chat", "asked for"), Arrival())
+    frames = b"".join([frame for event in events for frame in encoder.feed(event)]).split(b"data: ")
+    deltas = [msgspec.json.decode(frame)["choices"][0]["delta"] for frame in frames if frame.strip()]
+    pieces = [piece for delta in deltas for piece in delta.get("reasoning_details", ())]
+    assert [(piece["type"], piece["index"], "text" in piece) for piece in pieces] == [
+        ("reasoning.summary", 0, False)
+    ] * 2
+    assert pieces[1]["id"] == "rs_1"

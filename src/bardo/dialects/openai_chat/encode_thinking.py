@@ -140,6 +140,11 @@ class ThinkingWriter:
         held, kind = self._types.get(place, ""), "" if is_bare(piece) else piece["type"]
         joins = named == style and not apart and not (states & self._states[place])
         if joins and (not held or not kind or held == kind):
+            if held and not kind:
+                # What holds nothing is no further type: clients keep the last that they read.
+                piece = {name: value for name, value in piece.items() if name not in ("text", "summary")} | {
+                    "type": held
+                }
             self._types[place] = kind or held
             self._states[place] |= states
             return {**piece, "index": self._indexes[place]}
