@@ -6,7 +6,9 @@ between a call and its result. What a target demands is said by rows (`catalog/d
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -171,30 +173,32 @@ def _answered(messages: Sequence[Message], losses: Losses, *, unique: bool, join
     results: dict[tuple[int, str], ToolResultBlock] = {}
     used: set[_Place] = set()
     of_unknown = {key for message in read if message.role == "assistant" for key in _ids_of_unknown(message)}
-    waiting: dict[str, list[int]] = {}
-    given: dict[str, list[ToolResultBlock]] = {}
+    waiting: dict[str, deque[int]] = {}
+    # Results by their call and a trait of what they say, so that none is compared with all others of its call.
+    given: dict[tuple[str, int], list[ToolResultBlock]] = {}
     moved: set[_Place] = set()
     for number, turn in enumerate(turns):
         if turn[0].role == "assistant":
             for message in turn:
                 for call in message.calls:
-                    waiting.setdefault(_key(call.id, call.name), []).append(number)
+                    waiting.setdefault(_key(call.id, call.name), deque()).append(number)
             continue
         for at, block in _results_in(number, turn):
             key = _key(block.call_id, block.name)
+            alike = given.setdefault((key, hash(repr(block.content))), [])
             if waiting.get(key):
-                place = waiting[key].pop(0)
+                place = waiting[key].popleft()
                 results[place, key] = block
                 used.add(at)
                 if place != number - 1:
                     moved.add(at)
             elif key in of_unknown:
                 used.add(at)
-            elif any(_same(block, one) for one in given.get(key, ())):
+            elif any(_same(block, one) for one in alike):
                 losses.lose(f"{WHAT}result_twice", block.call_id, "this result came before", key=key)
                 used.add(at)
                 moved.add(at)
-            given.setdefault(key, []).append(block)
+            alike.append(block)
     written: list[Message] = []
     for number, turn in enumerate(turns):
         if turn[0].role == "assistant":
@@ -284,6 +288,8 @@ class _Renamed:
     def __init__(self, messages: Sequence[Message], losses: Losses) -> None:
         self._losses = losses
         self._seen: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        """By id the next number that may be free."""
         self._now: dict[str, str] = {}
         self.messages = [self._message(message) for message in messages]
 
@@ -300,9 +306,10 @@ class _Renamed:
             return block if other == block.call_id else msgspec.structs.replace(block, call_id=other)
         if not isinstance(block, ToolCallBlock) or not block.id:
             return block
-        other, count = block.id, 2
+        other, count = block.id, self._numbers.get(block.id, 2)
         while other in self._seen:
             other, count = f"{block.id}_{count}", count + 1
+        self._numbers[block.id] = count
         self._seen.add(other)
         self._now[block.id] = other
         if other == block.id:
@@ -314,19 +321,27 @@ class _Renamed:
 
 def _with_one_system(messages: Sequence[Message], losses: Losses) -> list[Message]:
     """Return messages with text of the system at the beginning alone: later one becomes the user's, before what the user says then."""
-    written: list[Message] = []
+    turns: list[list[Message]] = []
     spoken = False
     for message in messages:
         spoken = spoken or message.role != "system"
-        if message.role == "system" and spoken:
+        late = message.role == "system" and spoken
+        if late:
             why = f"the templates of {losses.declaration.title}'s models refuse a system message that is not at the beginning"
             losses.lose("messages.role", "system", why, sent="user")
             message = Message("user", message.blocks)
-            if written and written[-1].role == "user" and ToolResultBlock not in written[-1].kinds:
-                written[-1] = msgspec.structs.replace(written[-1], blocks=(*written[-1].blocks, *message.blocks))
-                continue
-        written.append(message)
-    return written
+        if late and turns and turns[-1][0].role == "user" and ToolResultBlock not in turns[-1][0].kinds:
+            turns[-1].append(message)
+        else:
+            turns.append([message])
+    return [_joined(turn) for turn in turns]
+
+
+def _joined(turn: Sequence[Message]) -> Message:
+    """Return the first of some messages with the blocks of all."""
+    if len(turn) == 1:
+        return turn[0]
+    return msgspec.structs.replace(turn[0], blocks=tuple(chain.from_iterable(message.blocks for message in turn)))
 
 
 def _with_model_between(messages: Sequence[Message], losses: Losses) -> list[Message]:

@@ -38,13 +38,12 @@ def _with_words(message: Message, losses: Losses) -> Message:
 
 
 def _result(result: ToolResultBlock, losses: Losses) -> ToolResultBlock:
-    foreign = [one for one in result.content if isinstance(one, UnknownBlock) and one.dialect != losses.dialect]
-    if not foreign:
+    if not any(_is_foreign(part, losses) for part in result.content):
         return result
     alone = not any(_says_something(part) for part in result.content)
     content: list[Any] = []
     for part in result.content:
-        if not isinstance(part, UnknownBlock) or part not in foreign or sound_of(part) is not None:
+        if not isinstance(part, UnknownBlock) or not _is_foreign(part, losses) or sound_of(part) is not None:
             content.append(part)
         elif _named_tool(part):
             losses.lose(f"content.{_TOOL}", _named_tool(part), "a block that only its own dialect knows", sent="text")
@@ -54,6 +53,10 @@ def _result(result: ToolResultBlock, losses: Losses) -> ToolResultBlock:
         else:
             content.append(part)
     return msgspec.structs.replace(result, content=tuple(content))
+
+
+def _is_foreign(part: Block, losses: Losses) -> bool:
+    return isinstance(part, UnknownBlock) and part.dialect != losses.dialect
 
 
 def _says_something(part: Block) -> bool:
