@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from bardo.engine.reply_stages import CallIds
+from bardo.engine.reply_stages import CallArguments
 from bardo.streams.frames import Frame
 from bardo.streams.sse import encode_sse
 from bardo.values.events import Event, Finish, ToolCallEnd
@@ -27,15 +27,15 @@ class _HeldFrame(NamedTuple):
 class HeldEnds:
     """Holds the frames of one reply from the one on that ends a call which is not known to be complete, in their order.
 
-    That is one frame for most calls without arguments, and none for others. `ids` knows the calls. `announcement` is in frames that tell
-    all the arguments of a call before the one that ends it; empty where a dialect has none. `without_calls` takes calls out of a frame
-    that may hold other things; None where a frame that ends a call holds nothing else.
+    That is one frame for most calls without arguments, and none for others. `calls` are those of the reply. `announcement` is in frames
+    that tell all the arguments of a call before the one that ends it; empty where a dialect has none. `without_calls` takes calls out of a
+    frame that may hold other things; None where a frame that ends a call holds nothing else.
     """
 
-    __slots__ = ("_announced", "_announcement", "_held", "_ids", "_without_calls")
+    __slots__ = ("_announced", "_announcement", "_calls", "_held", "_without_calls")
 
-    def __init__(self, ids: CallIds, announcement: bytes, without_calls: WithoutCalls | None = None) -> None:
-        self._ids = ids
+    def __init__(self, calls: CallArguments, announcement: bytes, without_calls: WithoutCalls | None = None) -> None:
+        self._calls = calls
         self._announcement = announcement
         self._without_calls = without_calls
         self._announced = False
@@ -48,17 +48,17 @@ class HeldEnds:
 
     def feed(self, frame: Frame, decoded: Sequence[Event]) -> bytes:
         """Return the bytes that may be sent once a frame has been read, of which `decoded` was read."""
-        ids = self._ids
-        if not ids.calls:
+        calls = self._calls
+        if not calls.begun:
             return frame.raw
-        announces = bool(self._announcement) and self._announcement in frame.raw and ids.torn
+        announces = bool(self._announcement) and self._announcement in frame.raw and calls.torn
         ends = [event for event in decoded if type(event) is ToolCallEnd]
         self._announced |= announces
         if self._without_calls is None and Finish in map(type, decoded):
             # The frame that says why the reply ends is no end of a call.
             ends, announces = [], False
         self._held.append(_HeldFrame(frame, ends, announces))
-        if ids.waits or (self._announced and ids.torn):
+        if calls.waits or (self._announced and calls.torn):
             return b""
         return self.released()
 
@@ -70,9 +70,9 @@ class HeldEnds:
     def _sound(self, held: _HeldFrame) -> bytes:
         """Return a frame without calls that broke off: what else it says stays, also why the reply ended."""
         frame = held.frame
-        broken = [place for place, end in enumerate(held.ends) if self._ids.broke_off(end)]
+        broken = [place for place, end in enumerate(held.ends) if self._calls.broke_off(end)]
         if not broken:
-            return b"" if held.announces and self._ids.cut else frame.raw
+            return b"" if held.announces and self._calls.cut else frame.raw
         if self._without_calls is None or frame.data is None:
             return b""
         data = self._without_calls(frame.data, broken)

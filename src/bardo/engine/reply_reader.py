@@ -109,7 +109,9 @@ class ReplyReader:
             clean=clean,
         )
         self._ends = (
-            HeldEnds(pipeline.ids, language.call_announcement, language.without_calls) if forward and streamed else None
+            HeldEnds(pipeline.ids.arguments, language.call_announcement, language.without_calls)
+            if forward and streamed
+            else None
         )
         self._secrets, self._watch = secrets, pipeline.watch
         frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
@@ -144,7 +146,7 @@ class ReplyReader:
     @property
     def broke_off(self) -> bool:
         """Whether the reply ended inside a call, which its client must not get as a complete one."""
-        return self._pipeline.ids.cut
+        return self._pipeline.ids.arguments.cut
 
     @property
     def switches(self) -> bool:

@@ -186,7 +186,7 @@ class FillMissingFields:
 
 
 class CallIds:
-    """The ids of one reply. `make_id` returns ids that no other call has; `minted` says whether one was needed.
+    """The ids of one reply. `make_id` returns ids that no other call has; `minted` says whether one was needed. `arguments` are its calls.
 
     `answer_tool` is the tool that carries a typed answer, as `CallArguments` knows it.
     """
@@ -194,41 +194,17 @@ class CallIds:
     def __init__(self, make_id: Callable[[], str], answer_tool: str = "") -> None:
         self.minted = False
         self._make_id = make_id
-        self._arguments = CallArguments(answer_tool)
+        self.arguments = CallArguments(answer_tool)
 
     def filled(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events, with an id for each call that has none, and an empty object for one without arguments."""
-        if self._arguments.begun or ToolCallStart in map(type, events):
-            return self._arguments.feed([self._with_id(one) for one in events])
+        if self.arguments.begun or ToolCallStart in map(type, events):
+            return self.arguments.feed([self._with_id(one) for one in events])
         return events
 
     def finish(self) -> Sequence[Event]:
         """Return the ends of calls that were held, of a reply that does not say why it ended."""
-        return self._arguments.finish()
-
-    @property
-    def calls(self) -> bool:
-        """Whether a call has begun."""
-        return self._arguments.begun
-
-    @property
-    def waits(self) -> bool:
-        """Whether the end of a call is held."""
-        return self._arguments.waits
-
-    @property
-    def torn(self) -> bool:
-        """Whether the arguments of a call that has not ended stop before their end."""
-        return self._arguments.torn
-
-    @property
-    def cut(self) -> bool:
-        """Whether the reply ended inside a call."""
-        return self._arguments.cut
-
-    def broke_off(self, end: ToolCallEnd) -> bool:
-        """Whether the reply ended inside this call."""
-        return self._arguments.broke_off(end)
+        return self.arguments.finish()
 
     def _with_id(self, event: Event) -> Event:
         if type(event) is not ToolCallStart or event.id:
