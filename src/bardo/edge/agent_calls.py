@@ -6,17 +6,20 @@ A tick that needs no model is answered here. What the agent does not say of its 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from bardo.accounting.limits import next_day
 from bardo.catalog.rows import ProviderRow
 from bardo.context.layer import KeptReply
 from bardo.edge.agent_spending import DaySpending
 from bardo.edge.agent_steps import SessionSteps
 from bardo.edge.balances import Balances
 from bardo.edge.directory import ProviderDirectory
+from bardo.edge.log.rollup import SECONDS_PER_DAY
+from bardo.edge.pipeline.sessions import session_name
 from bardo.edge.settings_profiles import GolemSettings
 from bardo.engine.route import Provider, RouteRecord, Target
 from bardo.engine.vitality import not_of_agent
@@ -25,16 +28,13 @@ from bardo.golem.running import Means, Settled, Spent, budget_of, is_heartbeat, 
 from bardo.routing.workloads import Workload
 from bardo.structured import checker
 from bardo.values.agent import AgentStep
+from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.intent import Intent
 from bardo.values.request import Request
 
 if TYPE_CHECKING:
     from bardo.edge.accounts.account import Account
-
-_DAY = 86_400
-_NANOS = 1_000_000_000
-_SESSIONS = ("x-session-id", "session-id", "session_id", "thread-id", "conversation_id")
 
 
 class LocalAnswer(NamedTuple):
@@ -87,8 +87,8 @@ class AgentCalls:
         count = 0
         if schedule_steps(name) is not None:
             cycle = "" if options.tick is None or options.tick.cycle is None else str(options.tick.cycle)
-            count = await self._steps.next(tenant, _session_of(request), name, cycle)
-        key_id = "" if account is None else account.id
+            count = await self._steps.next(tenant, session_name(request), name, cycle)
+        key_id, now = "" if account is None else account.id, self._clock()
         settled = settle(
             name,
             options.tick,
@@ -98,7 +98,7 @@ class AgentCalls:
             golem=self.settings.id,
             prefix=self._prefix,
             asks_model=options.tick is None and self._model_is_named(workload),
-            seconds_left=_DAY - self._clock() % _DAY,
+            seconds_left=next_day(now) - now,
         )
         if settled.answer is not None and not _fits(settled.answer, request):
             settled = self._with_model(settled, request)
@@ -124,19 +124,19 @@ class AgentCalls:
         by_diem = {one.id for one in self._directory.providers if one.row.id in route_rows().paid_by_diem}
         left = self._diem_left(by_diem)
         most = self._note_diem(left)
-        usd: dict[str, float] = {}
-        diem: dict[str, float] = {}
+        in_usd: dict[str, float] = {}
+        in_diem: dict[str, float] = {}
         for key, nanos in (await self.spending.of_key(key_id)).items():
             budget = budget_of(self._subsystem(key.subsystem))
             of_diem = key.provider in by_diem and left is not None
-            sums = diem if of_diem else usd
-            sums[budget] = sums.get(budget, 0.0) + nanos / _NANOS
+            sums = in_diem if of_diem else in_usd
+            sums[budget] = sums.get(budget, 0.0) + usd(nanos)
         spent: dict[str, Spent] = {}
-        for budget in {*usd, *diem}:
+        for budget in {*in_usd, *in_diem}:
             # DIEM pays as long as there is some, dollars the rest.
-            covered = min(diem.get(budget, 0.0), most)
+            covered = min(in_diem.get(budget, 0.0), most)
             most -= covered
-            spent[budget] = Spent(usd=usd.get(budget, 0.0) + diem.get(budget, 0.0) - covered, diem=covered)
+            spent[budget] = Spent(usd=in_usd.get(budget, 0.0) + in_diem.get(budget, 0.0) - covered, diem=covered)
         return Means(daily_budget_usd=self.settings.daily_budget_usd, spent=spent, diem=left or 0.0)
 
     def _subsystem(self, workload: str) -> str:
@@ -151,7 +151,7 @@ class AgentCalls:
 
     def _note_diem(self, left: float | None) -> float:
         """Return the most DIEM that was left today: what of it was spent cannot be more."""
-        day = int(self._clock() // _DAY)
+        day = int(self._clock() // SECONDS_PER_DAY)
         most = self._most_diem[1] if self._most_diem[0] == day else 0.0
         self._most_diem = (day, max(most, left or 0.0))
         return self._most_diem[1]
@@ -213,12 +213,6 @@ class AgentCalls:
 def _with(request: Request, step: AgentStep | None, degraded: tuple[Degradation, ...]) -> Request:
     options = msgspec.structs.replace(request.options, agent_step=step, tick=None)
     return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, *degraded))
-
-
-def _session_of(request: Request) -> str:
-    """Return the session that a call says it belongs to; empty where it says none."""
-    headers: Mapping[str, str] = request.client_headers
-    return request.options.session or next((headers[name] for name in _SESSIONS if headers.get(name)), "")
 
 
 def _fits(answer: str, request: Request) -> bool:

@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from bardo.edge.log.rollup import SECONDS_PER_DAY
 from bardo.edge.log.row import LogRow
 from bardo.values.errors import OperatorError
 
 if TYPE_CHECKING:
     from bardo.edge.log.reader import LogReader
 
-_DAY = 86_400
 _SECONDS = 1.0
 _log = logging.getLogger("bardo.agent")
 
@@ -53,7 +53,7 @@ class DaySpending:
         self._begin_day()
         # What is known of a cost that is not known as a whole is spent too.
         nanos = row.cost_nanos if row.cost_nanos is not None else sum((row.cost_parts or {}).values())
-        if row.subsystem and nanos and int(row.started_at // _DAY) == self._day:
+        if row.subsystem and nanos and int(row.started_at // SECONDS_PER_DAY) == self._day:
             key = SpendKey(row.key_id or "", row.subsystem, row.provider)
             self._own[key] = self._own.get(key, 0) + nanos
 
@@ -83,7 +83,7 @@ class DaySpending:
                 self._reader = None
 
     def _begin_day(self) -> None:
-        day = int(self._clock() // _DAY)
+        day = int(self._clock() // SECONDS_PER_DAY)
         if day != self._day:
             self._day, self._own, self._at_first, self._latest, self._read_at = day, {}, None, {}, -_SECONDS
 
@@ -108,7 +108,7 @@ class DaySpending:
         with self._lock:
             if self._reader is None:
                 self._reader = LogReader(self._path)
-            groups = self._reader.costs(("key", "subsystem", "provider"), since=float(day * _DAY))
+            groups = self._reader.costs(("key", "subsystem", "provider"), since=float(day * SECONDS_PER_DAY))
         return {
             SpendKey(*(str(one.of[name]) for name in ("key", "subsystem", "provider"))): one.sums.cost_nanos
             + one.sums.partial_nanos
