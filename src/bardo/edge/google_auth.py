@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bardo.values.errors import MissingKey
+from bardo.values.extras import how_to_install
 
 CREDENTIALS_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -63,9 +64,7 @@ class GoogleTokens:
         try:
             from google.auth.transport.requests import Request
         except ImportError as problem:
-            raise MissingKey(
-                "google-auth is not installed", hint="pip install '.[vertex]' in a clone of bardo"
-            ) from problem
+            raise MissingKey("google-auth is not installed", hint=how_to_install("vertex")) from problem
         if self._credentials is None:
             self._credentials = _credentials(self._environment.get(CREDENTIALS_FILE))
         self._credentials.refresh(Request())

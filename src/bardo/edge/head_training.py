@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from bardo.context.classify.heads import MOST_LABELS, Head
 from bardo.values.errors import ConfigError, InvalidRequest
+from bardo.values.extras import how_to_install
 from bardo.values.intervals import wilson
 
 FOLDS = 5
@@ -36,9 +37,7 @@ def numpy() -> ModuleType:
     try:
         return importlib.import_module("numpy")
     except ImportError as problem:
-        raise ConfigError(
-            f"training needs numpy: {problem}", hint="pip install '.[vectors]' in a clone of bardo"
-        ) from problem
+        raise ConfigError(f"training needs numpy: {problem}", hint=how_to_install("vectors")) from problem
 
 
 def train(data: LabelledTexts) -> Head:

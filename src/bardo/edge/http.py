@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bardo.edge.http_calls import Call, Client, Deadlines, Reply, Transport
 from bardo.values.errors import ClientMisuse, ConfigError, InternalError
+from bardo.values.extras import how_to_install
 
 if TYPE_CHECKING:
     from bardo.edge.direct_transport import DirectTransport
@@ -78,7 +79,7 @@ def aiohttp_session() -> type[Session]:
     try:
         from bardo.edge.http_session import Session
     except ImportError as problem:
-        hint = "pip install '.[aiohttp]' in a clone of bardo, or leave out client under [http]"
+        hint = f"{how_to_install('aiohttp')}, or leave out client under [http]"
         raise ConfigError("aiohttp is not installed", hint=hint) from problem
     return Session
 

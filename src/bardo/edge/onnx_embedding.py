@@ -16,6 +16,7 @@ from typing import Any
 from bardo.edge.named_paths import is_file, is_folder
 from bardo.embedding.static_embedding import shortened
 from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
 MOST_TOKENS = 512
@@ -24,7 +25,7 @@ MOST_MODEL_BYTES = 2 * 1024**3
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 # Exports of sentence-transformers name the pooled vector so; others have the vectors of tokens first.
 _POOLED = "sentence_embedding"
-_EXTRA = "pip install '.[onnx]' in a clone of bardo, or leave out embedding"
+_EXTRA = f"{how_to_install('onnx')}, or leave out embedding"
 _TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 _SHAPE = "name a model that gives one vector, or one for each token"
 

@@ -15,8 +15,9 @@ from bardo.catalog.pii_rows import pii_entities
 from bardo.context.privacy.detect import Span, resolved
 from bardo.edge.settings_privacy import PrivacySettings
 from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 
-_EXTRA = "pip install '.[presidio]' in a clone of bardo, or set engine = \"own\""
+_EXTRA = f'{how_to_install("presidio")}, or set engine = "own"'
 _LABELS = {"PERSON": "PERSON", "LOCATION": "PLACE", "ORGANIZATION": "ORGANIZATION", "NRP": "GROUP", "DATE_TIME": "DATE"}
 _USUAL = ("PERSON", "LOCATION", "NRP")
 

@@ -10,6 +10,7 @@ from bardo.catalog.matching import matches_any
 from bardo.edge.named_paths import named_path
 from bardo.engine.token_counting import estimate_request
 from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 from bardo.values.request import Request
 
 _MOST_MODELS = 512
@@ -43,7 +44,7 @@ def _load(path: str) -> Any:
         from tokenizers import Tokenizer
     except ImportError as problem:
         message = f"{setting} needs the package tokenizers"
-        raise ConfigError(message, hint="pip install '.[onnx]' in a clone of bardo") from problem
+        raise ConfigError(message, hint=how_to_install("onnx")) from problem
     try:
         return Tokenizer.from_file(str(named_path(path)))
     except Exception as problem:

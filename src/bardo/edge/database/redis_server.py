@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 
 
 def redis_problems() -> tuple[type[Exception], ...]:
@@ -23,7 +24,7 @@ def connect_redis(address: str, *, timeout: float, what: str, asynchronous: bool
         import redis
         import redis.asyncio
     except ImportError as problem:
-        hint = "pip install '.[redis]' in a clone of bardo"
+        hint = how_to_install("redis")
         raise ConfigError(f"a store of {what} in Redis or Valkey needs the package redis", hint=hint) from problem
     plain = address.replace("valkeys://", "rediss://", 1).replace("valkey://", "redis://", 1)
     made: Any = redis.asyncio.Redis if asynchronous else redis.Redis

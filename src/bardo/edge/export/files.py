@@ -19,6 +19,7 @@ import msgspec
 
 from bardo.edge.export.columns import ColumnKind, ExportColumn, microseconds, utc_text
 from bardo.edge.log.problems import ExportFailed
+from bardo.values.extras import how_to_install
 from bardo.values.printable import escaped_json, table_cell
 
 FileFormat = Literal["parquet", "jsonl", "csv"]
@@ -152,7 +153,7 @@ def _pyarrow() -> tuple[Any, Any]:
     try:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as problem:
-        hint = "pip install '.[parquet]' in a clone of bardo, or choose --format jsonl"
+        hint = f"{how_to_install('parquet')}, or choose --format jsonl"
         raise ExportFailed("Parquet files need pyarrow, which is not installed", hint=hint) from problem
 
 

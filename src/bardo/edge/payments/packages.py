@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 
-INSTALL = "pip install '.[x402]' in a clone of bardo"
+INSTALL = how_to_install("x402")
 _LOCK = threading.Lock()
 
 

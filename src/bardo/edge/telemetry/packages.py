@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 
 SCOPE = "bardo"
 """The name of what makes the spans and metrics."""
@@ -16,7 +17,7 @@ def package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        hint = "pip install '.[telemetry]' in a clone of bardo, or leave out otlp under [telemetry]"
+        hint = f"{how_to_install('telemetry')}, or leave out otlp under [telemetry]"
         raise ConfigError("spans need OpenTelemetry's SDK and its OTLP exporter", hint=hint) from None
 
 

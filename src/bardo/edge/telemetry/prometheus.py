@@ -13,6 +13,7 @@ from typing import Any
 from bardo.edge.log.row import LogRow
 from bardo.edge.pipeline.work_budget import LEFT_OUT
 from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 
 MOST_PAIRS = 200
 """Pairs of provider and model that have labels of their own; those after them share `other`."""
@@ -147,5 +148,5 @@ def _package() -> Any:
     try:
         return importlib.import_module("prometheus_client")
     except ImportError:
-        hint = "pip install '.[telemetry]' in a clone of bardo, or set metrics = false under [telemetry]"
+        hint = f"{how_to_install('telemetry')}, or set metrics = false under [telemetry]"
         raise ConfigError("metrics need the package prometheus-client", hint=hint) from None

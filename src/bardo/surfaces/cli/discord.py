@@ -12,6 +12,7 @@ from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +35,7 @@ def discord(config: Config = None) -> None:
             from bardo.surfaces.chat.discord_bot import LOGGERS
     except ImportError as problem:
         raise ConfigError(
-            "the Discord bot needs discord.py", hint="install it: pip install '.[discord]' in a clone of bardo"
+            "the Discord bot needs discord.py", hint=f"install it: {how_to_install('discord')}"
         ) from problem
     run_until_stopped(partial(_serve, settings), token=token, libraries=LOGGERS)
 

@@ -39,6 +39,7 @@ from bardo.surfaces.cli.provider_checks import Finding, check_providers, plural
 from bardo.surfaces.render.console import show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import BardoError
+from bardo.values.extras import how_to_install
 from bardo.values.secrets import secrets_of
 
 _MOST_LESSONS = 20
@@ -186,7 +187,7 @@ def _packages(settings: Settings) -> list[Finding]:
             area="packages",
             status="problem",
             found=f"{setting} needs a package that is not installed: {module.partition('.')[0]}",
-            fix=f"pip install '.[{extra}]' in a clone of bardo",
+            fix=how_to_install(extra),
         )
         for is_set, module, setting, extra in wanted
         if is_set and not _is_installed(module)

@@ -11,6 +11,7 @@ from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +30,7 @@ def telegram(config: Config = None) -> None:
     try:
         from bardo.surfaces.chat.telegram_bot import LOGGERS
     except ImportError as problem:
-        hint = "install it: pip install '.[telegram]' in a clone of bardo"
+        hint = f"install it: {how_to_install('telegram')}"
         raise ConfigError("the Telegram bot needs python-telegram-bot", hint=hint) from problem
     run_until_stopped(partial(_serve, settings), token=token, libraries=LOGGERS)
 
