@@ -74,7 +74,9 @@ def check_active(account: Account, now: float) -> None:
         raise Unauthorized(f"the key {account.id} is {account.state(now)}", hint="ask whoever runs bardo for another")
 
 
-NO_ACTIVE_KEY = "no key of this gateway is active: `bardo keys create NAME` makes one"
+HOW_TO_GET_IN = (
+    "`bardo keys create NAME` makes one; `bardo keys delete` of all, and a new start, has nobody asked for one"
+)
 
 
 def unknown_key(key: str, *, any_active: bool = True) -> Unauthorized:

@@ -275,13 +275,9 @@ class TypedAnswer:
 
     def _failed(self, reading: AnswerReading) -> list[Event]:
         """Return the error of an answer that cannot be used, and before it how it was asked for."""
-        extraction, how = reading.extraction, self.provenance
-        failed = Failed(UnusableAnswer(extraction, provenance=how))
-        if not self._tells:
-            return [failed]
-        failures = [{"path": one.path, "message": one.message} for one in extraction.failures]
-        told = {**msgspec.to_builtins(how), "error": extraction.error, "failures": failures}
-        return [Extension({"structured": told}), failed]
+        problem = UnusableAnswer(reading.extraction, provenance=self.provenance)
+        told = [Extension({"structured": problem.fields()})] if self._tells else []
+        return [*told, Failed(problem)]
 
     def _written(self, text: str) -> list[Event]:
         """Return the answer as text, in place of what was held; further choices as they were."""

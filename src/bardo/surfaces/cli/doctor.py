@@ -20,6 +20,7 @@ import typer
 
 from bardo._version import __version__
 from bardo.catalog.pipeline_rows import layer_rows, layers_of_profile
+from bardo.edge.accounts.key_registry import HOW_TO_GET_IN
 from bardo.edge.accounts.opening import any_key_is_active, has_keys
 from bardo.edge.client_keys import keys_that_are_set
 from bardo.edge.data_paths import log_path
@@ -157,8 +158,8 @@ def _access(settings: Settings, environment: Mapping[str, str]) -> list[Finding]
         asks = has_keys(settings, environment)
         check_bind(settings.gateway, has_keys=asks)
         if asks and not any_key_is_active(settings, environment):
-            hint = "`bardo keys create NAME` makes one; `bardo keys delete` of all, and a new start, has nobody asked for one"
-            found.append(Finding(area="keys", status="problem", found="no key is active: nobody gets in", fix=hint))
+            said = "no key is active: nobody gets in"
+            found.append(Finding(area="keys", status="problem", found=said, fix=HOW_TO_GET_IN))
     except BardoError as problem:
         found.append(Finding(area="keys", status="problem", found=problem.message, fix=problem.hint))
     if missing and not there and not any(one.area == "keys" for one in found) and not asks:

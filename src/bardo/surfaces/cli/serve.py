@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bardo.edge.accounts.key_registry import NO_ACTIVE_KEY
+from bardo.edge.accounts.key_registry import HOW_TO_GET_IN
 from bardo.edge.accounts.opening import any_key_is_active, has_keys
 from bardo.edge.configuration_parts import open_log
 from bardo.edge.data_paths import log_path, state_path
@@ -220,7 +220,7 @@ def _announce(address: str, settings: Settings, *, simulated: bool) -> None:
     warn_of_secrets(settings)
     asks = has_keys(settings)
     if asks and not any_key_is_active(settings):
-        print_stderr(f"{NO_ACTIVE_KEY}; `bardo keys delete` of all, and a new start, has nobody asked for one")
+        print_stderr(f"no key of this gateway is active: {HOW_TO_GET_IN}")
     any_will_do = not asks or settings.gateway.allow_unauthenticated
     key = "any" if any_will_do else "<one of `bardo keys list`>"
     print_stderr(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY={key}")

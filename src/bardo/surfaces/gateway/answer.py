@@ -301,8 +301,5 @@ def with_raw_text(body: bytes, problem: BardoError) -> bytes:
     """Return an error's body with all that the model said, and how it was asked, where it is about an answer that cannot be used."""
     if not isinstance(problem, UnusableAnswer):
         return body
-    found = problem.extraction
-    failures = [{"path": one.path, "message": one.message} for one in found.failures]
-    how = {} if problem.provenance is None else msgspec.to_builtins(problem.provenance)
-    structured = {**how, "error": found.error, "failures": failures, "text": found.text}
+    structured = {**problem.fields(), "text": problem.extraction.text}
     return msgspec.json.encode({**msgspec.json.decode(body), "bardo": {"structured": structured}})
