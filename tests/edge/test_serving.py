@@ -430,10 +430,10 @@ def test_a_start_that_does_not_end_is_ended_by_a_second_signal(tmp_path: Path, w
 def test_signals_that_come_together_are_one_wish(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 5.0
     monkeypatch.setattr("bardo.edge.graceful_shutdown.time.monotonic", lambda: now)
-    wishes = graceful_shutdown.StopWishes()
-    assert (wishes.told(), wishes.told()) == (1, 1)
+    wishes = graceful_shutdown.StopSignals()
+    assert (wishes.note(), wishes.note()) == (1, 1)
     now += 1
-    assert (wishes.told(), wishes.told()) == (2, 2)
+    assert (wishes.note(), wishes.note()) == (2, 2)
 
 
 def test_a_signal_to_the_whole_group_of_processes_gives_open_requests_their_time(tmp_path: Path) -> None:

@@ -29,14 +29,14 @@ class NameRule(msgspec.Struct, frozen=True, dict=True):
         return re.compile(f"[^{self.letters}]" if self.letters else r"(?!)")
 
     @cached_property
-    def _taken(self) -> re.Pattern[str]:
+    def _pattern(self) -> re.Pattern[str]:
         letter = f"[{self.letters}]" if self.letters else "."
         begin = f"(?=[{self.first}])" if self.first else ""
         return re.compile(f"{begin}{letter}{{1,{self.longest}}}", re.DOTALL)
 
     def takes(self, name: str) -> bool:
         """Whether the target takes a name. Nothing is said of an empty one."""
-        return not name or self._taken.fullmatch(name) is not None
+        return not name or self._pattern.fullmatch(name) is not None
 
     def written(self, name: str) -> str:
         """Return a name that is taken: another one keeps what it can of itself, and ends with digits made of the whole name."""
@@ -103,9 +103,10 @@ def shape_at(row: ProviderRow, model: str) -> RequestShape:
 @lru_cache(maxsize=4096)
 def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
     rules = [rule for rule in builtin_shape_rules() if rule.holds_for(dialect, provider, model)]
-    names = next((NameRule(one.letters, one.first, one.longest) for one in rules if one.name == "tool_names"), None)
-    keys = next((NameRule(one.letters, one.first, one.longest) for one in rules if one.name == "property_keys"), None)
-    return RequestShape(tool_names=names, property_keys=keys, rules=frozenset(one.name for one in rules))
+    named = {one.name: NameRule(one.letters, one.first, one.longest) for one in reversed(rules)}
+    return RequestShape(
+        tool_names=named.get("tool_names"), property_keys=named.get("property_keys"), rules=frozenset(named)
+    )
 
 
 @cache

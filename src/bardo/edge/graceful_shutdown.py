@@ -52,14 +52,14 @@ def shutting_down() -> ShuttingDown:
     return ShuttingDown("the gateway was stopped before the reply was complete", hint="send the request again")
 
 
-class StopWishes:
+class StopSignals:
     """Counts how often somebody has told a process to end; signals that come together are one wish."""
 
     def __init__(self) -> None:
         self.count = 0
         self._last = -_SAME_WISH_SECONDS
 
-    def told(self) -> int:
+    def note(self) -> int:
         """Count a signal that came now, and return the number of wishes. May be called by a signal's handler."""
         now = time.monotonic()
         if now - self._last >= _SAME_WISH_SECONDS:
@@ -93,7 +93,7 @@ class GracefulShutdown:
         self._handles_signals = handles_signals
         self._on_start = on_start
         self._watchdog = LoopWatchdog() if handles_signals else None
-        self._wishes = StopWishes()
+        self._wishes = StopSignals()
         self._ending: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -181,7 +181,7 @@ class GracefulShutdown:
         def handle(number: int, frame: FrameType | None) -> None:
             if self._watchdog is not None:
                 self._watchdog.told_to_end()
-            wishes = min(self._wishes.told(), 1) if is_worker else self._wishes.told()
+            wishes = min(self._wishes.note(), 1) if is_worker else self._wishes.note()
             if wishes > 2 or (wishes > 1 and loop.is_closed()):
                 os._exit(128 + number)
             if not loop.is_closed():

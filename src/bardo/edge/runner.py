@@ -140,13 +140,14 @@ class Runner(SecretHolder):
         request, local, refused = await self._settle(request, account, tenant)
         options = request.options
         workload = self.directory.workloads.of_call(options.intent, self.directory.found(request.model).model)
-        judge = None if local is not None or refused is not None else judge_of(options, workload)
+        is_sent = local is None and refused is None
+        judge = judge_of(options, workload) if is_sent else None
         if judge is not None:
             request = with_verification(request)
         call = CallOptions(
             tenant, validator, client_key, most_text, may_forward, account, judge, local=local, refused=refused
         )
-        escalate = () if local is not None or refused is not None else escalations_of(options, workload)
+        escalate = escalations_of(options, workload) if is_sent else ()
         if escalate:
             return await open_cascade(partial(self._open, call), request, escalate, self.routing)
         return await self._open(call, request)

@@ -20,7 +20,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE as STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
-from bardo.edge.graceful_shutdown import HURRIED_SECONDS, HURRY_SIGNAL, Application, StopWishes
+from bardo.edge.graceful_shutdown import HURRIED_SECONDS, HURRY_SIGNAL, Application, StopSignals
 from bardo.edge.server_protocol import BoundedProtocol
 
 Create = Callable[[], Application]
@@ -143,13 +143,13 @@ class Supervisor(Multiprocess):
         self.killed_by = 0
         """The signal at which workers that did not end were killed, 0 where none was."""
         self._failed: dict[Process, float] = {}
-        self._wishes = StopWishes()
+        self._wishes = StopSignals()
         self._last_signal = 0
         for number in _SIGNALS:
             signal.signal(number, self._told_to_end)
 
     def _told_to_end(self, number: int, _: FrameType | None) -> None:
-        self._wishes.told()
+        self._wishes.note()
         self._last_signal = number
         self.signal_queue.append(number)
 

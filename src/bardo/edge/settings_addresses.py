@@ -52,7 +52,8 @@ def is_http_address(url: str) -> bool:
 def check_addresses(entry: AddressEntry, where: Callable[[str], str]) -> None:
     """Raise ConfigError for an address that ends in a path of the API.
 
-    Also where `base_urls` stands beside `base_url`, is too long, names no address, or names one twice."""
+    Also where `base_urls` stands beside `base_url`, is too long, names no address, or names one twice.
+    """
     urls = entry.base_urls
     for key, url in (("base_url", entry.base_url), *(("base_urls", url) for url in urls)):
         ending = next((path for path in _API_PATHS if url.rstrip("/").endswith(path)), "")

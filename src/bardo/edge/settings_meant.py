@@ -51,6 +51,7 @@ TABLES = {
 }
 """What is written in the place of a name at the top of the file."""
 
+_NOTHING = "nothing: "
 _KEYS: dict[str, dict[str, str]] = {
     "gateway": {
         "bind": "host",
@@ -119,8 +120,6 @@ def meant_key(table: str, key: str) -> str:
         layer = table.removeprefix("inference.pipeline.")
         return f"leave it out: the profile below {_LAYERS} names which layers run, and [{table}] says how {layer} does"
     found = _KEYS.get(table, {}).get(key, "")
-    return (
-        "leave it out: " + found.removeprefix("nothing: ")
-        if found.startswith("nothing: ")
-        else found and f"write {found}"
-    )
+    if found.startswith(_NOTHING):
+        return f"leave it out: {found.removeprefix(_NOTHING)}"
+    return f"write {found}" if found else ""

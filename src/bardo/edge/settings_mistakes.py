@@ -24,6 +24,7 @@ _MOST = 50
 _LINE = re.compile(r", line (\d+)")
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `(.+?)`")
+_YAML = re.compile(r"^(?:---\s*$|[A-Za-z_][\w-]{0,60}:(?:\s|$))", re.MULTILINE)
 _NAMED_BY = {
     "providers": 'id = "{}"',
     "keys": 'id = "{}"',
@@ -71,9 +72,6 @@ def read_tables(text: str, source: str) -> dict[str, Any]:
     if _is_deeper(tables, _MOST_LEVELS):
         raise _nested(source)
     return tables
-
-
-_YAML = re.compile(r"^(?:---\s*$|[A-Za-z_][\w-]{0,60}:(?:\s|$))", re.MULTILINE)
 
 
 def _other_format(text: str) -> str:

@@ -31,8 +31,6 @@ _NO_DIGITS = bytes(code for code in range(256) if chr(code) not in "0123456789")
 
 _SLICE, _OVERLAP = 64 * 1024, 400
 """Characters of a text that are searched at once, and how many of them again: no phrase and no value is longer."""
-
-
 _LONGEST = _SLICE + _OVERLAP
 
 

@@ -81,7 +81,7 @@ class Admission(NamedTuple):
     facts: CallFacts
 
 
-class _Watched:
+class _RunningRecord:
     """A running call: what it has cost so far, and how many tokens of its answer the log was told of."""
 
     __slots__ = ("admission", "call", "nanos", "noted")
@@ -127,10 +127,8 @@ class Admissions:
         self._clock = clock
         self._allowances: dict[str, Allowance] = {}
         self._admitted: dict[str, Admission] = {}
-        self._running: dict[str, _Watched] = {}
+        self._running: dict[str, _RunningRecord] = {}
         self._meters: dict[str, BudgetMeter] = {}
-        self._fed: dict[str, set[str]] = {}
-        """The calls of each key of whose replies something came since that was last looked at."""
         self._counted_at = 0.0
         self._grown: set[str] = set()
         """The keys with a running call that has cost more than was taken for it, since that was last looked at."""
@@ -170,12 +168,12 @@ class Admissions:
         admission = self._admitted.get(request_id)
         if admission is None:
             return
-        self._running[request_id] = _Watched(call, admission)
+        self._running[request_id] = _RunningRecord(call, admission)
         account = admission.account
         if account.has_budget:
             meter = self._meter(account.id)
             meter.thousand_nanos = max(meter.thousand_nanos, admission.facts.thousand_nanos)
-            call.count(StreamMeter(meter, partial(self._fed[account.id].add, request_id)))
+            call.count(StreamMeter(meter, request_id))
 
     def admitted(self, request_id: str) -> CallFacts | None:
         """Return what is known of a call that was let through and has not ended."""
@@ -258,7 +256,6 @@ class Admissions:
         found = self._meters.get(account_id)
         if found is None:
             check = partial(self._check_overrun, account_id) if self._budgets.overrun == "cut" else None
-            self._fed[account_id] = set()
             found = self._meters[account_id] = BudgetMeter(partial(self._look, account_id), check, lambda: self._alone)
         return found
 
@@ -268,7 +265,7 @@ class Admissions:
         for request_id, watched in self._running.items():
             self._count(request_id, watched, now, least)
 
-    def _count(self, request_id: str, watched: _Watched, now: float, least: int) -> None:
+    def _count(self, request_id: str, watched: _RunningRecord, now: float, least: int) -> None:
         """Take what one call has used, and tell the log where its answer is longer than it knows by `least` tokens."""
         account, allowance, taken, facts = watched.admission
         used = watched.call.so_far(facts.prompt_tokens or 0)
@@ -283,8 +280,7 @@ class Admissions:
 
     def _look(self, account_id: str) -> int | None:
         """Count the calls of a key of which something came, and return what is left of its budget besides what they have cost."""
-        fed = self._fed[account_id]
-        now = self._clock()
+        fed, now = self._meters[account_id].fed, self._clock()
         for request_id in fed:
             watched = self._running.get(request_id)
             if watched is not None:

@@ -27,6 +27,8 @@ class BudgetMeter:
         alone: Callable[[], bool],
     ) -> None:
         self.thousand_nanos = 0
+        self.fed: set[str] = set()
+        """The requests of whose replies something came since the last look."""
         self._look = look
         self._check = check
         self._alone = alone
@@ -74,16 +76,16 @@ class BudgetMeter:
 
 
 class StreamMeter:
-    """The meter of one reply: `note` is told that something of it came."""
+    """The meter of the reply to one request."""
 
-    def __init__(self, meter: BudgetMeter, note: Callable[[], None]) -> None:
+    def __init__(self, meter: BudgetMeter, request_id: str) -> None:
         self._meter = meter
-        self._note = note
+        self._request_id = request_id
 
     def allow(self, size: int) -> int:
         """Return how many of so many bytes may be read now. Where none may, `wait` says when."""
         allowed = self._meter.allow(size)
-        self._note()  # Behind it: a look counts what was read before this piece.
+        self._meter.fed.add(self._request_id)  # Behind it: a look counts what was read before this piece.
         return allowed
 
     async def wait(self) -> int:
