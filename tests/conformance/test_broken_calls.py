@@ -381,6 +381,24 @@ def test_a_providers_own_end_of_a_torn_call_is_not_forwarded(
         assert bool(found) == whole, body
 
 
+def test_an_item_that_its_provider_calls_incomplete_is_not_forwarded_as_the_end_of_a_call() -> None:
+    torn = {"type": "function_call", "id": "f", "call_id": "c", "name": "add", "arguments": '{"x":48'}
+    frames: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**torn, "arguments": ""}},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "f", "delta": '{"x":48'},
+        {"type": "response.output_item.done", "output_index": 0, "item": {**torn, "status": "incomplete"}},
+        {
+            "type": "response.incomplete",
+            "response": {"id": "r", "model": "m", "output": [], "incomplete_details": {"reason": "max_output_tokens"}},
+        },
+    ]
+    told = [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in frames]
+    assert given_on("openai-responses", b"".join(told)) == b"".join([*told[:3], told[4]])
+    whole = [told[0], told[1], *(one.replace(b"48", b"48}") for one in told[2:4]), told[4]]
+    assert given_on("openai-responses", b"".join(whole)) == b"".join(whole)
+
+
 def _in_one_frame(client: str, calls: list[dict[str, Any]], *, finished: bool) -> tuple[bytes, bytes]:
     """Return a frame with a text and calls, and why the reply ended or another frame that says so."""
     if client == "ollama":

@@ -175,9 +175,10 @@ class Dialect:
     as the dialect's own servers do.
 
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
-    lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `call_announcement` is in the frames that tell
-    all arguments of a call before the frame that ends it; empty where there are none. `without_calls` returns the data of a frame without
-    the calls at these places among those that are whole in it; None where a frame that ends a call holds nothing else.
+    lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `tells_call` says of the
+    bytes of a frame whether it tells all arguments of a call in another way than by its end; None where no frame does. `without_calls`
+    returns the data of a frame without the calls at these places among those that are whole in it; None where a frame that ends a call
+    holds nothing else.
     `model_in_path`: the model is named in a request's URL, not in its body. `model_field` is the field of a reply that names the model;
     empty where replies name none. `search_results`: a request may hold results of the caller's own search; elsewhere they become text.
     `model_pictures`: messages of the model may hold pictures; elsewhere only those of the user.
@@ -210,7 +211,7 @@ class Dialect:
     wraps: Callable[[str], Dialect] | None = None
     omits_call_ids: bool = False
     calls_in_frames: CallsInFrames | None = None
-    call_announcement: bytes = b""
+    tells_call: Callable[[bytes], bool] | None = None
     without_calls: Callable[[bytes, Collection[int]], bytes] | None = None
     model_in_path: bool = False
     model_field: str = "model"

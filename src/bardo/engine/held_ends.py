@@ -27,16 +27,21 @@ class _HeldFrame(NamedTuple):
 class HeldEnds:
     """Holds the frames of one reply from the one on that ends a call which is not known to be complete, in their order.
 
-    That is one frame for most calls without arguments, and none for others. `calls` are those of the reply. `announcement` is in frames
-    that tell all the arguments of a call before the one that ends it; empty where a dialect has none. `without_calls` takes calls out of a
-    frame that may hold other things; None where a frame that ends a call holds nothing else.
+    That is one frame for most calls without arguments, and none for others. `calls` are those of the reply. `tells_call` says of a frame
+    whether it tells all the arguments of a call in another way than by its end; None where no frame of a dialect does. `without_calls`
+    takes calls out of a frame that may hold other things; None where a frame that ends a call holds nothing else.
     """
 
-    __slots__ = ("_announced", "_announcement", "_calls", "_held", "_without_calls")
+    __slots__ = ("_announced", "_calls", "_held", "_tells_call", "_without_calls")
 
-    def __init__(self, calls: CallArguments, announcement: bytes, without_calls: WithoutCalls | None = None) -> None:
+    def __init__(
+        self,
+        calls: CallArguments,
+        tells_call: Callable[[bytes], bool] | None,
+        without_calls: WithoutCalls | None = None,
+    ) -> None:
         self._calls = calls
-        self._announcement = announcement
+        self._tells_call = tells_call
         self._without_calls = without_calls
         self._announced = False
         self._held: list[_HeldFrame] = []
@@ -51,7 +56,7 @@ class HeldEnds:
         calls = self._calls
         if not calls.begun:
             return frame.raw
-        announces = bool(self._announcement) and self._announcement in frame.raw and calls.torn
+        announces = self._tells_call is not None and self._tells_call(frame.raw) and calls.torn
         ends = [event for event in decoded if type(event) is ToolCallEnd]
         self._announced |= announces
         if self._without_calls is None and Finish in map(type, decoded):

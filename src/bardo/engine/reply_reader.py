@@ -109,7 +109,7 @@ class ReplyReader:
             clean=clean,
         )
         self._ends = (
-            HeldEnds(pipeline.ids.arguments, language.call_announcement, language.without_calls)
+            HeldEnds(pipeline.ids.arguments, language.tells_call, language.without_calls)
             if forward and streamed
             else None
         )

@@ -295,3 +295,8 @@ def _calls(payload: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]
 
 _CALLED = ("function_call", "custom_tool_call")
 CALLS = CallsInFrames(b'_call"', _calls)
+
+
+def tells_call(frame: bytes) -> bool:
+    """Whether a frame tells all arguments of a call: before the item of the call ends, or as an item that is called incomplete itself."""
+    return b"_arguments.done" in frame or (b"output_item.done" in frame and b'_call"' in frame)
