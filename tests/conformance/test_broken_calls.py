@@ -75,12 +75,19 @@ def _responses(body: bytes) -> Iterator[Call]:
     answer(body, stream=True, status=200)
     with openai_library._openai().responses.stream(model="m", input="hi") as events:
         event: Any
+        told: list[Call] = []
         for event in events:
             done = [event.item] if event.type == "response.output_item.done" else []
-            ended = event.response.output if event.type in ("response.completed", "response.failed") else ()
+            ended = event.response.output if event.type in _RESPONSE_ENDS else ()
             for item in (*done, *ended):
-                if item.type == "function_call":
-                    yield item.call_id, json.loads(item.arguments or "{}")
+                if item.type == "function_call" and (item in done or item.status != "incomplete"):
+                    call = item.call_id, json.loads(item.arguments or "{}")
+                    if item in done or call not in told:
+                        yield call
+                    told.append(call)
+
+
+_RESPONSE_ENDS = ("response.completed", "response.failed", "response.incomplete")
 
 
 def _messages(body: bytes) -> Iterator[Call]:
@@ -397,6 +404,36 @@ def test_an_item_that_its_provider_calls_incomplete_is_not_forwarded_as_the_end_
     assert given_on("openai-responses", b"".join(told)) == b"".join([*told[:3], told[4]])
     whole = [told[0], told[1], *(one.replace(b"48", b"48}") for one in told[2:4]), told[4]]
     assert given_on("openai-responses", b"".join(whole)) == b"".join(whole)
+
+
+@pytest.mark.parametrize("status", ["completed", "in_progress", None])
+@pytest.mark.parametrize("said", ['{"x":48', "", "{}", "null"])
+def test_a_call_in_which_a_forwarded_reply_broke_off_is_called_incomplete_in_its_last_frame(
+    said: str, status: str | None
+) -> None:
+    own = {} if status is None else {"status": status}
+    first = {"type": "function_call", "id": "f", "call_id": "c", "name": "add", "arguments": "{}", **own}
+    torn = {**first, "id": "g", "call_id": "d", "arguments": said}
+    details = {"reason": "max_output_tokens"}
+    frames: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}},
+        *(
+            {"type": "response.output_item.added", "output_index": place, "item": {**item, "arguments": ""}}
+            for place, item in enumerate((first, torn))
+        ),
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "f", "delta": "{}"},
+        {"type": "response.output_item.done", "output_index": 0, "item": first},
+        {"type": "response.function_call_arguments.delta", "output_index": 1, "item_id": "g", "delta": said},
+        {"type": "response.output_item.done", "output_index": 1, "item": torn},
+        {"type": "response.incomplete", "response": {"id": "r", "model": "m", "output": [first, torn]}},
+    ]
+    frames[-1]["response"] |= {"status": "incomplete", "incomplete_details": details}
+    body = b"".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in frames)
+    for size in (0, 9):
+        given = given_on("openai-responses", body, size=size)
+        last = json.loads(given.rstrip().rpartition(b"data: ")[2])["response"]
+        assert last == {**frames[-1]["response"], "output": [first, {**torn, "status": "incomplete"}]}
+        assert [name for name, _ in executed("openai_responses", given)] == ["c"]
 
 
 def _in_one_frame(client: str, calls: list[dict[str, Any]], *, finished: bool) -> tuple[bytes, bytes]:

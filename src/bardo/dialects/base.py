@@ -178,7 +178,8 @@ class Dialect:
     lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `tells_call` says of the
     bytes of a frame whether it tells all arguments of a call in another way than by its end; None where no frame does. `without_calls`
     returns the data of a frame without the calls at these places among those that are whole in it; None where a frame that ends a call
-    holds nothing else.
+    holds nothing else. `with_broken_calls` returns the data of the frame that ends a reply which broke off inside a call, where that frame
+    repeats the calls: those that are not complete are called so.
     `model_in_path`: the model is named in a request's URL, not in its body. `model_field` is the field of a reply that names the model;
     empty where replies name none. `search_results`: a request may hold results of the caller's own search; elsewhere they become text.
     `model_pictures`: messages of the model may hold pictures; elsewhere only those of the user.
@@ -213,6 +214,7 @@ class Dialect:
     calls_in_frames: CallsInFrames | None = None
     tells_call: Callable[[bytes], bool] | None = None
     without_calls: Callable[[bytes, Collection[int]], bytes] | None = None
+    with_broken_calls: Callable[[bytes], bytes] | None = None
     model_in_path: bool = False
     model_field: str = "model"
     search_results: bool = False

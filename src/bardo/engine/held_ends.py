@@ -17,11 +17,12 @@ WithoutCalls = Callable[[bytes, Collection[int]], bytes]
 
 
 class _HeldFrame(NamedTuple):
-    """A frame, the ends of calls in it, and whether it `announces` all the arguments of a call before its end."""
+    """A frame, the ends of calls in it, whether it `announces` all the arguments of a call before its end, and whether it is the last."""
 
     frame: Frame
     ends: Sequence[ToolCallEnd]
     announces: bool
+    is_last: bool
 
 
 class HeldEnds:
@@ -29,18 +30,21 @@ class HeldEnds:
 
     That is one frame for most calls without arguments, and none for others. `calls` are those of the reply. `tells_call` says of a frame
     whether it tells all the arguments of a call in another way than by its end; None where no frame of a dialect does. `without_calls`
-    takes calls out of a frame that may hold other things; None where a frame that ends a call holds nothing else.
+    takes calls out of a frame that may hold other things; None where a frame that ends a call holds nothing else. `with_broken_calls` says
+    in the frame that ends a reply which of its calls broke off; None where no such frame holds calls.
     """
 
-    __slots__ = ("_announced", "_calls", "_held", "_tells_call", "_without_calls")
+    __slots__ = ("_announced", "_calls", "_held", "_tells_call", "_with_broken_calls", "_without_calls")
 
     def __init__(
         self,
         calls: CallArguments,
         tells_call: Callable[[bytes], bool] | None,
         without_calls: WithoutCalls | None = None,
+        with_broken_calls: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self._calls = calls
+        self._with_broken_calls = with_broken_calls
         self._tells_call = tells_call
         self._without_calls = without_calls
         self._announced = False
@@ -59,10 +63,11 @@ class HeldEnds:
         announces = self._tells_call is not None and self._tells_call(frame.raw) and calls.torn
         ends = [event for event in decoded if type(event) is ToolCallEnd]
         self._announced |= announces
-        if self._without_calls is None and Finish in map(type, decoded):
+        is_last = Finish in map(type, decoded)
+        if self._without_calls is None and is_last:
             # The frame that says why the reply ends is no end of a call.
             ends, announces = [], False
-        self._held.append(_HeldFrame(frame, ends, announces))
+        self._held.append(_HeldFrame(frame, ends, announces, is_last))
         if calls.waits or (self._announced and calls.torn):
             return b""
         return self.released()
@@ -75,13 +80,18 @@ class HeldEnds:
     def _sound(self, held: _HeldFrame) -> bytes:
         """Return a frame without calls that broke off: what else it says stays, also why the reply ended."""
         frame = held.frame
+        if held.is_last and self._with_broken_calls is not None and frame.data is not None and self._calls.cut:
+            return _with_data(frame, self._with_broken_calls(frame.data))
         broken = [place for place, end in enumerate(held.ends) if self._calls.broke_off(end)]
         if not broken:
             return b"" if held.announces and self._calls.cut else frame.raw
         if self._without_calls is None or frame.data is None:
             return b""
-        data = self._without_calls(frame.data, broken)
-        if frame.data in frame.raw:
-            return frame.raw.replace(frame.data, data, 1)
-        # Data of several lines stands in an event of its own.
-        return encode_sse(data, frame.event)
+        return _with_data(frame, self._without_calls(frame.data, broken))
+
+
+def _with_data(frame: Frame, data: bytes) -> bytes:
+    """Return the bytes of a frame with other data. Data of several lines stands in an event of its own."""
+    if frame.data is not None and frame.data in frame.raw:
+        return frame.raw.replace(frame.data, data, 1)
+    return encode_sse(data, frame.event)

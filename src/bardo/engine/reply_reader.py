@@ -109,7 +109,7 @@ class ReplyReader:
             clean=clean,
         )
         self._ends = (
-            HeldEnds(pipeline.ids.arguments, language.tells_call, language.without_calls)
+            HeldEnds(pipeline.ids.arguments, language.tells_call, language.without_calls, language.with_broken_calls)
             if forward and streamed
             else None
         )

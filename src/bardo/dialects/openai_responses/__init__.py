@@ -11,7 +11,7 @@ from bardo.dialects.citations import annotations_form
 from bardo.dialects.declaration import limitations
 from bardo.dialects.log_probabilities import openai_logprobs
 from bardo.dialects.openai_responses.as_functions import as_functions, own_tools_as_functions
-from bardo.dialects.openai_responses.decode_reply import CALLS, tells_call
+from bardo.dialects.openai_responses.decode_reply import CALLS, tells_call, with_broken_calls
 from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.openai_responses.encode_reply import ReplyWriter, encode_response
 from bardo.dialects.openai_responses.encode_request import (
@@ -70,6 +70,7 @@ DIALECT = Dialect(
     open_decoder=DetectedDialectReply,
     calls_in_frames=CALLS,
     tells_call=tells_call,
+    with_broken_calls=with_broken_calls,
     open_encoder=lambda request, arrival: ReplyWriter(request),
     encode_response=encode_response,
     encode_error=encode_error,

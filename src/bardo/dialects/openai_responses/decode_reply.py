@@ -15,7 +15,7 @@ from msgspec import Meta
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.base import PlainReplyDecoder
 from bardo.dialects.call_ids import CallsInFrames
-from bardo.dialects.lenient import decode_leniently
+from bardo.dialects.lenient import as_text, decode_leniently
 from bardo.dialects.openai_responses.errors import refusal_in_reply
 from bardo.dialects.openai_responses.reply_end import ReplyFrame
 from bardo.dialects.openai_responses.reply_items import CallItem, ReasoningItem
@@ -34,6 +34,7 @@ from bardo.dialects.openai_responses.reply_parts import (
 )
 from bardo.dialects.openai_responses.reply_table import ItemTable, index_of
 from bardo.streams.frames import Frame
+from bardo.values.blocks import has_no_arguments
 from bardo.values.errors import BrokenStream, MalformedReply
 from bardo.values.events import Event, Failed
 
@@ -300,3 +301,32 @@ CALLS = CallsInFrames(b'_call"', _calls)
 def tells_call(frame: bytes) -> bool:
     """Whether a frame tells all arguments of a call: before the item of the call ends, or as an item that is called incomplete itself."""
     return b"_arguments.done" in frame or (b"output_item.done" in frame and b'_call"' in frame)
+
+
+def with_broken_calls(data: bytes) -> bytes:
+    """Return the data of the frame that ends a reply which broke off inside a call: what is no complete call is called so in its output.
+
+    That is a call whose arguments are no whole object, and the last item if it is a call that says nothing, or free text.
+    """
+    event = decode_leniently(data)
+    response = event.get("response")
+    output = response.get("output") if isinstance(response, dict) else None
+    items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+    broken = []
+    for item in items:
+        said = as_text(item.get("arguments")).strip()
+        says_nothing = has_no_arguments(said) or said == "{}"
+        if item.get("type") in _CALLED and (item is items[-1] if says_nothing else not _is_object(said)):
+            broken.append(item)
+    if all(item.get("status") == "incomplete" for item in broken):
+        return data
+    for item in broken:
+        item["status"] = "incomplete"
+    return msgspec.json.encode(event)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
