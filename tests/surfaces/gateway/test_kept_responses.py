@@ -107,6 +107,24 @@ def test_a_response_is_shown_as_its_client_got_it_and_deleted(stream: bool) -> N
             client.responses.delete(made.id)
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+@whole_and_streamed
+def test_a_conversation_that_began_empty_holds_what_is_said_in_it(provider: str, stream: bool) -> None:
+    with keeping(provider) as running, client_of(running) as client:
+        conversation = client.conversations.create().id
+        asked: dict[str, Any] = {"model": model_of(provider), "conversation": conversation}
+        first = ask(client, stream=stream, input="Hello", reasoning={"effort": "low"}, **asked)
+        assert first.status == "completed"
+        assert b"conv" not in running.arrived(provider)[-1].raw
+        ask(client, stream=stream, input="Thanks!", **asked)
+        body = running.arrived(provider)[-1].raw
+        assert body.index(b"Hello") < body.index(b"Thanks!")
+        for item in list(client.conversations.items.list(conversation)):
+            client.conversations.items.delete(item.id, conversation_id=conversation)
+        assert ask(client, stream=stream, input="Again", **asked).status == "completed"
+        assert b"Thanks!" not in running.arrived(provider)[-1].raw
+
+
 def test_the_items_that_a_response_was_made_from_are_listed_in_pages() -> None:
     with keeping("anthropic") as running, client_of(running) as client:
         first = client.responses.create(model=model_of("anthropic"), input="One", tools=[TOOL])

@@ -154,5 +154,5 @@ def _add_storage(body: dict[str, Any], *, thinks: bool, kept: bool) -> None:
         body["store"] = False
     if thinks and "include" not in body and body.get("store") is False:
         body["include"] = [ENCRYPTED]
-    elif thinks and kept and ENCRYPTED not in body["include"]:
-        body["include"] = [*body["include"], ENCRYPTED]
+    elif thinks and kept and ENCRYPTED not in (included := body.get("include") or []):
+        body["include"] = [*included, ENCRYPTED]

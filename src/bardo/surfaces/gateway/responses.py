@@ -113,9 +113,10 @@ async def _plan_storage(
     kept_as = KeptAs(
         id=new_id("resp"), store=storage.keep, previous=storage.previous, conversation=storage.conversation
     )
+    # A conversation in which nothing was said yet is its provider's no more than any other.
     answered = (
         await _with_items(context, request, route, [*history, *own])
-        if history or found
+        if history or found or storage.conversation
         else _without_storage_fields(request)
     )
     return ResponseStorage(store, tenant, msgspec.structs.replace(answered, kept_as=kept_as), own, earlier)
