@@ -304,6 +304,21 @@ def test_usage_and_bardos_own_words_stand_in_the_last_frame() -> None:
     assert final(told(STOP))["usage"] is None
 
 
+@pytest.mark.parametrize(
+    ("output", "counted", "estimate"), [(30, None, 10), (4, None, 4), (None, None, 0), (30, 7, 7), (30, 0, 0)]
+)
+def test_thinking_that_nobody_counted_is_estimated_and_marked_whole_and_streamed(
+    output: int | None, counted: int | None, estimate: int
+) -> None:
+    usage = Usage(input_tokens=9, output_tokens=output, reasoning_tokens=counted)
+    thought: list[Event] = [ThinkStart(0, "plain"), ThinkChunk(0, "x" * 40), ThinkEnd(0)]
+    events: list[Event] = [*thought, ContentChunk(1, "Hi"), UsageUpdate(usage), STOP]
+    mark = {"tokens_approx": True} if counted is None else {}
+    streamed = final(told(*events))["usage"]
+    assert streamed["output_tokens_details"] == {"reasoning_tokens": estimate, **mark}
+    assert msgspec.json.decode(DIALECT.encode_response(fold(events), REQUEST))["usage"] == streamed
+
+
 def test_the_request_is_echoed() -> None:
     body = {"model": "m", "input": "x", "temperature": 0.5, "metadata": {"a": "b"}, "store": True}
     request = msgspec.structs.replace(REQUEST, body=body)

@@ -128,7 +128,7 @@ class Envelope:
     def closing(self, output: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the finished response; bardo's own words stand last, under `bardo`."""
         response = self._object(self.status, output, self._echo() if self._fields is None else self._fields)
-        response["usage"] = encode_usage(self.usage)
+        response["usage"] = encode_usage(self.usage, "" if self.usage.reasoning_tokens else _thinking_in(output))
         response["incomplete_details"] = self._incomplete_details
         if self.error is not None:
             told = error_object(self.error)
@@ -177,6 +177,12 @@ class Envelope:
             return {"reason": "content_filter"}
         own = (self._fields or {}).get("incomplete_details")
         return own if isinstance(own, dict) else None
+
+
+def _thinking_in(output: list[dict[str, Any]]) -> str:
+    thoughts = [item for item in output if item.get("type") == "reasoning"]
+    parts = [part for item in thoughts for name in ("summary", "content") for part in item.get(name) or ()]
+    return "\n\n".join([str(part.get("text", "")) for part in parts if isinstance(part, dict)])
 
 
 def _digest(request: Request, start: ReplyStart) -> str:

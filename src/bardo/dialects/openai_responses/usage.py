@@ -16,7 +16,7 @@ from bardo.dialects.operations import CountForm, count_of, with_bardo
 from bardo.dialects.wire import encode_json
 from bardo.values.degradation import Degradation
 from bardo.values.operations import TokenCount
-from bardo.values.usage import Usage
+from bardo.values.usage import Usage, estimate_tokens
 from bardo.values.wire import WireRequest
 
 # One tick of xAI is a ten-thousand-millionth of a dollar (its recorded prices give this to the last digit).
@@ -56,11 +56,12 @@ def decode_usage(
     return usage, (*doubts, *corrected, *capped)
 
 
-def encode_usage(usage: Usage) -> dict[str, Any] | None:
+def encode_usage(usage: Usage, thinking: str = "") -> dict[str, Any] | None:
     """Return the usage object for a client, or None where nothing was reported.
 
     A provider's own object of this shape is given as it came where it says just that, and completed where it does not: counts the
-    official types require are 0 where they are not known.
+    official types require are 0 where they are not known. Tokens of thinking that nobody counted are estimated from the `thinking` that
+    the client gets, and `tokens_approx` beside them says so.
     """
     raw = usage.raw if isinstance(usage.raw, dict) and _is_own(usage.raw) else {}
     if not usage.reported:
@@ -68,15 +69,17 @@ def encode_usage(usage: Usage) -> dict[str, Any] | None:
     if _says(raw, usage):
         return raw
     cache = {"cached_tokens": usage.cached_input_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
+    thought: dict[str, Any] = {"reasoning_tokens": usage.reasoning_tokens}
+    if usage.reasoning_tokens is None:
+        # Thinking is a part of the output, so that no estimate of it is larger.
+        estimated = min(estimate_tokens(thinking), usage.output_tokens or 0)
+        thought = {"reasoning_tokens": estimated, "tokens_approx": True}
     return {
         **raw,
         "input_tokens": usage.input_tokens or 0,
         "input_tokens_details": {**_object(raw, "input_tokens_details"), **cache},
         "output_tokens": usage.output_tokens or 0,
-        "output_tokens_details": {
-            **_object(raw, "output_tokens_details"),
-            "reasoning_tokens": usage.reasoning_tokens or 0,
-        },
+        "output_tokens_details": {**_object(raw, "output_tokens_details"), **thought},
         "total_tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
     }
 
