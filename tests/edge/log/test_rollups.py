@@ -10,13 +10,15 @@ from alembic import command
 from alembic.config import Config
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from sqlalchemy import text
 
 from bardo.edge.log import CallSums, CostGroup, Dimension, LogReader, LogRow, LogWriter
 from bardo.edge.log.costs import rollup_spend
 from bardo.edge.log.database import MIGRATIONS, address_of, bring_to_current, open_for_writing
-from bardo.edge.log.rollup import CAUSES, DIMENSIONS, SECONDS_PER_DAY, day_of
+from bardo.edge.log.rollup import ADDED_SUMS, CAUSES, DIMENSIONS, SECONDS_PER_DAY, day_of
 from bardo.edge.log.stored import LARGEST_COUNT
+from bardo.values.attempts import AttemptRecord
 
 pytestmark = pytest.mark.each_python
 
@@ -54,6 +56,26 @@ def test_sums_say_what_was_reported_and_how_much_that_was(place: str) -> None:
         assert first.sums.parts == {"input": 5, "answer": 20}
         assert (second.of["model"], second.sums.reasoning_known, second.sums.cost_known) == ("n", 1, 0)
         assert [group.of["model"] for group in reader.costs(since=2.0)] == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, (0, 0, 0)),
+        ({"tokens_approx": True}, (0, 0, 1)),
+        ({"tokens_approx": True, "outcome": "broken"}, (1, 25, 0)),
+        ({"tokens_approx": True, "outcome": "cancelled", "cost_nanos": None}, (1, 0, 0)),
+        ({"outcome": "broken"}, (0, 0, 0)),
+        ({"attempt_records": (AttemptRecord(cause="retry", provider="p", model="m", tokens_approx=True),)}, (1, 25, 0)),
+        ({"attempt_records": (AttemptRecord(cause="retry", provider="p", model="m"),)}, (0, 0, 0)),
+    ],
+    ids=["exact", "thinking", "broken", "left, of unknown cost", "broken and counted", "a retry", "a counted retry"],
+)
+def test_sums_say_how_much_of_them_is_estimated(values: dict[str, Any], expected: tuple[int, int, int]) -> None:
+    sums = CallSums()
+    sums.take(priced("a", {"input": 5, "answer": 20}))
+    sums.take(replace(priced("b", {"answer": 25}), **values))
+    assert (sums.estimated_calls, sums.estimated_nanos, sums.thinking_estimated) == expected
 
 
 @pytest.mark.parametrize("by", [(), *((one,) for one in DIMENSIONS), DIMENSIONS], ids=lambda by: "+".join(by) or "all")
@@ -95,6 +117,8 @@ def test_calls_are_found_to_the_second(place: str, since: float | None, until: f
 
 
 _AMOUNT = st.none() | st.integers(0, 10**12)
+_EXACT = AttemptRecord(cause="retry", provider="p", model="m")
+_ESTIMATED = AttemptRecord(cause="failover", provider="p", model="m", tokens_approx=True)
 _NAMES = st.sampled_from(["", "p", "long " * 100, "é\0", "half \ud83e", "a\x1fb"])
 _ROWS = st.builds(
     LogRow,
@@ -115,6 +139,8 @@ _ROWS = st.builds(
     reported_cost_nanos=_AMOUNT,
     computed_cost_nanos=_AMOUNT,
     cache_saved_nanos=st.none() | st.integers(-(10**9), 10**9),
+    tokens_approx=st.booleans(),
+    attempt_records=st.sampled_from([(), (_EXACT,), (_EXACT, _ESTIMATED)]),
 )
 
 
@@ -142,6 +168,7 @@ def test_sums_are_those_of_the_rows(place: str, rows: list[LogRow], batch: int) 
     assert (summed.cost_nanos, summed.partial_nanos) == (whole.cost_nanos, whole.partial_nanos)
     assert _without_zeros(summed.parts) == _without_zeros(whole.parts)
     assert (summed.reported_nanos, summed.saved_nanos) == (whole.reported_nanos, whole.saved_nanos)
+    assert [getattr(summed, name) for name in ADDED_SUMS] == [getattr(whole, name) for name in ADDED_SUMS]
 
 
 def _written(place: str, rows: list[LogRow], batch: int) -> str:
@@ -156,7 +183,16 @@ def _without_zeros(parts: dict[str, int]) -> dict[str, int]:
 
 
 def _plain(groups: list[CostGroup]) -> list[Any]:
-    return [(one.of, one.sums.calls, one.sums.cost_nanos, _without_zeros(one.sums.parts)) for one in groups]
+    return [
+        (
+            one.of,
+            one.sums.calls,
+            one.sums.cost_nanos,
+            _without_zeros(one.sums.parts),
+            *(getattr(one.sums, name) for name in ADDED_SUMS),
+        )
+        for one in groups
+    ]
 
 
 def test_absurd_amounts_do_not_cost_a_row(place: str) -> None:
@@ -230,3 +266,29 @@ def test_a_log_from_before_is_summed_when_it_is_migrated(place: str) -> None:
     assert (third.sums.calls, third.sums.input_tokens, third.sums.cost_nanos) == (2000, LARGEST_COUNT, 4_000 * 10**9)
     assert found is not None
     assert (found.cost_nanos, found.reported_cost_nanos, found.price_source) == (12_300, 12_300, "provider")
+
+
+def test_what_is_estimated_of_an_older_log_is_counted_when_it_is_migrated(place: str) -> None:
+    retried = (AttemptRecord(cause="retry", provider="p", model="m", tokens_approx=True),)
+    with LogWriter(place) as writer:
+        writer.write(priced("a", {"answer": 40}, tokens_approx=True, outcome="broken", key_id="k"))
+        writer.write(priced("b", {"answer": 30}, tokens_approx=True))
+        writer.write(priced("c", {"answer": 20}, attempt_records=retried))
+        writer.write(priced("d", {"answer": 10}, tokens_approx=True, outcome="cancelled", started_at=-1.0))
+        writer.write(priced("e", {"answer": 5}, outcome="broken"))
+    engine = open_for_writing(address_of(place))
+    with LogReader(place) as reader:
+        new = reader.costs(("day", "key"))
+    with engine.begin() as connection:
+        config = Config(attributes={"connection": connection})
+        config.set_main_option("script_location", MIGRATIONS)
+        command.downgrade(config, "0009")
+    bring_to_current(engine)
+    engine.dispose()
+    with LogReader(place) as reader:
+        assert reader.costs(("day", "key")) == new
+    assert [(one.sums.estimated_calls, one.sums.estimated_nanos, one.sums.thinking_estimated) for one in new] == [
+        (1, 10, 0),
+        (1, 20, 1),
+        (1, 40, 0),
+    ]

@@ -72,7 +72,8 @@ def test_several_dimensions_may_be_asked_for_with_commas_or_one_by_one() -> None
     apart = bardo("costs", "--by", "day", "--by", "provider", "--by", "cause", "--json").json
     assert together == apart
     assert together["totals"][0] == {
-        "day": "2024-10-04", "provider": "lab", "cause": "answer", "cost_usd": 1e-06, "cost_nanos": 1_000, "calls": None
+        "day": "2024-10-04", "provider": "lab", "cause": "answer", "cost_usd": 1e-06, "cost_nanos": 1_000, "calls": None,
+        "estimated": False,
     }  # fmt: skip
 
 
@@ -89,7 +90,7 @@ def test_costs_as_csv() -> None:
     assert (lab["provider"], lab["calls"], lab["cost_nanos"], lab["input_tokens"]) == ("lab", "2", "1000001500", "10")
     assert (box["cost_usd"], box["cost_unknown"], box["output_tokens"]) == ("0.25", "1", "")
     assert bardo("costs", "--csv", "--by", "cause").out.startswith(
-        "cause,cost_usd,cost_nanos,calls\nanswer,1.000000999,1000000999,\n"
+        "cause,cost_usd,cost_nanos,calls,estimated\nanswer,1.000000999,1000000999,,False\n"
     )
 
 
@@ -118,3 +119,44 @@ def test_mistakes_are_named(options: list[str], words: str) -> None:
     ran = bardo("costs", *options)
     assert ran.code == 2
     assert words in ran.err
+
+
+ESTIMATED = LogRow(
+    request_id="req_e", started_at=NOON + 2 * DAY, provider="lab", model="left", outcome="cancelled", tokens_approx=True, input_tokens=5,
+    output_tokens=1_200, reasoning_tokens=300, cost_nanos=30_000_000, cost_parts={"answer": 30_000_000},
+)  # fmt: skip
+HIDDEN = LogRow(
+    request_id="req_f", started_at=NOON + 2 * DAY, provider="lab", model="think", tokens_approx=True, output_tokens=500,
+    reasoning_tokens=200, cost_nanos=10_000_000, cost_parts={"answer": 10_000_000},
+)  # fmt: skip
+
+
+def test_sums_that_hold_estimates_are_marked_and_the_mark_is_explained() -> None:
+    write_log([ESTIMATED, HIDDEN])
+    shown = bardo("costs").out
+    lines = {line.split()[1]: line.split() for line in shown.splitlines() if line.startswith(("lab", "box"))}
+    assert lines["left"][4:8] == ["~5", "~1,200", "~300", "~$0.030"]
+    assert lines["think"][5:8] == ["500", "~200", "$0.010"]
+    assert not any("~" in cell for cell in (*lines["big"], *lines["v"]))
+    assert "6 calls, cost ~$1.29" in shown
+    assert shown.splitlines()[-1] == (
+        "~ holds estimates: of replies that did not come to their end (1 call, $0.030 of the cost) and of thinking that was not counted "
+        "apart from the answer (1 call)"
+    )
+    assert "~" not in bardo("costs", "--until", "2024-10-06").out
+
+
+def test_programs_read_what_is_estimated() -> None:
+    write_log([ESTIMATED, HIDDEN])
+    found = bardo("costs", "--json").json
+    told = {
+        one["model"]: (one["estimated_calls"], one["estimated_usd"], one["thinking_estimated_calls"])
+        for one in found["totals"]
+    }
+    assert told == {"big": (0, 0, 0), "small": (0, 0, 0), "v": (0, 0, 0), "left": (1, 0.03, 1), "think": (0, 0, 1)}
+    assert (found["estimated_calls"], found["estimated_usd"], found["thinking_estimated_calls"]) == (1, 0.03, 2)
+    rows = {one["model"]: one for one in csv.DictReader(io.StringIO(bardo("costs", "--csv").out))}
+    assert (rows["left"]["estimated_calls"], rows["left"]["estimated_usd"]) == ("1", "0.03")
+    causes = bardo("costs", "--by", "model,cause", "--json").json["totals"]
+    assert {one["model"] for one in causes if one["estimated"]} == {"left"}
+    assert "~$0.030" in bardo("costs", "--by", "model,cause").out

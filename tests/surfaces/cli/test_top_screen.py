@@ -175,3 +175,18 @@ def test_a_connection_that_breaks_is_made_again_from_where_it_stopped() -> None:
     assert "last-event-id" not in heads[0]
     assert "last-event-id: x-1" in heads[1]
     assert "authorization: bearer a-key" in heads[0]
+
+
+@pytest.mark.parametrize(
+    ("reserved", "estimated", "words"),
+    [
+        (0.0, False, "$1.25 today, by this key"),
+        (0.5, False, "$1.25 spent and $0.50 reserved today, by this key"),
+        (0.0, True, "~$1.25 today, by this key"),
+    ],
+)
+def test_what_is_spent_and_what_is_reserved_are_told_apart(reserved: float, estimated: bool, words: str) -> None:
+    view = TopView(address="a", today_usd=1.25, today_of="today, by this key", reserved_usd=reserved)
+    view.today_estimated = estimated
+    lines = [line.plain for line in screen_of(view, 100.0, 120, 10)]
+    assert lines[2].endswith(f"  {words}")

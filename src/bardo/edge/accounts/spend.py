@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of a key to one model. `cost_known` counts those whose cost is known, which are summed in `nanos`."""
+    """The calls of a key to one model. `nanos` are of the `cost_known` calls whose cost is known, `estimated_nanos` a part of them."""
 
     provider: str
     model: str
@@ -32,6 +32,7 @@ class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     nanos: int
     cost_known: int
+    estimated_nanos: int = 0
 
 
 class LogSpend:
@@ -56,7 +57,14 @@ class LogSpend:
         cost = func.sum(row.cost_nanos)
         sums = (row.calls, row.failed, row.input_tokens, row.output_tokens)
         statement = (
-            select(row.provider, row.model, *map(func.sum, sums), cost, func.sum(row.cost_known))
+            select(
+                row.provider,
+                row.model,
+                *map(func.sum, sums),
+                cost,
+                func.sum(row.cost_known),
+                func.sum(row.estimated_nanos),
+            )
             .where(row.key_id == account, row.day >= _day_of_log(first_day), row.day <= _day_of_log(last_day))
             .group_by(row.provider, row.model)
             .order_by(cost.desc(), row.provider, row.model)

@@ -35,10 +35,15 @@ class KeyUsage(msgspec.Struct, frozen=True, kw_only=True):
                 "expires_at": None if own.expires is None else _time(own.expires),
             },
             "limits": {name: self._limit(name, limit) for name, limit in own.limits.named() if limit is not None},
-            "today": _sums(self.today, self._reserved("usd_per_day")),
-            "this_month": _sums(self.models, self._reserved("usd_per_month")),
+            "today": _sums(self.today, self.reserved("usd_per_day")),
+            "this_month": _sums(self.models, self.reserved("usd_per_month")),
             "by_model": [_model(one) for one in self.models],
         }
+
+    def reserved(self, name: LimitName) -> int:
+        """Return what of a budget is held for calls that run, and what ended calls of unknown cost count as; the log knows the rest."""
+        models = self.today if name == "usd_per_day" else self.models
+        return max(0, self.used.total(name, self.now) - sum(one.nanos for one in models))
 
     def _limit(self, name: LimitName, limit: int) -> dict[str, Any]:
         used = self.used.total(name, self.now)
@@ -46,17 +51,12 @@ class KeyUsage(msgspec.Struct, frozen=True, kw_only=True):
         fields: dict[str, Any] = {"limit": limit, "used": used, "remaining": max(0, limit - used)}
         if unit != 1:
             begins = next_day(self.now) if name == "usd_per_day" else next_month(self.now)
-            reserved = self._reserved(name)
+            reserved = self.reserved(name)
             fields |= {"spent": used - reserved, "reserved": reserved}
             fields = {key: value / unit for key, value in fields.items()} | {"resets_at": _time(begins)}
         elif name in WINDOWS:
             fields["window_seconds"] = COUNTED_SECONDS - 2
         return fields
-
-    def _reserved(self, name: LimitName) -> int:
-        """Return what of a budget is held for calls that run, and what ended calls of unknown cost count as; the log knows the rest."""
-        models = self.today if name == "usd_per_day" else self.models
-        return max(0, self.used.total(name, self.now) - sum(one.nanos for one in models))
 
 
 class UsageReader:
@@ -88,6 +88,7 @@ def _sums(models: Sequence[ModelUsage], reserved: int) -> dict[str, Any]:
         "input_tokens": sum(one.input_tokens for one in models),
         "output_tokens": sum(one.output_tokens for one in models),
         "spent_usd": sum(one.nanos for one in models) / NANOS,
+        "estimated_usd": sum(one.estimated_nanos for one in models) / NANOS,
         "reserved_usd": reserved / NANOS,
         "calls_of_unknown_cost": calls - known,
     }
@@ -102,6 +103,7 @@ def _model(one: ModelUsage) -> dict[str, Any]:
         "input_tokens": one.input_tokens,
         "output_tokens": one.output_tokens,
         "cost_usd": one.nanos / NANOS if one.cost_known else None,
+        "estimated_usd": one.estimated_nanos / NANOS,
         "calls_of_unknown_cost": one.calls - one.cost_known,
     }
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from bardo.edge.log.rollup import CAUSES, SUMS, RollupKey, part_column
+from bardo.edge.log.rollup import ADDED_SUMS, CAUSES, SUMS, RollupKey, part_column
 
-CURRENT_REVISION = "0009"
+CURRENT_REVISION = "0010"
 VERSION_TABLE = "inference_log_version"
 """Where Alembic keeps the form of the log."""
 
@@ -96,8 +96,9 @@ ROLLUP_COLUMNS = (
     LogColumn("group_id", "id", primary=True),
     LogColumn("day", "count", indexed=True),
     *(LogColumn(name, "text") for name in RollupKey._fields[1:]),
-    *(LogColumn(name, "real" if name == "seconds" else "count") for name in SUMS),
+    *(LogColumn(name, "real" if name == "seconds" else "count") for name in SUMS if name not in ADDED_SUMS),
     *(LogColumn(part_column(cause), "count") for cause in CAUSES),
+    *(LogColumn(name, "count", default="0") for name in ADDED_SUMS),
 )
 FEEDBACK_COLUMNS = (
     _ROW_NUMBER,

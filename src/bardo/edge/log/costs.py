@@ -39,7 +39,7 @@ _COLUMNS: dict[Dimension, str] = {
 _READ = (
     "started_at", "provider", "model", "key_id", "subsystem", "operation", "outcome", "seconds", "input_tokens", "output_tokens",
     "reasoning_tokens", "cached_input_tokens", "cache_write_tokens", "cost_nanos", "cost_parts", "reported_cost_nanos",
-    "computed_cost_nanos", "cache_saved_nanos",
+    "computed_cost_nanos", "cache_saved_nanos", "tokens_approx", "attempt_records",
 )  # fmt: skip
 
 

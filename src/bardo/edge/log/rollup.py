@@ -37,7 +37,8 @@ class CallSums(msgspec.Struct, gc=False, kw_only=True):
 
     A sum is over the calls that reported the number, and the `*_known` counts say how many did. `cost_nanos` and `parts` are of calls whose
     cost is known; `partial_nanos` is what is known of the others. `reported_nanos` and `computed_nanos` are of the `compared` calls, for
-    which both the provider and the price rows tell the cost.
+    which both the provider and the price rows tell the cost. `estimated_calls` rest on an estimate of what was read and written, and
+    `estimated_nanos` is their part of `cost_nanos`; of `thinking_estimated` calls only the share of the thinking is estimated.
     """
 
     calls: int = 0
@@ -62,6 +63,9 @@ class CallSums(msgspec.Struct, gc=False, kw_only=True):
     saved_nanos: int = 0
     saved_known: int = 0
     parts: dict[str, int] = {}
+    estimated_calls: int = 0
+    estimated_nanos: int = 0
+    thinking_estimated: int = 0
 
     def take(self, row: Any) -> None:
         """Add one call: a LogRow, or a stored row with its fields."""
@@ -74,6 +78,11 @@ class CallSums(msgspec.Struct, gc=False, kw_only=True):
             self.saved_known += 1
             self.saved_nanos += row.cache_saved_nanos
         self._take_cost(row)
+        if is_estimated(row):
+            self.estimated_calls += 1
+            self.estimated_nanos += row.cost_nanos or 0
+        elif row.tokens_approx:
+            self.thinking_estimated += 1
 
     def _take_cost(self, row: Any) -> None:
         if row.cost_nanos is None:
@@ -118,6 +127,19 @@ class CallSums(msgspec.Struct, gc=False, kw_only=True):
 
 SUMS = tuple(name for name in CallSums.__struct_fields__ if name != "parts")
 """The sums that are not by cause."""
+ADDED_SUMS = ("estimated_calls", "estimated_nanos", "thinking_estimated")
+"""Those of them that a later form added."""
+
+
+def is_estimated(row: Any) -> bool:
+    """Return whether tokens and cost of a call rest on an estimate: a reply of it did not come to its end.
+
+    A whole reply that does not tell how much of it was thinking costs what its provider counted: that is exact.
+    """
+    if row.tokens_approx and row.outcome != "ok":
+        return True
+    attempts = row.attempt_records or ()
+    return any(one.get("tokens_approx") if isinstance(one, dict) else one.tokens_approx for one in attempts)
 
 
 Dimension = Literal["day", "provider", "model", "key", "subsystem", "operation"]
@@ -171,9 +193,10 @@ def part_column(cause: str) -> str:
 def column_values(key: RollupKey, sums: CallSums) -> dict[str, int | float | str]:
     """Return what is stored for a group."""
     texts = {name: mended_text(text, LONGEST_NAME) for name, text in zip(key._fields[1:], key[1:], strict=True)}
-    numbers = {name: _bounded(getattr(sums, name)) for name in SUMS}
+    numbers = {name: _bounded(getattr(sums, name)) for name in SUMS if name not in ADDED_SUMS}
     parts = {part_column(cause): _bounded(sums.parts.get(cause, 0)) for cause in CAUSES}
-    return {"group_id": group_id(key.day, texts), "day": key.day, **texts, **numbers, **parts}
+    added = {name: _bounded(getattr(sums, name)) for name in ADDED_SUMS}
+    return {"group_id": group_id(key.day, texts), "day": key.day, **texts, **numbers, **parts, **added}
 
 
 def group_id(day: int, texts: Mapping[str, str]) -> str:

@@ -74,7 +74,8 @@ def _load_log(view: TopView, settings: Settings) -> float | None:
             groups = reader.costs((), since=today)
     except BardoError:
         return None
-    return sum(usd(one.sums.cost_nanos) or 0.0 for one in groups)
+    view.today_estimated = any(one.sums.estimated_nanos for one in groups)
+    return sum(usd(one.sums.cost_nanos) for one in groups)
 
 
 class _Top:
@@ -136,7 +137,10 @@ class _Top:
         view = self._view
         view.health = health
         if usage is not None:
-            view.today_usd, view.today_of = float(usage["today"]["spent_usd"]), "today, by this key"
+            today = usage["today"]
+            view.today_usd, view.today_of = float(today["spent_usd"]), "today, by this key"
+            view.reserved_usd = float(today.get("reserved_usd", 0.0))
+            view.today_estimated = bool(today.get("estimated_usd"))
         elif self._spent_before is not None:
             view.today_usd, view.today_of = self._spent_before + view.calls.spent_usd, "today"
 

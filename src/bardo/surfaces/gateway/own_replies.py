@@ -140,13 +140,18 @@ class LimitFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of a day or a month together. `spent_usd` is what ended calls cost; `reserved_usd` counts for others besides."""
+    """The calls of a day or a month together.
+
+    `spent_usd` is what ended calls cost, with `estimated_usd` of replies that did not come to their end; `reserved_usd` counts for others
+    besides.
+    """
 
     calls: int
     failed: int
     input_tokens: int
     output_tokens: int
     spent_usd: float
+    estimated_usd: float
     reserved_usd: float
     calls_of_unknown_cost: int
 
@@ -161,6 +166,7 @@ class ModelUsageFacts(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
+    estimated_usd: float
     calls_of_unknown_cost: int
 
 

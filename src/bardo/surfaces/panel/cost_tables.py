@@ -60,8 +60,9 @@ def figures_of(sums: CallSums) -> list[tuple[str, str, str]]:
     parts = [f"for {count(sums.cost_known)} calls of known cost"] if unknown and sums.cost_known else []
     parts += [f"others: at least {dollars(usd(sums.partial_nanos))}"] if sums.partial_nanos else []
     saved = dollars(usd(sums.saved_nanos)) if sums.saved_known else "unknown"
+    cost = dollars(usd(sums.cost_nanos), estimated=sums.estimated_nanos != 0)
     return [
-        ("Cost", dollars(usd(sums.cost_nanos)) if sums.cost_known or not sums.calls else "unknown", "; ".join(parts)),
+        ("Cost", cost if sums.cost_known or not sums.calls else "unknown", "; ".join(parts)),
         ("Calls", count(sums.calls), f"{count(sums.failed)} failed" if sums.failed else ""),
         ("Calls of unknown cost", count(unknown), ""),
         ("Saved by prompt caches", saved if sums.calls else dollars(0), _saved_text(sums)),
@@ -72,10 +73,10 @@ def _saved_text(sums: CallSums) -> str:
     return f"known for {count(sums.saved_known)} calls" if sums.saved_known != sums.calls else ""
 
 
-def exact_text(nanos: int) -> str:
-    """Write nano-dollars by all their digits, with two at least: `$12.50`, `$0.000000001`."""
+def exact_text(nanos: int, *, estimated: bool = False) -> str:
+    """Write nano-dollars by all their digits, with two at least: `$12.50`, `$0.000000001`, and `~$12.50` where they hold an estimate."""
     whole, _, part = exact_dollars(abs(nanos)).partition(".")
-    return f"{'-' if nanos < 0 else ''}${int(whole):,}.{part.ljust(2, '0')}"
+    return f"{'~' * estimated}{'-' if nanos < 0 else ''}${int(whole):,}.{part.ljust(2, '0')}"
 
 
 def group_table(
@@ -104,26 +105,27 @@ def _cells(record: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         count(calls),
         count(record["failed"]),
-        count(record["input_tokens"]),
-        count(record["output_tokens"]),
-        count(record["reasoning_tokens"]),
-        dollars(record["cost_usd"]),
+        count(record["input_tokens"], estimated=record["estimated_calls"] > 0),
+        count(record["output_tokens"], estimated=record["estimated_calls"] > 0),
+        count(record["reasoning_tokens"], estimated=record["thinking_estimated_calls"] > 0),
+        dollars(record["cost_usd"], estimated=record["estimated_usd"] != 0),
         NOT_REPORTED if record["saved_usd"] is None else dollars(record["saved_usd"]),
         _unknown_note(known, calls),
     )
 
 
 def _foot(sums: CallSums) -> tuple[str, ...]:
+    estimated = sums.estimated_calls > 0
     tokens = (
-        (sums.input_tokens, sums.input_known),
-        (sums.output_tokens, sums.output_known),
-        (sums.reasoning_tokens, sums.reasoning_known),
+        (sums.input_tokens, sums.input_known, estimated),
+        (sums.output_tokens, sums.output_known, estimated),
+        (sums.reasoning_tokens, sums.reasoning_known, estimated or sums.thinking_estimated > 0),
     )
     return (
         count(sums.calls),
         count(sums.failed),
-        *(count(amount if known else None) for amount, known in tokens),
-        exact_text(sums.cost_nanos) if sums.cost_known else "unknown",
+        *(count(amount if known else None, estimated=approximate) for amount, known, approximate in tokens),
+        exact_text(sums.cost_nanos, estimated=sums.estimated_nanos != 0) if sums.cost_known else "unknown",
         exact_text(sums.saved_nanos) if sums.saved_known else NOT_REPORTED,
         _unknown_note(sums.cost_known, sums.calls),
     )
@@ -141,7 +143,7 @@ def cause_table(groups: Sequence[CostGroup], period: Period) -> Table:
     for one in records:
         unknown = one["calls"]
         share = f"{one['cost_nanos'] / whole:.1%}" if one["cost_nanos"] and whole else ""
-        cost = "unknown" if one["cost_nanos"] is None else exact_text(one["cost_nanos"])
+        cost = "unknown" if one["cost_nanos"] is None else exact_text(one["cost_nanos"], estimated=one["estimated"])
         rows.append(
             (CAUSE_WORDS.get(one[CAUSE], one[CAUSE]), cost, share, "" if unknown is None else f"{unknown:,} calls")
         )
@@ -150,7 +152,7 @@ def cause_table(groups: Sequence[CostGroup], period: Period) -> Table:
         caption=f"Cost by cause, {period.words}",
         heads=(Head("cause", wrap=True), Head("cost", number=True), Head("share", number=True), Head("")),
         rows=tuple(rows),
-        foot=("total", exact_text(whole), "", ""),
+        foot=("total", exact_text(whole, estimated=any(one["estimated"] for one in records)), "", ""),
         empty=f"No calls {period.words}.",
     )
 
@@ -168,12 +170,20 @@ def split_table(
     shown, pager = paged(sorted(days, reverse=True), path, query)
     heads = [Head(name_text(split, one, names), number=True) for one in series]
     unknown = unknown_by_day(groups)
+    estimated = {
+        (int(group.of["day"]), name)
+        for group in groups
+        if group.sums.estimated_nanos
+        for name, nanos in _parts(group, split)
+        if nanos is not None
+    }
     rows = []
     for day in shown:
-        cells = [_amount(days[day].get(one)) for one in series]
+        cells = [_amount(days[day].get(one), estimated=(day, one) in estimated) for one in series]
         known = [nanos for nanos in days[day].values() if nanos is not None]
+        whole = dollars(usd(sum(known)), estimated=any((day, one) in estimated for one in series))
         remark = f"{unknown[day]:,} calls of unknown cost" if unknown[day] else ""
-        rows.append((day_text(day), dollars(usd(sum(known))) if known else "unknown", *cells, remark))
+        rows.append((day_text(day), whole if known else "unknown", *cells, remark))
     return Table(
         name="costs",
         caption=f"Cost by day and {split}, {period.words}",
@@ -183,8 +193,8 @@ def split_table(
     ), pager
 
 
-def _amount(nanos: int | None) -> str:
-    return "" if nanos is None else dollars(usd(nanos))
+def _amount(nanos: int | None, *, estimated: bool) -> str:
+    return "" if nanos is None else dollars(usd(nanos), estimated=estimated)
 
 
 def amounts_by_day(groups: Sequence[CostGroup], split: str) -> tuple[dict[int, dict[str, int | None]], list[str]]:

@@ -45,21 +45,28 @@ def state_cell(account: Account, now: float) -> Cell:
 
 
 def keys_table(
-    accounts: Sequence[Account], today: Mapping[str, CallSums], month: Mapping[str, CallSums], now: float
+    accounts: Sequence[Account],
+    today: Mapping[str, CallSums],
+    month: Mapping[str, CallSums],
+    usages: Mapping[str, KeyUsage],
+    now: float,
 ) -> Table:
-    """Return a row for each key: its limits and what it spent."""
+    """Return a row for each key: its limits and what it spent. `usages` are the figures of keys with a budget."""
     return Table(
         name="keys",
         caption="Client keys",
         heads=(Head("key", wrap=True), Head("state"), Head("models", wrap=True), Head("limits", wrap=True),
                Head("calls this month", number=True), Head("spent today", number=True), Head("spent this month", number=True),
                Head("tags", wrap=True)),
-        rows=tuple(_row(one, today.get(one.id, _NOTHING), month.get(one.id, _NOTHING), now) for one in accounts),
+        rows=tuple(
+            _row(one, today.get(one.id, _NOTHING), month.get(one.id, _NOTHING), usages.get(one.id, KeyUsage(account=one)), now)
+            for one in accounts
+        ),
         empty="There are no keys: this gateway answers every client that can reach it.",
     )  # fmt: skip
 
 
-def _row(account: Account, today: CallSums, month: CallSums, now: float) -> tuple[Cell | str, ...]:
+def _row(account: Account, today: CallSums, month: CallSums, usage: KeyUsage, now: float) -> tuple[Cell | str, ...]:
     below = ", ".join(filter(None, [account.id if account.name else "", "operator" if account.operator else ""]))
     return (
         Cell(account.name or account.id, href=key_address(account.id), below=below),
@@ -67,22 +74,24 @@ def _row(account: Account, today: CallSums, month: CallSums, now: float) -> tupl
         ", ".join(account.models) or "all",
         limits_text(account) or "none",
         count(month.calls),
-        _spent_cell(today),
-        _spent_cell(month),
+        _spent_cell(today, usage.reserved("usd_per_day")),
+        _spent_cell(month, usage.reserved("usd_per_month")),
         ", ".join(account.tags),
     )
 
 
-def spent_text(sums: CallSums) -> tuple[str, str]:
-    """Return what calls cost, and of how many that is not known, in words."""
+def spent_text(sums: CallSums, reserved: int = 0) -> tuple[str, str]:
+    """Return what calls cost, and in words of how many that is not known, and what is `reserved` for calls besides."""
     unknown = sums.calls - sums.cost_known
+    held = f"and {exact_text(reserved)} reserved" if reserved else ""
     if sums.calls and not sums.cost_known:
-        return "unknown", f"{unknown:,} calls"
-    return exact_text(sums.cost_nanos), f"and {unknown:,} of unknown cost" if unknown else ""
+        return "unknown", ", ".join(filter(None, [f"{unknown:,} calls", held]))
+    text = exact_text(sums.cost_nanos, estimated=sums.estimated_nanos != 0)
+    return text, ", ".join(filter(None, [f"and {unknown:,} of unknown cost" if unknown else "", held]))
 
 
-def _spent_cell(sums: CallSums) -> Cell:
-    text, below = spent_text(sums)
+def _spent_cell(sums: CallSums, reserved: int = 0) -> Cell:
+    text, below = spent_text(sums, reserved)
     return Cell(text, below=below)
 
 
@@ -90,15 +99,18 @@ def limit_uses(usage: KeyUsage) -> list[LimitUse]:
     """Return how much is used of each limit of a key."""
     resets = {name: one.get("resets_at", "") for name, one in usage.fields()["limits"].items()}
     return [
-        _limit_use(name, limit, usage.used.total(name, usage.now), str(resets.get(name, "")))
+        _limit_use(name, limit, usage, str(resets.get(name, "")))
         for name, limit in usage.account.limits.named()
         if limit is not None
     ]
 
 
-def _limit_use(name: LimitName, limit: int, used: int, resets: str) -> LimitUse:
+def _limit_use(name: LimitName, limit: int, usage: KeyUsage, resets: str) -> LimitUse:
+    used = usage.used.total(name, usage.now)
     write = exact_text if name in MONEY else count
-    words = f"{write(used)} of {write(limit)}, {write(max(0, limit - used))} left"
+    reserved = usage.reserved(name) if name in MONEY else 0
+    parts = f" ({write(used - reserved)} spent, {write(reserved)} reserved)" if reserved else ""
+    words = f"{write(used)}{parts} of {write(limit)}, {write(max(0, limit - used))} left"
     return LimitUse(name=LIMIT_WORDS[name], used=used, limit=limit, words=words, resets=resets)
 
 
@@ -124,7 +136,7 @@ def _model(one: ModelUsage) -> tuple[Cell | str, ...]:
         count(one.failed),
         count(one.input_tokens),
         count(one.output_tokens),
-        exact_text(one.nanos) if one.cost_known else "unknown",
+        exact_text(one.nanos, estimated=one.estimated_nanos != 0) if one.cost_known else "unknown",
         f"{unknown:,} of unknown cost" if unknown and one.cost_known else "",
     )
 
@@ -132,6 +144,7 @@ def _model(one: ModelUsage) -> tuple[Cell | str, ...]:
 def _foot(models: Sequence[ModelUsage]) -> tuple[str, ...]:
     unknown = sum(one.calls - one.cost_known for one in models)
     known = any(one.cost_known for one in models)
+    estimated = any(one.estimated_nanos for one in models)
     return (
         "total",
         "",
@@ -139,6 +152,6 @@ def _foot(models: Sequence[ModelUsage]) -> tuple[str, ...]:
         count(sum(one.failed for one in models)),
         count(sum(one.input_tokens for one in models)),
         count(sum(one.output_tokens for one in models)),
-        exact_text(sum(one.nanos for one in models)) if known else "unknown",
+        exact_text(sum(one.nanos for one in models), estimated=estimated) if known else "unknown",
         f"{unknown:,} of unknown cost" if unknown and known else "",
     )

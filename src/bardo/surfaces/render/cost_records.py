@@ -67,6 +67,7 @@ def _record(group: CostGroup) -> dict[str, Any]:
         "cost_known": sums.cost_known,
         "cost_unknown": sums.calls - sums.cost_known,
         "partial_usd": usd(sums.partial_nanos),
+        **_estimates(sums),
         "reported_usd": usd(sums.reported_nanos) if compared else None,
         "computed_usd": usd(sums.computed_nanos) if compared else None,
         "difference_usd": usd(sums.reported_nanos - sums.computed_nanos) if compared else None,
@@ -76,17 +77,27 @@ def _record(group: CostGroup) -> dict[str, Any]:
     }
 
 
+def _estimates(sums: CallSums) -> dict[str, Any]:
+    """Return how many calls the sums hold estimates of, and their part of the cost."""
+    return {
+        "estimated_calls": sums.estimated_calls,
+        "estimated_usd": usd(sums.estimated_nanos),
+        "thinking_estimated_calls": sums.estimated_calls + sums.thinking_estimated,
+    }
+
+
 def _causes(group: CostGroup) -> Iterator[dict[str, Any]]:
     sums, common = group.sums, common_fields(group)
+    estimated = {"estimated": sums.estimated_nanos != 0}
     for cause, nanos in sorted(sums.parts.items(), key=lambda part: -part[1]):
         if nanos:
-            yield {**common, CAUSE: cause, "cost_usd": usd(nanos), "cost_nanos": nanos, "calls": None}
+            yield {**common, CAUSE: cause, "cost_usd": usd(nanos), "cost_nanos": nanos, "calls": None, **estimated}
     rest = sums.cost_nanos - sum(sums.parts.values())
     if rest:
-        yield {**common, CAUSE: NOT_SPLIT, "cost_usd": usd(rest), "cost_nanos": rest, "calls": None}
+        yield {**common, CAUSE: NOT_SPLIT, "cost_usd": usd(rest), "cost_nanos": rest, "calls": None, **estimated}
     unknown = sums.calls - sums.cost_known
     if unknown:
-        yield {**common, CAUSE: UNKNOWN, "cost_usd": None, "cost_nanos": None, "calls": unknown}
+        yield {**common, CAUSE: UNKNOWN, "cost_usd": None, "cost_nanos": None, "calls": unknown, "estimated": False}
 
 
 def costs_csv(records: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
@@ -105,9 +116,10 @@ def costs_csv(records: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
 
 CSV_COLUMNS = (
     "calls", "failed", "input_tokens", "output_tokens", "reasoning_tokens", "cached_input_tokens", "cache_write_tokens", "cost_usd",
-    "cost_nanos", "cost_known", "cost_unknown", "reported_usd", "computed_usd", "difference_usd", "saved_usd",
+    "cost_nanos", "cost_known", "cost_unknown", "reported_usd", "computed_usd", "difference_usd", "saved_usd", "estimated_calls",
+    "estimated_usd", "thinking_estimated_calls",
 )  # fmt: skip
-CAUSE_CSV_COLUMNS = (CAUSE, "cost_usd", "cost_nanos", "calls")
+CAUSE_CSV_COLUMNS = (CAUSE, "cost_usd", "cost_nanos", "calls", "estimated")
 
 
 def read_dimensions(by: Sequence[str] | None) -> tuple[tuple[Dimension, ...], bool]:
@@ -133,6 +145,7 @@ def totals_record(groups: Sequence[CostGroup]) -> dict[str, Any]:
         "cost_known": sums.cost_known,
         "cost_unknown": sums.calls - sums.cost_known,
         "partial_usd": usd(sums.partial_nanos),
+        **_estimates(sums),
     }
 
 
@@ -145,9 +158,25 @@ def sum_groups(groups: Sequence[CostGroup]) -> CallSums:
 
 
 def totals_text(groups: Sequence[CostGroup]) -> str:
-    """Write calls and cost of all groups together in one line."""
+    """Write calls and cost of all groups together, and what is estimated of them."""
     sums = sum_groups(groups)
-    spent = dollars(usd(sums.cost_nanos) if sums.cost_known else None)
+    spent = dollars(usd(sums.cost_nanos) if sums.cost_known else None, estimated=sums.estimated_nanos != 0)
     part = "" if sums.cost_known in (0, sums.calls) else f" for the {sums.cost_known:,} whose cost is known"
     at_least = f"; of the others {dollars(usd(sums.partial_nanos))} at least" if sums.partial_nanos else ""
-    return f"{sums.calls:,} calls, cost {spent}{part}{at_least}"
+    note = estimates_note(sums)
+    return f"{sums.calls:,} calls, cost {spent}{part}{at_least}" + (f"\n{note}" if note else "")
+
+
+def estimates_note(sums: CallSums) -> str:
+    """Say what `~` before a figure means, where sums hold estimates; nothing where they are exact."""
+    parts = []
+    if sums.estimated_calls:
+        of_cost = f", {dollars(usd(sums.estimated_nanos))} of the cost" if sums.estimated_nanos else ""
+        parts.append(f"replies that did not come to their end ({_calls(sums.estimated_calls)}{of_cost})")
+    if sums.thinking_estimated:
+        parts.append(f"thinking that was not counted apart from the answer ({_calls(sums.thinking_estimated)})")
+    return f"~ holds estimates: of {' and of '.join(parts)}" if parts else ""
+
+
+def _calls(number: int) -> str:
+    return f"{number:,} call{'s' * (number != 1)}"

@@ -38,10 +38,10 @@ def _cells(record: dict[str, Any]) -> tuple[str, ...]:
     return (
         count(calls),
         count(record["failed"]),
-        count(record["input_tokens"]),
-        count(record["output_tokens"]),
-        count(record["reasoning_tokens"]),
-        dollars(record["cost_usd"]),
+        count(record["input_tokens"], estimated=record["estimated_calls"] > 0),
+        count(record["output_tokens"], estimated=record["estimated_calls"] > 0),
+        count(record["reasoning_tokens"], estimated=record["thinking_estimated_calls"] > 0),
+        dollars(record["cost_usd"], estimated=record["estimated_usd"] != 0),
         "" if difference is None else dollars(difference),
         f"for {known:,} of {calls:,}" if 0 < known < calls else "",
     )
@@ -49,4 +49,5 @@ def _cells(record: dict[str, Any]) -> tuple[str, ...]:
 
 def _cause_cells(record: dict[str, Any]) -> tuple[str, ...]:
     unknown = record["calls"]
-    return record[CAUSE], dollars(record["cost_usd"]), "" if unknown is None else f"{unknown:,} calls"
+    cost = dollars(record["cost_usd"], estimated=record["estimated"])
+    return record[CAUSE], cost, "" if unknown is None else f"{unknown:,} calls"

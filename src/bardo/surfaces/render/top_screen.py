@@ -33,6 +33,8 @@ class TopView:
     connection: str = "connecting"
     today_usd: float | None = None
     today_of: str = ""
+    today_estimated: bool = False
+    reserved_usd: float = 0.0
     paused: bool = False
     pane: str = ""
     wanted: str = ""
@@ -88,7 +90,9 @@ def _head(view: TopView, now: float) -> Iterator[Text]:
     missed = ("  some events were missed", "yellow") if calls.missed else ""
     yield Text.assemble(f"{calls.running:,} running  {calls.finished:,} finished", failed, missed)
     unpriced = f"  {calls.unpriced:,} of unknown cost" if calls.unpriced else ""
-    yield Text(f"{dollars(money)} and {tokens:,} tokens in the last minute  {dollars(today)} {of}{unpriced}")
+    spent = dollars(today, estimated=view.today_estimated)
+    held = f"spent and {dollars(view.reserved_usd)} reserved " if view.reserved_usd else ""
+    yield Text(f"{dollars(money)} and {tokens:,} tokens in the last minute  {spent} {held}{of}{unpriced}")
     yield _health(view.health)
 
 

@@ -31,10 +31,12 @@ def seconds(duration: float) -> str:
     return f"{whole // 60}m {whole % 60:02}s"
 
 
-def dollars(amount: float | None) -> str:
-    """Write an amount of US dollars; a price that is not known is `unknown`, never 0."""
+def dollars(amount: float | None, *, estimated: bool = False) -> str:
+    """Write an amount of US dollars, `~$1.20` for an estimate; a price that is not known is `unknown`, never 0."""
     if amount is None:
         return "unknown"
+    if estimated:
+        return f"~{dollars(amount)}"
     if not 0 < abs(amount) < 1:
         return f"${amount:,.2f}"
     # Two digits that say something, however small.

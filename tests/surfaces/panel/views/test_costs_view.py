@@ -152,6 +152,29 @@ def test_a_question_that_nobody_asks_is_answered_as_the_usual_one(
     assert operator.page("/costs", **asked()).table("Calls by day").rows
 
 
+def test_sums_that_hold_estimates_are_marked_and_the_mark_is_explained(tmp_path: Path) -> None:
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=TOML) as gateway:
+        with LogWriter(gateway.log) as writer:
+            counted = {"provider": "p", "model": "whole", "output_tokens": 7, "cost_nanos": 5_000_000}
+            left = {**counted, "model": "left", "tokens_approx": True, "outcome": "cancelled"}
+            writer.write(call(1, time.time(), **counted, cost_parts={"answer": 5_000_000}))
+            writer.write(call(2, time.time(), **left, cost_parts={"answer": 5_000_000}))
+        with closing(PanelReader(gateway.address, gateway.key(name="the operator", operator=True))) as reader:
+            by_model = reader.page("/costs", by="model")
+            seen = by_model.table("Calls by model")
+            assert (seen.row("left")["output"], seen.row("left")["cost"]) == ("~7", "~$0.0050")
+            assert (seen.row("whole")["output"], seen.row("whole")["cost"]) == ("7", "$0.0050")
+            assert (seen.row("total")["output"], seen.row("total")["cost"]) == ("~14", "~$0.01")
+            assert (
+                "~ holds estimates: of replies that did not come to their end (1 call, $0.0050 of the cost)"
+                in by_model.text
+            )
+            by_cause = reader.page("/costs", by=CAUSE).table("Cost by cause")
+            assert (by_cause.row("answer")["cost"], by_cause.row("total")["cost"]) == ("~$0.01", "~$0.01")
+            (day,) = reader.page("/costs", split="model").table("Cost by day and").rows
+            assert sorted(cell for cell in day if "$" in cell) == ["$0.0050", "~$0.0050", "~$0.010"]
+
+
 def test_the_operator_sees_the_agents_day_beside_what_was_projected(tmp_path: Path) -> None:
     toml = f'{TOML}[golem]\nenabled = true\nroutes = "full_stack"\ndaily_budget_usd = 2.0\n'
     with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=toml) as gateway:

@@ -8,9 +8,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bardo.edge.accounts.account import NANOS
+from bardo.accounting.limits import KeyLimits, LeasedUsage, period_of
+from bardo.edge.accounts.account import NANOS, Account
 from bardo.edge.accounts.key_store import opened_keys
+from bardo.edge.accounts.spend import ModelUsage
+from bardo.edge.accounts.usage import KeyUsage
+from bardo.edge.log import CallSums
 from bardo.surfaces.panel.cost_tables import exact_text
+from bardo.surfaces.panel.key_tables import keys_table, limit_uses, models_table
+from bardo.surfaces.panel.tables import Cell
 from support.any_model import Simulator
 from support.keyed_gateway import keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage
@@ -176,3 +182,37 @@ def test_no_budget_without_a_log(tmp_path: Path) -> None:
         reader.close()
     assert "the log is off" in page.text
     assert "spending per key is unknown" in listed.text
+
+
+def test_what_is_spent_and_what_is_reserved_are_told_apart() -> None:
+    account = Account(id="k1", name="alice", limits=KeyLimits(usd_per_day=10 * NANOS, usd_per_month=100 * NANOS))
+    spent = ModelUsage(
+        provider="p",
+        model="m",
+        calls=2,
+        failed=0,
+        input_tokens=1,
+        output_tokens=1,
+        nanos=3 * NANOS,
+        cost_known=2,
+        estimated_nanos=NANOS,
+    )
+    used = LeasedUsage({"usd_per_day": {period_of("usd_per_day", 0.0): NANOS // 2}}, 3 * NANOS, 3 * NANOS)
+    usage = KeyUsage(account=account, used=used, today=(spent,), models=(spent,))
+    day, month = limit_uses(usage)
+    assert day.words == "$3.50 ($3.00 spent, $0.50 reserved) of $10.00, $6.50 left"
+    assert month.words == "$3.00 of $100.00, $97.00 left"
+    sums = CallSums(calls=2, cost_known=2, cost_nanos=3 * NANOS, estimated_nanos=NANOS)
+    (row,) = keys_table([account], {"k1": sums}, {"k1": sums}, {"k1": usage}, 0.0).rows
+    assert row[5:7] == (Cell("~$3.00", below="and $0.50 reserved"), Cell("~$3.00"))
+    assert models_table((spent,)).rows[0][6] == models_table((spent,)).foot[6] == "~$3.00"
+    assert usage.fields()["today"] == {
+        "calls": 2,
+        "failed": 0,
+        "input_tokens": 1,
+        "output_tokens": 1,
+        "spent_usd": 3.0,
+        "estimated_usd": 1.0,
+        "reserved_usd": 0.5,
+        "calls_of_unknown_cost": 0,
+    }

@@ -22,6 +22,7 @@ from bardo.surfaces.render.cost_records import (
     cause_records,
     cost_records,
     costs_csv,
+    estimates_note,
     sum_groups,
 )
 
@@ -118,6 +119,7 @@ async def _values(
         "split_choices": [("", "none"), *((one, _DIMENSION_TITLES.get(one, one)) for one in words if one in _SPLITS)],
         "period_choices": [*((name, words) for name, (words, _) in CHOICES.items()), (OWN, "custom dates")],
         "figures": figures_of(sum_groups(groups)),
+        "estimates": estimates_note(sum_groups(groups)),
         "csv": f"{_PATH}.csv?{query_text(question.fields)}",
     }
     pager: Pager | None

@@ -70,9 +70,10 @@ async def _list(panel: Panel, request: PanelRequest, form: Mapping[str, str], pr
     known = [] if accounts is None else sorted(accounts.known, key=lambda one: one.state(now) != "active")
     shown, pager = paged(known, _PATH, request.query)
     today, month = await _spent_by_key(panel, now)
+    usages = {one.id: await accounts.usage(one) for one in shown if one.has_budget} if accounts is not None else {}
     values = {
         **_form_values(form, problem),
-        "table": keys_table(shown, today, month, now),
+        "table": keys_table(shown, today, month, usages, now),
         "pager": pager,
         "first": accounts is None,
         "has_log": panel.settings.log.enabled,
@@ -178,7 +179,10 @@ async def _page(
         "account": account,
         "state": state_cell(account, now),
         "about": _key_facts(account, stored=accounts.is_stored(account.id)),
-        "figures": [("Spent today (UTC)", *spent_text(today)), ("Spent this month (UTC)", *spent_text(month))],
+        "figures": [
+            ("Spent today (UTC)", *spent_text(today, usage.reserved("usd_per_day"))),
+            ("Spent this month (UTC)", *spent_text(month, usage.reserved("usd_per_month"))),
+        ],
         "uses": limit_uses(usage),
         "table": models_table(usage.models),
         "stored": accounts.is_stored(account.id),
