@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -18,6 +19,7 @@ IDLE_SECONDS = 3600
 """After which a session begins anew."""
 _MOST_SESSIONS = 20_000
 _FILE_SECONDS = 5.0
+_log = logging.getLogger("bardo.agent")
 
 
 class SessionSteps:
@@ -35,7 +37,12 @@ class SessionSteps:
         key = hashlib.blake2b("\0".join(parts).encode(errors="replace"), digest_size=16).hexdigest()
         if self._path is None:
             return self._in_memory(key)
-        return await asyncio.to_thread(self._in_file, self._path, key)
+        try:
+            return await asyncio.to_thread(self._in_file, self._path, key)
+        except (sqlite3.Error, OSError) as problem:
+            # A temperature is no reason for a call to fail: this worker counts alone until the file can be used.
+            _log.warning("the calls of an agent's session are counted in this worker alone: %s", problem)
+            return self._in_memory(key)
 
     def _in_memory(self, key: str) -> int:
         now = self._clock()
@@ -48,7 +55,10 @@ class SessionSteps:
 
     def _in_file(self, path: Path, key: str) -> int:
         now = self._clock()
-        with self._lock, closing(sqlite3.connect(path, timeout=_FILE_SECONDS)) as database, database:
+        opened = sqlite3.connect(path, timeout=_FILE_SECONDS, isolation_level=None)
+        with self._lock, closing(opened) as database, database:
+            # Two that have read the file and then want to write it would each wait for the other: SQLite has one of them fail at once.
+            database.execute("BEGIN IMMEDIATE")
             database.execute("CREATE TABLE IF NOT EXISTS step (session TEXT PRIMARY KEY, count INTEGER, at REAL)")
             database.execute("DELETE FROM step WHERE at <= ?", (now - IDLE_SECONDS,))
             counted = "INSERT INTO step VALUES (?, 1, ?) ON CONFLICT (session) DO UPDATE SET count = count + 1, at = excluded.at"

@@ -1,6 +1,7 @@
 """Learned routing in a running program: it takes what finished calls and feedback say, and keeps it in its file.
 
-A call costs nothing more than counting: the file is written by a thread of its own, now and then and at the end.
+A call costs nothing more than counting: the file is written by a thread of its own, now and then and at the end. Processes that share the
+file add what each has learned to what is there, and go on with both.
 """
 
 from __future__ import annotations
@@ -8,17 +9,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
 from bardo.edge.call_row import MALFORMED_CALLS
-from bardo.edge.learned_state import open_or_renew_router, state_path, store_state
+from bardo.edge.learned_state import (
+    UnreadableState,
+    alone_with,
+    load_state,
+    open_or_renew_router,
+    state_path,
+    store_state,
+)
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings import Settings
 from bardo.engine.learned_order import LearnedCall, prompt_of
-from bardo.routing.learned.router import OTHER_ROUTES, LearnedRouter, LearnedState, Pending
+from bardo.routing.learned.router import OTHER_ROUTES, Learned, LearnedRouter, LearnedState, Pending
+from bardo.values.errors import ConfigError
 from bardo.values.request import Request
 
 STORED_EVERY = 200
@@ -38,7 +48,9 @@ class LearnedRouting:
         self._path = path
         self._recent: OrderedDict[str, Pending] = OrderedDict()
         self._unjudged: OrderedDict[str, LogRow | None] = OrderedDict()
-        self._unstored = 0
+        self._unstored: list[Learned] = []
+        self._storing: list[Learned] | None = None
+        self._writing: Future[LearnedState | None] | None = None
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-routing")
         self._embedder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-embedding")
 
@@ -87,36 +99,70 @@ class LearnedRouting:
             return
         answered = f"{row.provider}/{row.model}" == pending.choice.asked
         at = row.started_at + row.seconds
-        self.router.learn(pending, success=success, cost=row.cost_usd if answered else None, at=at)
+        self._learn(Learned(pending, success, row.cost_usd if answered else None, at))
         self._recent[row.request_id] = pending
         if len(self._recent) > MOST_REMEMBERED:
             self._recent.popitem(last=False)
-        self._unstored += 1
-        if self._unstored >= STORED_EVERY:
-            self._unstored = 0
-            # A copy, because calls go on counting while the thread writes.
-            kept = msgspec.json.encode(self.router.state)
-            self._writer.submit(self._store, kept)
+        if len(self._unstored) >= STORED_EVERY and self._storing is None:
+            kept = msgspec.json.encode(
+                self.router.state
+            )  # A copy, because calls go on counting while the thread writes.
+            self._storing, self._unstored = self._unstored, []
+            self._writing = self._writer.submit(self._store, self._storing, kept)
 
     def correct(self, request_id: str, score: float, at: float) -> None:
         """Count feedback on one of the last calls. One that is no longer remembered, or was not learned from, changes nothing."""
         pending = self._recent.get(request_id)
         if pending is not None:
-            self.router.correct(pending, by=score, at=at)
-            self._unstored += 1
+            self._learn(Learned(pending, score, None, at, is_feedback=True))
 
     def close(self) -> None:
         """Store what was learned since the last time, and end the threads."""
         self._embedder.shutdown()
         self._writer.shutdown()
+        self._take_stored()
         if self._unstored:
-            self._store(msgspec.json.encode(self.router.state))
+            self._store(self._unstored, msgspec.json.encode(self.router.state))
 
-    def _store(self, content: bytes) -> None:
+    def _learn(self, learned: Learned) -> None:
+        self._take_stored()
+        self.router.take(learned)
+        self._unstored.append(learned)
+        del self._unstored[:-MOST_REMEMBERED]
+
+    def _take_stored(self) -> None:
+        """Take what other processes have stored, once the thread has written this one's to it."""
+        if self._storing is None or self._writing is None or not self._writing.done():
+            return
+        merged, storing = self._writing.result(), self._storing
+        self._storing = self._writing = None
+        if merged is None:
+            self._unstored = [*storing, *self._unstored][-MOST_REMEMBERED:]
+        else:
+            self.router.learn_again(merged, self._unstored)
+
+    def _store(self, learned: Sequence[Learned], kept: bytes) -> LearnedState | None:
+        """Add what was learned to what the file holds by now, and return both; None where it cannot be written.
+
+        `kept` is all that this process knows, which is written where nobody can read the file any more.
+        """
+        own = msgspec.json.decode(kept, type=LearnedState)
         try:
-            store_state(msgspec.json.decode(content, type=LearnedState), self._path)
+            with alone_with(self._path):
+                try:
+                    found = load_state(self._path, self.router.embedding) or LearnedState(clusters=own.clusters)
+                except UnreadableState:
+                    found, learned = own, ()
+                if found.clusters != own.clusters:
+                    raise ConfigError(f"{self._path} was fitted anew", hint="start bardo again to go on from it")
+                merged = self.router.after(found, learned)
+                store_state(merged, self._path)
+            return merged
+        except ConfigError as problem:
+            _log.warning("what routing has learned is not stored: %s", problem.message)
         except OSError as problem:
             _log.warning("what routing has learned could not be stored in %s: %s", self._path, problem)
+        return None
 
 
 def pending_of(row: LogRow) -> Pending | None:

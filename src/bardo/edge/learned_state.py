@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -75,6 +77,24 @@ def store_state(state: LearnedState, path: Path) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def alone_with(path: Path) -> Iterator[None]:
+    """Hold back other processes that change the state at `path`, so that none writes over what another has learned meanwhile."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where several workers do not share a port either.
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the state: its own file is replaced, and a folder may be locked by who sets a file of it aside.
+    handle = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def open_router(settings: Settings) -> LearnedRouter:

@@ -93,7 +93,9 @@ class ResponseStore:
                 if before is None or before == tried:
                     return None
                 after = change(msgspec.json.decode(before, type=StoredConversation))
-                if await self._put(tenant, [key], msgspec.json.encode(after), name=name, before=before):
+                encoded, now = msgspec.json.encode(after), self._clock()
+                put = await self._store.put(tenant, [key], encoded, now=now, reply=name, before=before)
+                if _require_answer(put):
                     return after
                 tried = before
         raise Unavailable("the conversation is changed by too many calls at once", hint="send one call of it at a time")
@@ -122,10 +124,8 @@ class ResponseStore:
     async def _find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
         return _require_answer(await self._store.find(tenant, keys, now=self._clock())) if keys else {}
 
-    async def _put(
-        self, tenant: str, keys: Sequence[str], value: bytes, *, name: str, before: bytes | None = None
-    ) -> bool:
-        return await self._store.put(tenant, keys, value, now=self._clock(), reply=name, before=before) or False
+    async def _put(self, tenant: str, keys: Sequence[str], value: bytes, *, name: str) -> bool:
+        return await self._store.put(tenant, keys, value, now=self._clock(), reply=name) or False
 
 
 def _require_answer(found: T | None) -> T:

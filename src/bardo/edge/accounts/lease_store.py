@@ -6,12 +6,10 @@ Loads SQLAlchemy: import it where keys are opened, and nowhere above.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.accounting.limits import (
     COUNTED_SECONDS,
@@ -34,7 +32,7 @@ from bardo.edge.accounts.leases import (
     is_about_money,
     rows_of,
 )
-from bardo.edge.database.engines import unusable
+from bardo.edge.database.engines import transaction
 
 _PUT_LEASE = text(
     "INSERT INTO limit_leases (account, name, period, worker, amount) VALUES (:account, :name, :period, :worker, :amount) "
@@ -82,7 +80,7 @@ class SqlLeaseStore:
         self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
     ) -> LeaseGrant | Shortage:
         """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
-        with self._transaction() as connection:
+        with transaction(self._engine) as connection:
             self._live(connection, rows, now)
             used = self._used(connection, account, now, money=is_about_money(wants))
             found = grant_of(wants, used, now)
@@ -93,7 +91,7 @@ class SqlLeaseStore:
 
     def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
         """Store rows and estimates, say that this process lives, and return how many do."""
-        with self._transaction() as connection:
+        with transaction(self._engine) as connection:
             self._live(connection, rows, now)
             if estimates:
                 connection.execute(_ADD_ESTIMATED, [one._asdict() for one in estimates])
@@ -103,20 +101,20 @@ class SqlLeaseStore:
 
     def used(self, account: str, now: float) -> LeasedUsage:
         """Return what is used and leased of the limits of one key by all processes."""
-        with self._transaction() as connection:
+        with transaction(self._engine) as connection:
             return self._used(connection, account, now, money=True)
 
     def clean(self, now: float) -> None:
         """Remove what counts no longer: rows of processes that are over, and of minutes that are past."""
         since, first = now - STALE_SECONDS, int(now) - COUNTED_SECONDS - 60
-        with self._transaction() as connection:
+        with transaction(self._engine) as connection:
             connection.execute(_REMOVE_STALE, {"since": since})
             connection.execute(_REMOVE_WORKERS, {"since": since})
             connection.execute(_REMOVE_PAST, {"first": first})
 
     def leave(self) -> None:
         """Return all leases of calls at a time and of money: this process ends. What it used of a minute counts on."""
-        with self._transaction() as connection:
+        with transaction(self._engine) as connection:
             connection.execute(_REMOVE_OWN, {"worker": self._worker})
         self._own.clear()
 
@@ -160,11 +158,3 @@ class SqlLeaseStore:
             connection.execute(_PUT_LEASE, put)
         if gone:
             connection.execute(_REMOVE_LEASE, gone)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
-        try:
-            with self._engine.begin() as connection:
-                yield connection
-        except SQLAlchemyError as error:
-            raise unusable(self._engine.url, error) from error

@@ -15,6 +15,7 @@ from bardo.edge.batches.records import BatchRecord, ItemRecord, ItemState, JobRe
 from bardo.edge.batches.schema import batch_items as items
 from bardo.edge.batches.schema import batch_jobs as jobs
 from bardo.edge.batches.schema import batches
+from bardo.edge.database.engines import transaction
 
 _decode_batch = msgspec.json.Decoder(BatchRecord).decode
 _decode_job = msgspec.json.Decoder(JobRecord).decode
@@ -22,7 +23,7 @@ _ITEM_COLUMNS = ItemRecord.__struct_fields__
 
 
 class BatchStore:
-    """The batches of all tenants. Every method is a transaction of its own, and blocks."""
+    """The batches of all tenants. Every method is a transaction of its own, blocks, and raises DatabaseUnusable where that fails."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -39,7 +40,7 @@ class BatchStore:
             "owner": "",
             "lease_until": 0.0,
         }
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             connection.execute(insert(batches), {**row, **_state_of(batch), "due_at": 0.0})
             _insert_items(connection, new_items)
 
@@ -48,13 +49,13 @@ class BatchStore:
         wanted = select(batches.c.record).where(
             batches.c.id == batch_id, batches.c.tenant == tenant, batches.c.dialect == dialect
         )
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             record = connection.scalar(wanted)
         return None if record is None else _decode_batch(record)
 
     def get(self, batch_id: str) -> BatchRecord | None:
         """Return a batch, whoever's it is."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             record = connection.scalar(select(batches.c.record).where(batches.c.id == batch_id))
         return None if record is None else _decode_batch(record)
 
@@ -77,14 +78,14 @@ class BatchStore:
             at = (before.created_at, before.id)
             wanted = wanted.where((place[0] > at[0]) | ((place[0] == at[0]) & (place[1] > at[1])))
         order = [one.asc() if before is not None else one.desc() for one in place]
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return [_decode_batch(record) for record in connection.scalars(wanted.order_by(*order).limit(limit + 1))]
 
     def change(
         self, batch_id: str, how: Callable[[BatchRecord], BatchRecord], *, due_at: float | None = None
     ) -> BatchRecord:
         """Change a batch in one transaction, and return it as it is then. `due_at` is when it is to be looked at next."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             record = connection.scalars(select(batches.c.record).where(batches.c.id == batch_id)).one()
             batch = how(_decode_batch(record))
             values: dict[str, Any] = _state_of(batch)
@@ -95,27 +96,27 @@ class BatchStore:
 
     def remove(self, batch_id: str) -> None:
         """Remove a batch and all that belongs to it."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             for table, column in ((items, items.c.batch_id), (jobs, jobs.c.batch_id), (batches, batches.c.id)):
                 connection.execute(delete(table).where(column == batch_id))
 
     def open_batches(self, tenant: str) -> int:
         """Return how many batches of a tenant are not over."""
         wanted = select(func.count()).where(batches.c.tenant == tenant, batches.c.over.is_(False))
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return int(connection.scalar(wanted) or 0)
 
     def reserved(self, tenant: str) -> int:
         """Return what the jobs of a tenant that have no results yet may cost, in nano-dollars."""
         wanted = select(jobs.c.record).join(batches, batches.c.id == jobs.c.batch_id)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             rows = connection.scalars(wanted.where(batches.c.tenant == tenant, batches.c.over.is_(False)))
             return sum(job.reserved_nanos for job in map(_decode_job, rows) if job.state not in ("collected", "lost"))
 
     def ended_before(self, when: float) -> list[str]:
         """Return the batches that are over and were made before a time."""
         wanted = select(batches.c.id).where(batches.c.over.is_(True), batches.c.created_at < when).limit(100)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return list(connection.scalars(wanted))
 
     # Leases
@@ -124,7 +125,7 @@ class BatchStore:
         """Take a batch that is due and that nobody works at; None where there is none."""
         due = (batches.c.over.is_(False), batches.c.due_at <= now, batches.c.lease_until <= now)
         wanted = select(batches.c.id, batches.c.record).where(*due).order_by(batches.c.due_at).limit(1)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             row = connection.execute(wanted).first()
             if row is None:
                 return None
@@ -135,14 +136,14 @@ class BatchStore:
     def renew(self, batch_id: str, owner: str, now: float, seconds: float) -> bool:
         """Keep a lease; False where another process has taken it."""
         own = (batches.c.id == batch_id, batches.c.owner == owner)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return bool(connection.execute(update(batches).where(*own).values(lease_until=now + seconds)).rowcount)
 
     def release(self, batch_id: str, owner: str, due_at: float) -> None:
         """Give a lease back; the batch is looked at again at `due_at`, or at once where it was changed in the meantime."""
         own = (batches.c.id == batch_id, batches.c.owner == owner)
         due = case((batches.c.due_at == 0.0, 0.0), else_=due_at)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             connection.execute(update(batches).where(*own).values(owner="", lease_until=0.0, due_at=due))
 
     def next_due(self) -> float | None:
@@ -150,7 +151,7 @@ class BatchStore:
         wanted = select(func.min(func.max(batches.c.due_at, batches.c.lease_until)))
         if self._engine.dialect.name != "sqlite":
             wanted = select(func.min(func.greatest(batches.c.due_at, batches.c.lease_until)))
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return connection.scalar(wanted.where(batches.c.over.is_(False)))
 
     # Jobs
@@ -158,12 +159,12 @@ class BatchStore:
     def jobs(self, batch_id: str) -> list[JobRecord]:
         """Return the jobs of a batch, in the order they were made in."""
         wanted = select(jobs.c.record).where(jobs.c.batch_id == batch_id).order_by(jobs.c.id)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return [_decode_job(record) for record in connection.scalars(wanted)]
 
     def put_job(self, job: JobRecord, *, without_wires: bool = False) -> None:
         """Store a job as it is now. `without_wires`: the bodies of its requests are at the provider, and kept no longer."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             _put_job(connection, job)
             if without_wires:
                 connection.execute(update(items).where(items.c.job_id == job.id).values(wire=None))
@@ -172,12 +173,12 @@ class BatchStore:
 
     def clear_items(self, batch_id: str) -> None:
         """Forget the items of a batch, to read its file anew."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             connection.execute(delete(items).where(items.c.batch_id == batch_id))
 
     def add_items(self, new_items: Sequence[ItemRecord]) -> None:
         """Add items."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             _insert_items(connection, new_items)
 
     def items(
@@ -189,7 +190,7 @@ class BatchStore:
             wanted = wanted.where(items.c.state.in_(states))
         if job_id is not None:
             wanted = wanted.where(items.c.job_id == job_id)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             rows = connection.execute(wanted.order_by(items.c.place).limit(limit))
             return [_item(row) for row in rows]
 
@@ -201,7 +202,7 @@ class BatchStore:
     def place_in_job(self, job_id: str, number: int) -> int | None:
         """Return the place in its batch of the item that stands at a place of a job."""
         wanted = select(items.c.place).where(items.c.job_id == job_id).order_by(items.c.place)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return connection.scalar(wanted.offset(number).limit(1))
 
     def all_items(self, batch_id: str, *states: ItemState, job_id: str | None = None) -> Iterator[ItemRecord]:
@@ -214,12 +215,12 @@ class BatchStore:
     def count(self, batch_id: str) -> dict[str, int]:
         """Return how many items of a batch are in each state."""
         wanted = select(items.c.state, func.count()).where(items.c.batch_id == batch_id).group_by(items.c.state)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return {str(row[0]): int(row[1]) for row in connection.execute(wanted)}
 
     def settle_planned(self, planned: Sequence[ItemRecord], of_jobs: Sequence[JobRecord]) -> None:
         """Store items that were planned, with the jobs they went to."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             for job in of_jobs:
                 _put_job(connection, job)
             for item in planned:
@@ -227,23 +228,23 @@ class BatchStore:
 
     def settle(self, ended: Sequence[ItemRecord]) -> list[ItemRecord]:
         """Store items that have ended, each once: those that had ended before are left as they are, and not among those returned."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return [item for item in ended if _update_item(connection, item, ("new", "planned", "local", "running"))]
 
     def begin_local(self, item: ItemRecord) -> bool:
         """Note that an item is sent now; False where it has ended."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return _update_item(connection, item, ("local", "running"))
 
     def unlogged(self, batch_id: str, limit: int = 500) -> list[ItemRecord]:
         """Return items whose rows may not be in the log yet."""
         wanted = select(items).where(items.c.batch_id == batch_id, items.c.log_row.is_not(None)).limit(limit)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return [_item(row) for row in connection.execute(wanted)]
 
     def logged(self, batch_id: str, places: Sequence[int]) -> None:
         """Note that the rows of these items are in the log."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             for begin in range(0, len(places), 500):
                 some = items.c.place.in_(places[begin : begin + 500])
                 connection.execute(update(items).where(items.c.batch_id == batch_id, some).values(log_row=None))

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Engine, Row, delete, func, insert, or_, se
 from bardo.edge.batches.records import FileRecord
 from bardo.edge.batches.schema import batch_file_pieces as pieces
 from bardo.edge.batches.schema import batch_files as files
+from bardo.edge.database.engines import transaction
 
 PIECE_BYTES = 256 * 1024
 # An upload that did not end by then never will: the process that took it is gone.
@@ -20,30 +21,30 @@ _UPLOAD_SECONDS = 24 * 3600.0
 
 
 class FileStore:
-    """The files of all tenants. Every method is a transaction of its own, and blocks."""
+    """The files of all tenants. Every method is a transaction of its own, blocks, and raises DatabaseUnusable where that fails."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def begin(self, file: FileRecord) -> None:
         """Begin a file, which nobody sees until it is finished."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             connection.execute(insert(files), msgspec.structs.asdict(file))
 
     def add(self, file_id: str, place: int, data: bytes) -> None:
         """Add a piece."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             connection.execute(insert(pieces), {"file_id": file_id, "place": place, "data": data})
 
     def finish(self, file: FileRecord) -> None:
         """Show a file to its tenant, with what is known of it at its end."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             connection.execute(update(files).where(files.c.id == file.id).values(**msgspec.structs.asdict(file)))
 
     def find(self, tenant: str, file_id: str, now: float) -> FileRecord | None:
         """Return a tenant's file; None where there is none, or no longer."""
         wanted = select(files).where(files.c.id == file_id, files.c.tenant == tenant, files.c.state == "ready")
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             row = connection.execute(wanted.where(_alive(now))).first()
         return None if row is None else _record(row)
 
@@ -60,12 +61,12 @@ class FileStore:
             later = (place[0] > names[0]) | ((place[0] == names[0]) & (place[1] > names[1]))
             wanted = wanted.where(earlier if newest_first else later)
         order = [one.desc() if newest_first else one.asc() for one in place]
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return [_record(row) for row in connection.execute(wanted.order_by(*order).limit(limit + 1))]
 
     def remove(self, tenant: str, file_id: str) -> bool:
         """Remove a tenant's file, and return whether there was one."""
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             found = connection.execute(delete(files).where(files.c.id == file_id, files.c.tenant == tenant)).rowcount
             if found:
                 connection.execute(delete(pieces).where(pieces.c.file_id == file_id))
@@ -81,7 +82,7 @@ class FileStore:
     def piece(self, file_id: str, place: int) -> bytes | None:
         """Return one piece; None behind the last."""
         wanted = select(pieces.c.data).where(pieces.c.file_id == file_id, pieces.c.place == place)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             data: bytes | None = connection.scalar(wanted)
         return None if data is None else bytes(data)
 
@@ -89,13 +90,13 @@ class FileStore:
         """Return how many bytes a tenant's files have together, those that are being uploaded included."""
         own = select(files.c.id).where(files.c.tenant == tenant)
         wanted = select(func.coalesce(func.sum(func.length(pieces.c.data)), 0)).where(pieces.c.file_id.in_(own))
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             return int(connection.scalar(wanted) or 0)
 
     def expire(self, now: float) -> None:
         """Remove what is past its time, and uploads that never ended."""
         never = (files.c.state == "uploading") & (files.c.created_at < now - _UPLOAD_SECONDS)
-        with self._engine.begin() as connection:
+        with transaction(self._engine) as connection:
             gone = list(connection.scalars(select(files.c.id).where(or_(files.c.expires_at <= now, never))))
             for begin in range(0, len(gone), 100):
                 some = gone[begin : begin + 100]

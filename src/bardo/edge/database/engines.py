@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,16 @@ def open_for_reading(address: URL, use: DatabaseUse = STATE) -> Engine:
     event.listen(engine, "connect", _set_up_reading)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+@contextmanager
+def transaction(engine: Engine, use: DatabaseUse = STATE) -> Iterator[Connection]:
+    """Do all that the block does, or nothing of it. Raises what `use` raises where the database cannot be used."""
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except SQLAlchemyError as error:
+        raise unusable(engine.url, error, use) from error
 
 
 def reason(error: BaseException) -> str:

@@ -7,8 +7,8 @@ where routing is shown to cost more than it brings asks the best single model fr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -55,6 +55,16 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     group: Group
 
 
+class Learned(NamedTuple):
+    """What came of a choice, as `LearnedRouter.learn` counts it; feedback that came after the outcome where it `is_feedback`."""
+
+    pending: Pending
+    success: float
+    cost: float | None
+    at: float
+    is_feedback: bool = False
+
+
 class LearnedRouter:
     """The table and the routes of one program. `half_life` in seconds; `comparison_share` is the share that asks the best single model."""
 
@@ -68,7 +78,8 @@ class LearnedRouter:
         comparison_share: float = 0.1,
     ) -> None:
         kept = state or LearnedState(clusters=shipped_clusters())
-        self._embedding = embedding
+        self.embedding = embedding
+        self._half_life = half_life
         self._table = OutcomeTable(kept.clusters, half_life, kept.rows)
         self._routes = dict(kept.routes)
         self._regret = regret
@@ -82,11 +93,11 @@ class LearnedRouter:
     @property
     def slow(self) -> bool:
         """Whether `shares` takes a millisecond or more."""
-        return self._embedding.slow
+        return self.embedding.slow
 
     def shares(self, prompt: str) -> tuple[Share, ...]:
         """Return the clusters that a prompt belongs to."""
-        return self._table.clusters.shares(prompt, self._embedding)
+        return self._table.clusters.shares(prompt, self.embedding)
 
     def choose(
         self,
@@ -132,6 +143,26 @@ class LearnedRouter:
             kept = msgspec.structs.replace(kept, budget=kept.budget.after(choice.regret))
         off = kept.off or kept.comparison().verdict == "costs"
         self._routes[pending.route] = msgspec.structs.replace(kept, off=off)
+
+    def take(self, learned: Learned) -> None:
+        """Count what came of a choice."""
+        if learned.is_feedback:
+            self.correct(learned.pending, by=learned.success, at=learned.at)
+        else:
+            self.learn(learned.pending, success=learned.success, cost=learned.cost, at=learned.at)
+
+    def after(self, state: LearnedState, learned: Sequence[Learned]) -> LearnedState:
+        """Return a state with what was learned added to it as this router adds it. The state that is given is changed."""
+        other = LearnedRouter(self.embedding, state, half_life=self._half_life)
+        for one in learned:
+            other.take(one)
+        return other.state
+
+    def learn_again(self, state: LearnedState, learned: Sequence[Learned]) -> None:
+        """Go on from a state in the place of this router's own, with what was learned that is not in it."""
+        state = self.after(state, learned)
+        self._table = OutcomeTable(state.clusters, self._half_life, state.rows)
+        self._routes = dict(state.routes)
 
     def correct(self, pending: Pending, *, by: float, at: float) -> None:
         """Count feedback that came after the outcome: 1 a success, 0 a failure, as one more outcome of the same choice."""
