@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import builtin_replay
 from bardo.dialects import dialect, repeated_items, written_histories
+from bardo.dialects.bounded_json import MAX_DEPTH
 from bardo.dialects.jsonfield import decode_object
 from bardo.dialects.known_items import KnownItems
-from bardo.dialects.lenient import MAX_DEPTH
 from bardo.dialects.repeated_items import LONGEST_ITEM, REPEATED_ITEMS, RepeatedItems
 from bardo.reasoning.replay import restore, turns_of
 from bardo.reasoning.replay.keys import reply_keys

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from bardo.dialects.lenient import too_deep
+from bardo.dialects.bounded_json import decode_bounded
 from bardo.values.agent import Signal, Tick
 from bardo.values.errors import InvalidRequest
 from bardo.values.intent import Intent
@@ -177,11 +177,10 @@ def _header_fields(
 
 def _from_json(value: str, name: str, in_body: str) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(value)
-        deep = too_deep(found, value.encode())
+        found = decode_bounded(value.encode())
     except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
         raise InvalidRequest(f"{name} is not valid JSON: {str(problem)[:200]}", param=name) from problem
-    if deep or not isinstance(found, dict):
+    if not isinstance(found, dict):
         hint = f"write a JSON object, as {in_body} in a body"
         raise InvalidRequest(f"{name} holds no JSON object", hint=hint, param=name)
     return found

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bardo.dialects.lenient import MAX_DEPTH as MAX_DEPTH
-from bardo.dialects.lenient import too_deep
+from bardo.dialects.bounded_json import MAX_DEPTH, decode_bounded
 from bardo.dialects.repeated_items import REPEATED_ITEMS
 from bardo.values.errors import InvalidRequest
 
@@ -21,14 +20,12 @@ def decode_object(body: bytes) -> dict[str, Any]:
 
 def _parse_object(body: bytes) -> dict[str, Any]:
     try:
-        value = msgspec.json.decode(body)
-        deep = too_deep(value, body)
+        value = decode_bounded(body)
     except RecursionError:
-        deep = True
+        hint = f"stay under {MAX_DEPTH} levels"
+        raise InvalidRequest("the body is nested too deeply", hint=hint) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise InvalidRequest(f"the body is not valid JSON: {problem}") from problem
-    if deep:
-        raise InvalidRequest("the body is nested too deeply", hint=f"stay under {MAX_DEPTH} levels")
     if not isinstance(value, dict):
         raise InvalidRequest(f"the body must be a JSON object, not {kind_of(value)}")
     return value

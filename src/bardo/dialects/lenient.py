@@ -9,21 +9,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from itertools import chain, compress, repeat
-from operator import is_
 from typing import Any
 
 import msgspec
 
+from bardo.dialects.bounded_json import decode_bounded
 from bardo.values.degradation import Degradation
 from bardo.values.events import Degraded, Event
 
 REPAIRED = Degraded(Degradation("reply.bytes", why="the provider sent JSON that strict readers refuse; it was mended"))
 
-# Far more than any reply has, and far less than Python's stack: whatever is read here may be compared, copied and written.
-MAX_DEPTH = 200
-# Bytes from which on counting brackets takes longer than looking at a few parts.
-_LONG = 16_384
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _decode = msgspec.json.Decoder().decode
 
@@ -33,28 +28,24 @@ def decode_leniently(data: bytes, report: list[Event] | None = None) -> Any:
 
     Raises ValueError where there is none, too deep nesting included.
     """
+    mended = False
+
+    def decode(part: bytes) -> Any:
+        nonlocal mended
+        try:
+            return _decode(part)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            mended = True
+            text = part.decode("utf-8", "replace")
+            value = json.loads(text, strict=False, parse_constant=_no_number, parse_float=_finite, parse_int=_whole)
+            return without_surrogates(value)
+
     try:
-        return _checked(_decode(data), data)
+        value = decode_bounded(data, decode=decode)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        value = without_surrogates(_checked(_mend(data), data))
-    if report is not None:
+    if mended and report is not None:
         report.append(REPAIRED)
-    return value
-
-
-def _mend(data: bytes) -> Any:
-    text = data.decode("utf-8", "replace")
-    try:
-        return json.loads(text, strict=False, parse_constant=_no_number, parse_float=_finite, parse_int=_whole)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _checked(value: Any, data: bytes) -> Any:
-    if too_deep(value, data):
-        raise ValueError("nested too deeply")
     return value
 
 
@@ -80,43 +71,6 @@ def without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {without_surrogates(name): without_surrogates(item) for name, item in value.items()}
     return value
-
-
-def too_deep(value: Any, data: bytes, levels: int = MAX_DEPTH) -> bool:
-    """Whether the value of `data`, as a JSON decoder made it, has more than so many levels."""
-    size = len(data)
-    # A quick look is enough for all but a few: at a few parts of one that is long, where counting brackets takes longer, else at brackets.
-    if size <= levels or (size > _LONG and _has_few_parts(value, levels)) or has_few_brackets(data, levels):
-        return False
-    layer = [value]
-    for _ in range(levels + 1):
-        # Without a step of Python for each value: a schema has thousands.
-        objects = [*compress(layer, map(is_, map(type, layer), repeat(dict)))]
-        arrays = [*compress(layer, map(is_, map(type, layer), repeat(list)))]
-        if not objects and not arrays:
-            return False
-        layer = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(arrays)]
-    return True
-
-
-def has_few_brackets(data: bytes, levels: int = MAX_DEPTH) -> bool:
-    """Whether so few objects and arrays begin in JSON that it has at most so many levels."""
-    # `replace` finds a byte with `memchr`, and takes a third to a tenth of the time of `count`, which compares one byte after the other.
-    without = data.replace(b"[", b"", levels + 1).replace(b"{", b"", levels + 1)
-    return len(data) - len(without) <= levels
-
-
-def _has_few_parts(value: Any, levels: int) -> bool:
-    """Whether a value holds so few others that they cannot have more levels: a long text is one part."""
-    waiting, left = [value], levels - 1
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict | list):
-            left -= len(item)
-            if left < 0:
-                return False
-            waiting.extend(item.values() if isinstance(item, dict) else item)
-    return True
 
 
 def excerpt(data: bytes, limit: int = 300) -> str:

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from bardo.dialects import repeated_tools
+from bardo.dialects.bounded_json import MAX_DEPTH, decode_bounded
 from bardo.dialects.known_items import Item, KnownFields, KnownItems, read_of
-from bardo.dialects.lenient import MAX_DEPTH, too_deep
 from bardo.dialects.repeated_tools import REPEATED_TOOLS, RepeatedTools
 from bardo.values.request import Message
 
@@ -35,7 +35,6 @@ _PROMPT_FIELDS = frozenset({"system", "instructions", "systemInstruction", "syst
 T = TypeVar("T")
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _split_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_parse = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 _NONE = msgspec.Raw(b"[]")
 _LIST_BEGINS = ord("[")
@@ -67,7 +66,7 @@ class RepeatedItems:
             history = self._history(values)
             tools = self._tools_of(values)
             parts = self._parts(values, with_prompt=bool(history))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, _TooDeep):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return parse(body)  # What is wrong is told of the body as it came.
         known: dict[str, Any] = {**history, **tools, **{name: part.value for name, part in parts.items()}}
         if not known:
@@ -110,7 +109,7 @@ class RepeatedItems:
         return found
 
     def _item(self, raw: bytes) -> Item:
-        """Return a part, new or kept. Raises what msgspec raises, and _TooDeep."""
+        """Return a part, new or kept. Raises what msgspec raises, and RecursionError."""
         item = self._newer.get(raw)
         if item is not None:
             return item
@@ -129,17 +128,10 @@ class RepeatedItems:
                 self._older, self._newer, self._bytes = self._newer, {}, 0
 
 
-class _TooDeep(Exception):
-    """A part nests more deeply than a body may."""
-
-
 def _parse_part(raw: bytes) -> Any:
-    """Return the value of a part. Raises what msgspec raises, and _TooDeep."""
-    value = _parse(raw)
+    """Return the value of a part. Raises what msgspec raises, and RecursionError."""
     # The items of a history stand two levels down.
-    if too_deep(value, raw, MAX_DEPTH - 2):
-        raise _TooDeep
-    return value
+    return decode_bounded(raw, MAX_DEPTH - 2)
 
 
 def read_messages(values: list[Any], at: str, dialect: str, read: Callable[[Any, str], Message]) -> list[Message]:

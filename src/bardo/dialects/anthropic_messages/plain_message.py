@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, REASONS, SIGNED_BLOCKS
 from bardo.dialects.anthropic_messages.usage import decode_usage
-from bardo.dialects.lenient import has_few_brackets
+from bardo.dialects.bounded_json import SLICED_BYTES, has_few_brackets
 from bardo.dialects.open_block import add_states
 from bardo.values.events import (
     ContentChunk,
@@ -61,6 +61,8 @@ def read_plain(data: bytes, *, excludes_reasoning: bool | None) -> list[Event] |
 
     What is read here, any strict reader of JSON can read. `excludes_reasoning` is the provider's fact about reasoning tokens.
     """
+    if len(data) >= SLICED_BYTES:
+        return None
     try:
         message = _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

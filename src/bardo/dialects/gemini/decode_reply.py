@@ -17,11 +17,12 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.base import PlainReplyDecoder
+from bardo.dialects.bounded_json import SLICED_BYTES, has_few_brackets
 from bardo.dialects.gemini.constants import NAME, finish_reason
 from bardo.dialects.gemini.errors import refused
 from bardo.dialects.gemini.reply_parts import Candidate, checked, merge_field
 from bardo.dialects.gemini.usage import decode_usage
-from bardo.dialects.lenient import decode_leniently, excerpt, has_few_brackets, without_surrogates
+from bardo.dialects.lenient import decode_leniently, excerpt, without_surrogates
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (
@@ -108,6 +109,8 @@ class GeminiDecoder(PlainReplyDecoder):
         """Take one frame. Never raises: what cannot be read is a Failed event, after which nothing follows."""
         if item.data is None or self._failed:
             return ()
+        if len(item.data) >= SLICED_BYTES:
+            return self._read(item)
         try:
             usual = _decode_usual(item.data)
         except _UNREADABLE:
@@ -117,6 +120,8 @@ class GeminiDecoder(PlainReplyDecoder):
     def read_plain_frame(self, item: Frame) -> Sequence[Event] | None:
         """Return the event of a chunk that only continues the open block."""
         data = item.data or b""
+        if len(data) >= SLICED_BYTES:
+            return None
         try:
             chunk = _decode_strict(data)
         except _UNREADABLE:

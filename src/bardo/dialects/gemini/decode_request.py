@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.bounded_json import MAX_DEPTH
 from bardo.dialects.gemini.constants import NAME, split_fields
 from bardo.dialects.gemini.decode_config import Config, decode_config
 from bardo.dialects.gemini.decode_parts import CallBook, PartsReader
 from bardo.dialects.gemini.decode_tools import decode_tool_choice, decode_tools
-from bardo.dialects.jsonfield import MAX_DEPTH, decode_object, optional, take
+from bardo.dialects.jsonfield import decode_object, optional, take
 from bardo.dialects.known_beginnings import KnownBeginnings
 from bardo.dialects.options import read_options
 from bardo.dialects.repeated_items import read_once

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.bounded_json import SLICED_BYTES
 from bardo.dialects.jsonfield import kind_of
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.ollama.calls import read_call, written_arguments
@@ -93,6 +94,8 @@ class Decoder:
         data = item.data
         if data is None or self._over:
             return []
+        if len(data) >= SLICED_BYTES:
+            return self._feed_rare(item, data)
         try:
             line = _decode_line(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):

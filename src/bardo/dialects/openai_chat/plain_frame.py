@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bardo.dialects.lenient import has_few_brackets
+from bardo.dialects.bounded_json import SLICED_BYTES, has_few_brackets
 
 _Nothing = Annotated[list[Any], Meta(max_length=0)] | None
 _Word = str | None | UnsetType
@@ -81,6 +81,8 @@ _decode = msgspec.json.Decoder(PlainFrame).decode
 
 def read_plain_frame(data: bytes) -> PlainFrame | None:
     """Return a frame that is plain, None for any other. What is read here, any strict reader of JSON can read."""
+    if len(data) >= SLICED_BYTES:
+        return None
     try:
         frame = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bardo.dialects.lenient import has_few_brackets
+from bardo.dialects.bounded_json import SLICED_BYTES, has_few_brackets
 from bardo.dialects.openai_chat.constants import NAME, decode_finish
 from bardo.dialects.openai_chat.usage import decode_usage
 from bardo.values.events import ContentChunk, Degraded, Event, Finish, ReplyFields, ReplyStart, UsageUpdate
@@ -78,6 +78,8 @@ def read_plain(data: bytes, *, excludes_reasoning: bool | None) -> list[Event] |
 
     What is read here, any strict reader of JSON can read. `excludes_reasoning` is the provider's fact about reasoning tokens.
     """
+    if len(data) >= SLICED_BYTES:
+        return None
     try:
         reply = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

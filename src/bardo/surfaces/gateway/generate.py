@@ -58,9 +58,13 @@ async def generate(context: GatewayContext, route: Route, scope: Scope, receive:
 async def read_request(context: GatewayContext, route: Route, scope: Scope, receive: Receive) -> Request:
     """Return the request for a reply that a client sent. Raises InvalidRequest and what reading its body raises."""
     body = await context.body(scope, receive)
-    # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
-    _check_messages(body.count(b'"role"'))
-    return await run_by_size(len(body), lambda: decoded_request(body, route))
+
+    def read() -> Request:
+        # A quotation mark within a text is written with a backslash, so that this counts fields alone, and spares decoding them.
+        _check_messages(body.count(b'"role"'))
+        return decoded_request(body, route)
+
+    return await run_by_size(len(body), read)
 
 
 def decoded_request(body: bytes, route: Route) -> Request:
