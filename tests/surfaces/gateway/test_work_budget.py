@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from bardo.context.given_time import CHECK, check_time
 from bardo.context.layer import LayerFacts, LayerSteps, Passed, Pause, Receipt
-from bardo.context.privacy.detect import Span
+from bardo.context.privacy.detect import Span, find
 from bardo.context.privacy.search import FindPersonalData
 from bardo.edge.personal_data import PersonalDataSearch
 from bardo.edge.pipeline.parts import LayerParts
@@ -117,3 +118,48 @@ def test_the_search_for_personal_data_counts_and_ends_between_long_texts() -> No
     assert len(searched) == 2
     asyncio.run(search(WorkBudget(5)))
     assert len(searched) == 7
+
+
+@pytest.mark.parametrize("part", ["1-2 ", "1 /", "00 ", "+1 (", "a@b.co ", "::1 "])
+def test_the_search_of_one_long_text_ends_within_it_once_the_time_is_used(part: str) -> None:
+    text, looks = part * (400_000 // len(part)), 0
+
+    def check() -> None:
+        nonlocal looks
+        looks += 1
+        if looks > 3:
+            raise TooMuchWork
+
+    reset = CHECK.set(check)
+    try:
+        with pytest.raises(TooMuchWork):
+            find(text)
+    finally:
+        CHECK.reset(reset)
+    assert looks == 4
+
+
+def test_work_that_looks_at_its_time_ends_where_none_is_left() -> None:
+    budget, rounds = WorkBudget(0.001), 0
+
+    def work() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            check_time()
+
+    with pytest.raises(TooMuchWork):
+        budget.run(work)
+    assert rounds > 0
+    with pytest.raises(TooMuchWork):
+        budget.check()
+    check_time()  # Outside of it nothing is counted.
+
+
+def test_one_text_that_takes_longer_than_the_budget_is_refused_where_it_is_masked() -> None:
+    privacy = TOML + '[inference.pipeline.privacy]\nmode = "mask"\n'
+    with house([Simulator("deepseek")], toml=privacy) as running:
+        answer = ask(running.address, "openai_chat", "deepseek/m", question="00 " * 200_000)
+        assert (answer.status, len(running.arrived("deepseek"))) == (413, 0)
+        assert "max_work_seconds" in answer.text
+        assert ask(running.address, "openai_chat", "deepseek/m", question="00").status == 200

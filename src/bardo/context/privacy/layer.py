@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from bardo.context.given_time import TooMuchWork
 from bardo.context.layer import LayerFacts, LayerSteps, Passed, Receipt, changed
 from bardo.context.privacy.known_values import Pieces
 from bardo.context.privacy.masked_reply import MaskedReply
@@ -36,7 +37,10 @@ class PrivacyLayer:
         self._labels = frozenset(labels)
 
     def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
-        """Search the request. Raises InvalidRequest where it is to be refused, InternalError where it could not be searched."""
+        """Search the request.
+
+        Raises InvalidRequest where it is to be refused, InternalError where it could not be searched, and TooMuchWork.
+        """
         try:
             texts, skipped = _texts_of(request)
             detected: Found = (yield FindPersonalData(texts)) if texts else ()
@@ -44,7 +48,7 @@ class PrivacyLayer:
                 return self._counted(request, texts, detected, skipped)
             values = yield from find_values(texts, detected)
             return self._masked(request, values, skipped)
-        except BardoError:
+        except (BardoError, TooMuchWork):
             raise
         except Exception as problem:  # noqa: BLE001 - a call that was not searched must not be sent.
             raise InternalError(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from bardo.context.privacy.long_texts import matches_in_parts
@@ -25,6 +26,7 @@ _NO_DIGIT = re.compile(r"[^0-9]+")
 _NO_PHONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 Worth = Callable[[int, int, float], bool]
 _MOST_CUTS = 2
+_LONGEST_NATIONAL = 17
 _NO_REGION = "001"
 _GROUPED_DIGITS = 10
 _KINDS = ("fixed_line", "mobile", "toll_free", "premium_rate", "shared_cost", "voip", "personal_number", "uan")
@@ -66,31 +68,63 @@ class PhoneScanner:
     def _international(self, written: str) -> bool:
         library = self._library
         assert library is not None
-        if not _may_be_international(library, _NO_DIGIT.sub("", _EXTENSION.sub("", _with_plus(written)))):
-            return False
-        try:
-            return bool(library.is_valid_number(library.parse(_with_plus(written))))
-        except library.NumberParseException:
-            return False
+        number = _with_plus(written)
+        digits = _NO_DIGIT.sub("", _EXTENSION.sub("", number))
+        lengths = () if digits.startswith("0") else (1, 2, 3)
+        code = next((digits[:length] for length in lengths if int(digits[:length] or 0) in _codes(library)), "")
+        plan = _international_plan(library, int(code)) if code else None
+        if not code or plan is None or _EXTENSION.search(number):
+            return bool(code) and _is_valid(library, number)
+        return plan.has(digits[len(code) :])
 
 
-def _may_be_international(library: Any, digits: str) -> bool:
-    """Whether the digits of a number with a country code can be one in its plan. The library takes twenty times as long to say so."""
-    code = next((digits[:length] for length in (1, 2, 3) if int(digits[:length] or 0) in _codes(library)), "")
-    if not code:
+@lru_cache(maxsize=4096)
+def _is_valid(library: Any, number: str) -> bool:
+    """Whether the library calls a number valid: it takes a hundred times as long as a plan."""
+    try:
+        return bool(library.is_valid_number(library.parse(number)))
+    except library.NumberParseException:
         return False
-    plan = _international_plan(library, int(code))
-    national = digits[len(code) :]
-    return plan is None or any(
-        plan.numbers.fullmatch(one) for one in (national, plan.prefix.sub("", national, count=1))
-    )
 
 
-class _Plan(NamedTuple):
-    """The numbers of a country code, and what may stand before them."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The numbers of a country code, as `is_valid_number` of the library tells them: `regions` are its countries, in its order.
+
+    `prefix` is what may stand before a number, and `whole` the numbers from which it is not taken, where that would leave none.
+    """
+
+    prefix: re.Pattern[str]
+    whole: re.Pattern[str]
+    lengths: frozenset[int]
+    regions: tuple[_Region, ...]
+
+    def has(self, digits: str) -> bool:
+        """Whether digits behind the country code are a number."""
+        rest = self.prefix.sub("", digits, count=1)
+        keeps = self.whole.fullmatch(digits) and not self.whole.fullmatch(rest)
+        number = digits if keeps or not self._may_be_long_enough(rest) else rest
+        if not 2 <= len(number) <= _LONGEST_NATIONAL:
+            return False
+        if len(self.regions) == 1:
+            return self.regions[0].numbers.fullmatch(number) is not None
+        for region in self.regions:
+            if region.leading is None:
+                if region.numbers.fullmatch(number):
+                    return True
+            elif region.leading.match(number):
+                return region.numbers.fullmatch(number) is not None
+        return False
+
+    def _may_be_long_enough(self, rest: str) -> bool:
+        return len(rest) in self.lengths or len(rest) > max(self.lengths)
+
+
+class _Region(NamedTuple):
+    """The numbers of one country, and how they begin where that alone says that they are its own."""
 
     numbers: re.Pattern[str]
-    prefix: re.Pattern[str]
+    leading: re.Pattern[str] | None
 
 
 @cache
@@ -102,16 +136,36 @@ def _codes(library: Any) -> frozenset[int]:
 def _international_plan(library: Any, code: int) -> _Plan | None:
     """Return the plan of a country code; None where its numbers are rewritten, so that only the library knows."""
     metadata = library.PhoneMetadata
-    regions = [one for one in library.COUNTRY_CODE_TO_REGION_CODE[code] if one != _NO_REGION]
+    regions = library.COUNTRY_CODE_TO_REGION_CODE[code]
     plans = [
-        *map(metadata.metadata_for_region, regions),
-        *([] if regions else [metadata.metadata_for_nongeo_region(code)]),
+        metadata.metadata_for_nongeo_region(code) if one == _NO_REGION else metadata.metadata_for_region(one)
+        for one in regions
     ]
-    if any(plan is None or plan.national_prefix_transform_rule for plan in plans):
+    # The library takes the prefix of the first country alone.
+    first = plans[0]
+    if any(plan is None for plan in plans) or first.national_prefix_transform_rule:
         return None
-    numbers = "|".join(f"(?:{plan.general_desc.national_number_pattern})" for plan in plans)
-    # The library takes the prefix of the first region alone.
-    return _Plan(re.compile(numbers), re.compile(rf"\A(?:{plans[0].national_prefix_for_parsing or ''})"))
+    return _Plan(
+        prefix=re.compile(rf"\A(?:{first.national_prefix_for_parsing or ''})"),
+        whole=re.compile(first.general_desc.national_number_pattern),
+        lengths=frozenset(first.general_desc.possible_length),
+        regions=tuple(
+            _Region(_numbers_of(plan), re.compile(plan.leading_digits) if plan.leading_digits else None)
+            for plan in plans
+        ),
+    )
+
+
+def _numbers_of(plan: Any) -> re.Pattern[str]:
+    """Return what fits the numbers of a country of any kind, each of the lengths that its kind has."""
+    kinds = [getattr(plan, kind) for kind in (*_KINDS, "pager", "voicemail")]
+    every = [_of_lengths(kind) for kind in kinds if kind is not None and kind.national_number_pattern]
+    return re.compile(f"(?={_of_lengths(plan.general_desc)}\\Z)(?:{'|'.join(dict.fromkeys(every))})")
+
+
+def _of_lengths(kind: Any) -> str:
+    lengths = "|".join(f"[0-9]{{{length}}}" for length in kind.possible_length)
+    return f"(?:(?=(?:{lengths})\\Z)(?:{kind.national_number_pattern}))"
 
 
 def _with_plus(written: str) -> str:

@@ -7,16 +7,14 @@ from contextvars import ContextVar
 from time import thread_time_ns
 from typing import TypeVar
 
+from bardo.context.given_time import CHECK
+from bardo.context.given_time import TooMuchWork as TooMuchWork
 from bardo.edge.long_work import without_collection
 
 Result = TypeVar("Result")
 
 LEFT_OUT = "left_out"
 """What the receipt of a layer says for which there was no time."""
-
-
-class TooMuchWork(Exception):
-    """The layers of a request have used the time that they have."""
 
 
 class WorkBudget:
@@ -35,11 +33,21 @@ class WorkBudget:
             raise TooMuchWork
 
     def run(self, work: Callable[[], Result]) -> Result:
-        """Return what `work` gives, done as long work is, and count the time that it took in this thread. Raises what it raises."""
+        """Return what `work` gives, done as long work is, and count the time that it took in this thread.
+
+        Raises what it raises, and TooMuchWork where it looks at its time and none is left.
+        """
         began = thread_time_ns()
+
+        def check() -> None:
+            if self._spent + thread_time_ns() - began >= self._most:
+                raise TooMuchWork
+
+        looks = CHECK.set(check)
         try:
             return without_collection(work)
         finally:
+            CHECK.reset(looks)
             self._spent += thread_time_ns() - began
 
 
