@@ -63,7 +63,12 @@ def spellings(name: str) -> list[str]:
 def places(row: KeptIdField, value: str) -> list[Any]:
     address = f"gs://bucket/{value}" if row.address else value
     texts = [] if row.only_id else [address, [address], ["gs://a", address] if row.address else [OWN, address]]
-    return [*texts, *([{"id": value}, {"type": "auto", "id": value}] if row.has_id else [])]
+    within = [[{"type": "x", **_at(path.split("."), value)}] for path in row.paths]
+    return [*texts, *([{"id": value}, {"type": "auto", "id": value}] if row.has_id else []), *within]
+
+
+def _at(names: Sequence[str], value: str) -> dict[str, Any]:
+    return {names[0]: _at(names[1:], value) if names[1:] else value}
 
 
 def test_every_field_is_looked_at_wherever_it_stands_and_however_it_is_written() -> None:
@@ -118,6 +123,59 @@ def test_the_same_words_elsewhere_are_no_ids() -> None:
     ]
     for body in texts:
         assert not refused(ids, json.dumps({**ASK, **body}).encode()), body
+
+
+def test_what_is_everybodys_or_the_clients_own_is_no_id() -> None:
+    ids = with_ids()
+    for body in (
+        {"tools": [{"type": "mcp", "connector_id": "connector_dropbox", "authorization": "a token of the client's"}]},
+        {"mcp_servers": [{"type": "url", "url": "https://example.com", "name": "x", "authorization_token": "y"}]},
+        {"data_sources": [{"type": "azure_search", "parameters": {"top_n_documents": 3}}]},
+        {"session_id": "a name that its client makes up", "prompt_cache_key": "another"},
+        {"diagnostics": {"previous_message_id": None}},
+    ):
+        assert not refused(ids, json.dumps({**ASK, **body}).encode()), body
+
+
+@pytest.mark.parametrize("name", ["arn:aws:bedrock:us-east-1:123456789012:prompt/ABC:1", "arn:aws-us-gov:x::prompt/A"])
+def test_a_prompt_in_the_place_of_a_model_is_an_id(name: str) -> None:
+    raw = json.dumps(ASK).encode()
+
+    def refused_as(model: str, **settings: Any) -> bool:
+        try:
+            asyncio.run(keeper(**settings).check(msgspec.structs.replace(request_of(raw), model=model), "me"))
+        except UnknownProviderId as problem:
+            return problem.param == "model" and "arn:" in problem.message
+        return False
+
+    assert refused_as(name)
+    assert refused_as(f"bedrock/{name}")
+    assert not refused_as(f"bedrock/{name}", shared=(name,))
+    assert not refused_as("arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.x")
+    assert not refused_as("bedrock/us.anthropic.prompt/x")
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"id": "msg_1"}', b'event: x\ndata: {"type": "message_start", "message": {"id": "msg_1"}}\n\n']
+)
+def test_the_id_of_a_message_is_kept_where_its_diagnostics_were_asked_for(body: bytes) -> None:
+    ids = keeper()
+
+    async def read(asked: Sequence[str]) -> None:
+        call = Call(method="POST", url="http://p.invalid", headers={}, body=b"", provider="p")
+        sent = await FakeTransport(lambda _: FakeReply(chunks=[body])).send(call, Deadlines())
+        reply = ids.watched(sent, "anthropic_messages", "me", asked)
+        if body.startswith(b"{"):
+            await reply.read(1000)
+        else:
+            assert [one async for one in reply.chunks()]
+
+    named = b'{"diagnostics": {"previous_message_id": "msg_1"}}'
+    asyncio.run(read(["model"]))
+    assert refused(ids, named)
+    asyncio.run(read(["model", "diagnostics"]))
+    assert not refused(ids, named)
+    assert refused(ids, named, tenant="another").startswith("404 ")
 
 
 def test_another_key_is_told_the_same_of_an_id_that_is_and_of_one_that_never_was() -> None:

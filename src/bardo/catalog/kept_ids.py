@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -17,7 +18,8 @@ class KeptIdField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     `what` is the word for it in an error, `code` the error's code where the dialect has one. `has_id`: an object in the field names it by
     its `id`; `only_id`: a text does not. `address`: the field holds an address, which names something kept where it begins like one of
     `kept`, and in a field `of_provider` also where it is none of the web. `common`: not where the object around it has one of these types,
-    whose ids are everybody's. `outermost`: only among the fields of the body itself.
+    whose ids are everybody's. `outermost`: only among the fields of the body itself. `paths`: where the ids stand in objects of the field.
+    `public`: what begins so is everybody's.
     """
 
     what: str
@@ -28,6 +30,8 @@ class KeptIdField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     address: Literal["", "any", "of_provider"] = ""
     common: tuple[str, ...] = ()
     outermost: bool = False
+    paths: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()
 
 
 class KeptInInstructions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,13 +59,21 @@ class KeptItems(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class KeptIdReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the replies of a dialect hold such ids: dotted paths, `*` for each of a list, in a whole reply and in an event of a stream.
 
-    An event that holds none of `marks` has no id.
+    An event that holds none of `marks` has no id. `asked_by`: ids of these places are kept only where the request has this field.
     """
 
     dialect: str
     marks: tuple[str, ...]
     whole: tuple[str, ...]
     events: tuple[str, ...]
+    asked_by: str = ""
+
+
+class KeptModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of models that name something of an account: they begin with one of `begins`, or do behind a provider's name."""
+
+    what: str
+    begins: tuple[str, ...]
 
 
 class _Address(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,10 +94,19 @@ class KeptIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     instructions: KeptInInstructions
     items: KeptItems
     reply: tuple[KeptIdReply, ...]
+    model: KeptModel
 
-    def of_reply(self, dialect: str) -> KeptIdReply | None:
-        """Return where the replies of a dialect hold ids; None where they hold none."""
-        return next((row for row in self.reply if row.dialect == dialect), None)
+    def of_reply(self, dialect: str, asked: Collection[str]) -> KeptIdReply | None:
+        """Return where the replies of a dialect to a request with some fields hold ids; None where they hold none."""
+        rows = [row for row in self.reply if row.dialect == dialect and (not row.asked_by or row.asked_by in asked)]
+        if len(rows) < 2:
+            return rows[0] if rows else None
+        return KeptIdReply(
+            dialect=dialect,
+            marks=tuple(mark for row in rows for mark in row.marks),
+            whole=tuple(path for row in rows for path in row.whole),
+            events=tuple(path for row in rows for path in row.events),
+        )
 
 
 def plain_name(name: str) -> str:
@@ -110,6 +131,12 @@ def fields_by_name() -> dict[str, KeptIdField]:
 def kept_address() -> re.Pattern[str]:
     """Return what an address of something kept begins with."""
     return re.compile("|".join(kept_ids().address.kept))
+
+
+@cache
+def kept_model() -> re.Pattern[str]:
+    """Return what finds the part of a model's name that names something of an account."""
+    return re.compile(rf"(?:\A|/)((?:{'|'.join(kept_ids().model.begins)}).*)", re.IGNORECASE | re.DOTALL)
 
 
 @cache

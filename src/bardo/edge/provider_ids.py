@@ -14,7 +14,7 @@ import re
 import threading
 import time
 import unicodedata
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -28,6 +28,7 @@ from bardo.catalog.kept_ids import (
     fields_by_name,
     kept_address,
     kept_ids,
+    kept_model,
     names_in_json,
     plain_name,
 )
@@ -102,9 +103,12 @@ class ProviderIds:
         for one in ids:
             await self._calls.put(_known_space(one), [one], b"1", now=now)
 
-    def watched(self, reply: Reply, dialect: str, tenant: str) -> Reply:
-        """Return a provider's reply that keeps the ids in it before anybody reads them; the reply itself where there can be none."""
-        row = kept_ids().of_reply(dialect)
+    def watched(self, reply: Reply, dialect: str, tenant: str, asked: Collection[str] = ()) -> Reply:
+        """Return a provider's reply that keeps the ids in it before anybody reads them; the reply itself where there can be none.
+
+        `asked` are the fields of the request.
+        """
+        row = kept_ids().of_reply(dialect, asked)
         return reply if row is None else _WatchedReply(reply, row, self, tenant)
 
     def close(self) -> None:
@@ -140,6 +144,8 @@ async def _ids_of(request: Request | EmbedRequest) -> list[KeptId]:
     raw = request.body_bytes if isinstance(request, Request) else b""
     raw = raw or (msgspec.json.encode(request.body) if request.body else b"")
     found = list(_items_of(request))
+    if named := kept_model().search(request.model):
+        found.append(KeptId(named[1], kept_ids().model.what, "model"))
     if len(raw) <= _SLICE_BYTES:
         found += _ids_in(raw)
     else:
@@ -195,11 +201,26 @@ def _ids_at_field(row: KeptIdField, value: Any, path: str) -> Iterator[KeptId]:
     if isinstance(value, _Pairs):
         if row.has_id:
             yield from (KeptId(one, row.what, f"{path}.id", row.code) for name, one in value if _is_id_field(name, one))
+        for names in row.paths:
+            yield from (KeptId(one, row.what, f"{path}.{names}") for one in _texts_at(value, names.split(".")))
         return
     for one in value if isinstance(value, list) else [value]:
-        if not _is_id(one) or row.only_id or (row.address and not _names_kept(one, row)):
+        if row.paths and isinstance(one, _Pairs):
+            yield from _ids_at_field(row, one, path)
+        if not _is_id(one) or row.only_id or one.startswith(row.public) or (row.address and not _names_kept(one, row)):
             continue
         yield KeptId(one, row.what, path, row.code)
+
+
+def _texts_at(value: Any, names: Sequence[str]) -> Iterator[str]:
+    """Yield the texts at a path of fields, each as often as it stands there."""
+    if not names:
+        if _is_id(value):
+            yield value
+        return
+    for name, inner in value if isinstance(value, _Pairs) else ():
+        if plain_name(name) == plain_name(names[0]):
+            yield from _texts_at(inner, names[1:])
 
 
 def _is_id_field(name: str, value: Any) -> bool:

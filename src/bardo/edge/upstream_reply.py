@@ -358,7 +358,9 @@ async def open_reply(
     with AttemptWatch(context, attempt.target, key) as health:
         reply = await send_wire(context, attempt.target.provider, attempt.wire, key, payments)
         if context.provider_ids is not None:
-            reply = context.provider_ids.watched(reply, attempt.target.provider.row.dialect, tenant)
+            reply = context.provider_ids.watched(
+                reply, attempt.target.provider.row.dialect, tenant, asked=request.body or ()
+            )
         return UpstreamReply(context, attempt, request, reply, health)
 
 
