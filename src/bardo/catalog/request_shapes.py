@@ -55,6 +55,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     `answered_calls`: each call has one result behind it, and each result a call. `unique_calls`: no two calls have one id.
     `property_keys`: keys of the properties of a tool. `plain_root`: the schema of a tool is an object, without `oneOf` and the like on top.
     `no_user_after_tool`: the model speaks between results and the user. `one_system`: text of the system stands at the beginning.
+    `user_first`: the user says something before the model does.
     Models are named in small letters. `letters`, `first` and `longest` belong to names and keys (`NameRule`).
     """
 
@@ -66,6 +67,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         "unique_calls",
         "no_user_after_tool",
         "one_system",
+        "user_first",
     ]
     dialects: tuple[DialectName, ...]
     providers: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.known_media import picture_type
 from bardo.dialects.losses import Losses
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock, ToolResultBlock
 from bardo.values.histories import parts_of
@@ -58,7 +59,8 @@ def picture_or_document(
     """Return what a client sent as a picture: some send documents so, and PDF under the media type of a picture."""
     if data.startswith(_PDF_HEAD):
         return DocumentBlock(media_type=PDF, data=data, carried=carried)
-    if is_document(media_type):
+    # Some programs do not know the type of what they read, and name that of any bytes.
+    if is_document(media_type) and not picture_type("", data):
         return DocumentBlock(media_type=media_type, data=data, carried=carried)
     return ImageBlock(media_type=media_type, data=data, detail=detail, carried=carried)
 

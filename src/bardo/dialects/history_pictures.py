@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import is_
+from typing import Any
 
 import msgspec
 
@@ -39,6 +40,20 @@ def carry_pictures(request: Request, losses: Losses, parts: frozenset[type[Block
     messages = read if from_model else _from_user(read, losses)
     unchanged = len(messages) == len(request.messages) and all(map(is_, messages, request.messages))
     return request if unchanged else msgspec.structs.replace(request, messages=tuple(messages))
+
+
+def behind_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return wire messages in which what the user is shown of results comes behind all results of its turn."""
+    ordered: list[dict[str, Any]] = []
+    for message in messages:
+        place = len(ordered)
+        while message["role"] == "tool" and place and ordered[place - 1]["role"] == "user":
+            place -= 1
+        if place and ordered[place - 1]["role"] == "tool":
+            ordered.insert(place, message)
+        else:
+            ordered.append(message)
+    return ordered
 
 
 def _with_pictures(message: Message, form: PictureForm | None) -> Message:

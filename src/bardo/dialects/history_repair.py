@@ -15,6 +15,7 @@ import msgspec
 
 from bardo.catalog.request_shapes import RequestShape
 from bardo.dialects.losses import Losses
+from bardo.dialects.turns import says_something
 from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
@@ -22,6 +23,8 @@ from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request
 
 NO_RESULT = "The call was interrupted: no result was recorded."
+OPENING = "Go on."
+"""What the user says before a conversation that the model begins."""
 BETWEEN = "OK."
 """What the model says between results of tools and the user, where its template wants it to speak."""
 WHAT = "history."
@@ -46,7 +49,9 @@ _KEEPS_TURNS = (
     "container",
 )
 # Dialects in which messages of one role that follow each other are one turn.
-_JOINED = frozenset(("anthropic_messages", "bedrock_converse", "bedrock_invoke", "openai_responses"))
+_JOINED = frozenset(
+    ("anthropic_messages", "bedrock_converse", "bedrock_invoke", "openai_responses", "gemini", "gemini_interactions")
+)
 
 
 _Place = tuple[int, int, int]
@@ -57,6 +62,7 @@ class _State(NamedTuple):
     """What was found of a conversation: the calls that wait for a result, all ids of calls before, and whether nothing is broken.
 
     `after_results`: the last message held results; `after_model`: it was the model's. `spoken`: not only the system has spoken.
+    `heard`: the user has said something, or the model has.
     """
 
     sound: bool = True
@@ -65,6 +71,7 @@ class _State(NamedTuple):
     after_results: bool = False
     after_model: bool = False
     spoken: bool = False
+    heard: bool = False
 
 
 def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
@@ -90,7 +97,7 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
         if message.role == "assistant":
             return _after_model(found, message)
         results = [_key(block.call_id, block.name) for block in message.blocks if isinstance(block, ToolResultBlock)]
-        others = len(results) < len(message.blocks)
+        others = not results or len(results) < len(message.blocks)
         broken = checks_calls and (
             len({*results}) < len(results)
             or not found.waiting.issuperset(results)
@@ -100,7 +107,12 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
         left = found.waiting.difference(results)
         early = early or bool(checks_calls and left and results and others)
         return found._replace(
-            sound=not (broken or early), waiting=left, after_results=bool(results), after_model=False, spoken=True
+            sound=not (broken or early),
+            waiting=left,
+            after_results=bool(results),
+            after_model=False,
+            spoken=True,
+            heard=found.heard or says_something(message),
         )
 
     def _after_model(found: _State, message: Message) -> _State:
@@ -110,17 +122,18 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
         twice = checks_calls and (len({*keys}) < len(keys) or not kept.isdisjoint(keys))
         again = "unique_calls" in rules and not found.called.isdisjoint(keys)
         return _State(
-            not (broken or twice or again),
+            not (broken or twice or again or ("user_first" in rules and not found.heard)),
             kept.union(keys),
             found.called.union(keys) if "unique_calls" in rules else found.called,
             after_model=True,
             spoken=True,
+            heard=True,
         )
 
     form = (rules, checks_calls, joined)
     found = fold_history(request.messages, "history_repair", form, _State(), extend)
-    # Calls that nothing follows are not answered yet.
-    return found.sound
+    # Calls that nothing follows are not answered yet; where a result follows, each of them needs its own.
+    return found.sound and not (checks_calls and found.waiting and found.after_results)
 
 
 def refuse_repairs(repairs: Iterable[Degradation], target: str) -> None:
@@ -142,6 +155,8 @@ def with_sound_history(request: Request, shape: RequestShape, losses: Losses) ->
     messages: Sequence[Message] = request.messages
     if "answered_calls" in shape.rules and not any(name in request.extra for name in _KEEPS_TURNS):
         messages = _answered(messages, losses, unique="unique_calls" in shape.rules, joined=losses.dialect in _JOINED)
+    if "user_first" in shape.rules:
+        messages = _with_user_first(messages, losses)
     if "one_system" in shape.rules:
         messages = _with_one_system(messages, losses)
     if "no_user_after_tool" in shape.rules:
@@ -319,6 +334,18 @@ class _Renamed:
         return msgspec.structs.replace(block, id=other)
 
 
+def _with_user_first(messages: Sequence[Message], losses: Losses) -> Sequence[Message]:
+    """Return messages in which the user says something before the model does."""
+    for place, message in enumerate(messages):
+        if message.role == "user" and says_something(message):
+            break
+        if message.role == "assistant":
+            why = f"{losses.declaration.title} wants the user to speak first"
+            losses.lose("messages.role", "assistant", why, sent=f"behind the user's {OPENING}", key="first")
+            return [*messages[:place], Message("user", (TextBlock(OPENING),)), *messages[place:]]
+    return messages
+
+
 def _with_one_system(messages: Sequence[Message], losses: Losses) -> list[Message]:
     """Return messages with text of the system at the beginning alone: later one becomes the user's, before what the user says then."""
     turns: list[list[Message]] = []
@@ -366,7 +393,7 @@ def _with_model_between(messages: Sequence[Message], losses: Losses) -> list[Mes
                 sent="user",
             )
             message = Message("user", message.blocks)
-        if behind and message.role == "user" and not results and others:
+        if behind and message.role == "user" and not results:
             losses.lose("messages.role", "user", why, sent=f"behind the model's {BETWEEN}", key="behind")
             written.append(Message("assistant", (TextBlock(BETWEEN),)))
         written.append(message)

@@ -38,7 +38,7 @@ def plain_base64(data: str) -> str:
 def picture_type(media_type: str, data: str) -> str:
     """Return the media type of a picture by how its data begins, where that is known."""
     try:
-        kind = picture_kind(base64.b64decode(data[:_HEAD_LETTERS]))
+        kind = picture_kind(base64.b64decode(data[:_HEAD_LETTERS].translate(_TO_PLAIN)))
     except (binascii.Error, ValueError):
         kind = ""
     return kind or _ALIASES.get(media_type.lower(), media_type)

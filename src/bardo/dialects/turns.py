@@ -17,9 +17,9 @@ def with_turn(request: Request, losses: Losses) -> Request:
 
     A request that has a turn, or that says nothing, is returned itself.
     """
-    if any(message.role != "system" and _has_content(message) for message in reversed(request.messages)):
+    if any(message.role != "system" and says_something(message) for message in reversed(request.messages)):
         return request
-    places = [place for place, message in enumerate(request.messages) if _has_content(message)]
+    places = [place for place, message in enumerate(request.messages) if says_something(message)]
     if not places:
         return request
     losses.lose("messages.role", "system", f"{losses.declaration.title} needs a message of the user", sent="user")
@@ -30,7 +30,8 @@ def with_turn(request: Request, losses: Losses) -> Request:
     )
 
 
-def _has_content(message: Message) -> bool:
+def says_something(message: Message) -> bool:
+    """Whether a message has more than empty texts."""
     return any(map(_is_content, message.blocks))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,9 +19,9 @@ _LONGEST = 65_536
 
 
 def unknown_as_words(request: Request, losses: Losses, parts: frozenset[type[Block]]) -> Request:
-    """Return a request of another dialect whose results of tools say in words what only that dialect can say otherwise.
+    """Return a request of another dialect whose results and user's turns say in words what only that dialect can say otherwise.
 
-    References to tools always are words, others where a result holds nothing else. `parts` are as `parts_of` gives them.
+    References to tools always are words, others where a result or a message holds nothing else. `parts` are as `parts_of` gives them.
     Raises Unsupported for data that cannot be said.
     """
     if UnknownBlock not in parts:
@@ -30,19 +31,25 @@ def unknown_as_words(request: Request, losses: Losses, parts: frozenset[type[Blo
 
 
 def _with_words(message: Message, losses: Losses) -> Message:
-    if ToolResultBlock not in message.kinds or UnknownBlock not in message.parts:
+    if message.role == "assistant" or UnknownBlock not in message.parts:
         return message
-    blocks = tuple([_result(one, losses) if isinstance(one, ToolResultBlock) else one for one in message.blocks])
+    blocks: list[Any] = [_result(one, losses) if isinstance(one, ToolResultBlock) else one for one in message.blocks]
+    if any(_is_foreign(one, losses) for one in blocks):
+        blocks = _in_words(blocks, losses)
     same = all(new is old for new, old in zip(blocks, message.blocks, strict=True))
-    return message if same else msgspec.structs.replace(message, blocks=blocks)
+    return message if same else msgspec.structs.replace(message, blocks=tuple(blocks))
 
 
 def _result(result: ToolResultBlock, losses: Losses) -> ToolResultBlock:
     if not any(_is_foreign(part, losses) for part in result.content):
         return result
-    alone = not any(_says_something(part) for part in result.content)
+    return msgspec.structs.replace(result, content=tuple(_in_words(result.content, losses)))
+
+
+def _in_words(parts: Sequence[Any], losses: Losses) -> list[Any]:
+    alone = not any(_says_something(part) for part in parts)
     content: list[Any] = []
-    for part in result.content:
+    for part in parts:
         if not isinstance(part, UnknownBlock) or not _is_foreign(part, losses) or sound_of(part) is not None:
             content.append(part)
         elif _named_tool(part):
@@ -52,7 +59,7 @@ def _result(result: ToolResultBlock, losses: Losses) -> ToolResultBlock:
             content.append(TextBlock(_as_json(part, losses)))
         else:
             content.append(part)
-    return msgspec.structs.replace(result, content=tuple(content))
+    return content
 
 
 def _is_foreign(part: Block, losses: Losses) -> bool:
@@ -74,9 +81,9 @@ def _as_json(part: UnknownBlock, losses: Losses) -> str:
     kind = part.value.get("type") if isinstance(part.value, dict) else None
     named = kind if isinstance(kind, str) else part.dialect
     if len(written) > _LONGEST:
-        message = f"the result of a tool holds nothing but {named}, which this model cannot be told"
+        message = f"a message holds nothing but {named}, which this model cannot be told"
         raise Unsupported(
-            message, hint="give the result as text, or ask a model whose provider takes such parts", param="messages"
+            message, hint="give it as text, or ask a model whose provider takes such parts", param="messages"
         )
     losses.lose(f"content.{named}", named, f"a block that only {part.dialect} knows", sent="text")
     return written

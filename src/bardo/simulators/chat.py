@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from bardo.simulators import chat_request
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import LONGEST_NAMES, MISTRAL_ORDER, MISTRALS, OPENAI_NAMES, Demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, compact
 from bardo.simulators.incoming import Incoming
@@ -32,6 +33,8 @@ class Chat(Provider):
     """A last chunk without choices (only when asked for, or always), or the chunk with the finish reason."""
     ends_with_done: ClassVar[bool] = True
     checks_tool_messages: ClassVar[bool] = False
+    runs_templates: ClassVar[bool] = False
+    """Whether the model's own chat template refuses roles out of its order."""
     owner: ClassVar[str] = "system"
     embeds: ClassVar[Literal["no", "any", "strict"]] = "no"
     """Whether the server makes vectors of texts too, with any fields in a request for them or only with those it knows."""
@@ -46,6 +49,11 @@ class Chat(Provider):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return chat_request.read(incoming, checks_tool_messages=self.checks_tool_messages)
+
+    def demands(self, model: str) -> Demands:
+        of_template = MISTRAL_ORDER if self.runs_templates and MISTRALS.search(model) else ""
+        # Servers on one's own machine look at the length of a name, if at all.
+        return Demands(tool_names=OPENAI_NAMES if self.needs_key else LONGEST_NAMES, user_after_tool=of_template)
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         return whole(self.encode_json(self.completion(exchange)))

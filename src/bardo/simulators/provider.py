@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.delivery import ErrorForms
+from bardo.simulators.demands import Demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import at
 from bardo.simulators.incoming import Incoming
@@ -89,6 +90,10 @@ class Provider(ABC):
     @abstractmethod
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         """Decode the request. Raises Refusal where the real provider refuses it."""
+
+    def demands(self, model: str) -> Demands:
+        """Return what a model demands of the shape of a request beside what `decode_request` looks at."""
+        return Demands()
 
     @abstractmethod
     def encode_reply(self, exchange: Exchange) -> Reply:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from bardo.simulators.batches import batch_server
 from bardo.simulators.delivery import Action, deliver, wait_at_gate
+from bardo.simulators.demands import seen_shape
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.faults import Fault, split_fault
 from bardo.simulators.fields import Fields, compact, fields, rows, text
@@ -205,6 +206,7 @@ class Simulator:
         """Answer a generation request by the script."""
         conversation = provider.decode_request(incoming, path)
         model, fault = _named_fault(conversation.model)
+        provider.demands(model).check(seen_shape(provider.dialect, incoming.fields))
         provider.check_model(model, self._models)
         conversation = with_requested_json(replace(conversation, model=model), incoming.fields)
         turn = self._script.turn(conversation, asked=self._request_count - self._script_start)

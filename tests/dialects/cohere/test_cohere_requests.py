@@ -273,7 +273,7 @@ def test_what_cohere_cannot_say_is_told() -> None:
         "cache_control",
         "reasoning",
         "content.code",
-        "image",
+        "tool_result.image",
         "tool_result.is_error",
         "tool web",
         "parallel_tool_calls",
@@ -289,7 +289,13 @@ def test_what_cohere_cannot_say_is_told() -> None:
             "tool_calls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
         },
         {"role": "tool", "tool_call_id": "c", "content": "no"},
-        {"role": "user", "content": "Go on."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+                {"type": "text", "text": "Go on."},
+            ],
+        },
     ]
 
 

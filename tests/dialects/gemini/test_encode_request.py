@@ -243,6 +243,7 @@ def test_gemini_3_is_told_of_calls_of_this_turn_that_no_one_signed() -> None:
         USER,
         Message("assistant", (call("a"), call("b"))),
         result("a"),
+        result("b"),
         Message("assistant", (call("c", OWN),)),
         result("c"),
     ]

@@ -69,7 +69,7 @@ def test_what_is_said_between_results_follows_them(at: int) -> None:
 
 def test_a_text_beside_results_follows_all_results() -> None:
     mixed = Message("user", (_result(1), TextBlock("Now?")))
-    assert _said(_contents(ASKED, CALLED, mixed, _results(2, 0)))[2:] == [["r0", "r1", "r2", "Now?"]]
+    assert _said(_contents(ASKED, CALLED, mixed, _results(2, 0)))[2:] == [["r0", "r1", "r2"], ["Now?"]]
 
 
 def test_an_image_of_a_result_stays_with_it() -> None:
@@ -78,8 +78,10 @@ def test_an_image_of_a_result_stays_with_it() -> None:
     assert _said(_contents(ASKED, CALLED, *turn))[2:] == [["r0", "r1", "inlineData", "r2"]]
 
 
-def test_results_of_unknown_calls_are_the_last() -> None:
-    assert _said(_contents(ASKED, CALLED, _results(9, 7, 1, 2, 0)))[2:] == [["r0", "r1", "r2", "r9", "r7"]]
+def test_results_of_unknown_calls_are_told_in_words_behind_the_others() -> None:
+    said = _said(_contents(ASKED, CALLED, _results(9, 7, 1, 2, 0)))[2:]
+    assert said[0] == ["r0", "r1", "r2"]
+    assert [word for word in said[1] if word.startswith("r")] == ["r9", "r7"]
 
 
 def test_calls_in_several_messages_are_one_turn() -> None:
@@ -103,9 +105,15 @@ def test_ids_that_gemini_gave_go_back_on_the_call_and_its_result() -> None:
     assert calls == results == ["c0", None, None, None, None]
 
 
-def test_a_gemini_client_keeps_its_own_order() -> None:
+def test_a_gemini_client_keeps_its_own_order_of_results() -> None:
+    contents = _contents(ASKED, CALLED, _results(1, 2, 0), WAIT, dialect="gemini")
+    assert _said(contents)[2:] == [["r1", "r2", "r0"], ["Wait."]]
+
+
+def test_a_gemini_client_that_left_out_a_result_has_one_for_each_call() -> None:
     contents = _contents(ASKED, CALLED, _results(1), WAIT, _results(0), dialect="gemini")
-    assert _said(contents)[2:] == [["r1"], ["Wait."], ["r0"]]
+    assert [len(content["parts"]) for content in contents[2:]] == [3, 1]
+    assert all("functionResponse" in part for part in contents[2]["parts"])
 
 
 def test_a_turn_that_goes_on_changes_nothing_that_was_written() -> None:

@@ -60,6 +60,7 @@ CONVERSATION = [
     {"type": "user_input", "content": [{"type": "text", "text": "weather?"}, {"type": "image", "uri": "gs://a"}]},
     {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm"}]},
     {"type": "function_call", "id": "c", "name": "f", "arguments": {"a": 1}},
+    {"type": "function_call", "id": "d", "name": "f", "arguments": {}},
     {"type": "google_search_call", "id": "s", "arguments": {"queries": ["q"]}},
     {"type": "function_result", "call_id": "c", "name": "f", "result": {"sun": True}},
     {"type": "function_result", "call_id": "d", "result": [{"type": "text", "text": "no"}], "is_error": True},
@@ -77,7 +78,8 @@ def test_a_conversation_becomes_messages_and_comes_back() -> None:
             (
                 ReasoningBlock(summary=("hm",), format="google-gemini-v1", opaque=(SIGNATURE,)),
                 ToolCallBlock(id="c", name="f", arguments='{"a":1}'),
-                UnknownBlock(NAME, CONVERSATION[3]),
+                ToolCallBlock(id="d", name="f", arguments="{}"),
+                UnknownBlock(NAME, CONVERSATION[4]),
             ),
         ),
         Message(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.dialects.cohere.constants import NAME, PLAN
+from bardo.dialects.history_pictures import behind_results
 from bardo.dialects.losses import Losses
 from bardo.values.blocks import (
     Block,
@@ -27,12 +28,13 @@ Wire = dict[str, Any]
 
 def encode_messages(request: Request, losses: Losses) -> list[Wire]:
     """Return the `messages` field."""
-    return [wire for message in request.messages for wire in _message(message, losses)]
+    return behind_results([wire for message in request.messages for wire in _message(message, losses)])
 
 
 def _message(message: Message, losses: Losses) -> list[Wire]:
     results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
-    others = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
+    others: list[Block] = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
+    others = [*_pictures(results, losses), *others]
     fields = losses.own_fields(message.carried)
     written = [_result(result, losses) for result in results]
     if others or not results:
@@ -107,13 +109,17 @@ def _call(call: ToolCallBlock, losses: Losses) -> Wire:
     return {"id": call.id, "type": "function", "function": function, **carried}
 
 
+def _pictures(results: Sequence[ToolResultBlock], losses: Losses) -> list[ImageBlock]:
+    """Return the pictures among results, which go into the user's message after them."""
+    pictures = [part for result in results for part in result.content if isinstance(part, ImageBlock)]
+    if pictures:
+        why = "Cohere takes no pictures from tools"
+        losses.lose("tool_result.image", "in the result", why, sent="in a user message after it")
+    return pictures
+
+
 def _result(result: ToolResultBlock, losses: Losses) -> Wire:
-    parts: list[Wire] = []
-    for part in result.content:
-        if isinstance(part, ImageBlock):
-            losses.lose("image", part.url or part.media_type, "Cohere takes no pictures from tools")
-        else:
-            parts += _plain(part, losses)
+    parts = [wire for part in result.content if not isinstance(part, ImageBlock) for wire in _plain(part, losses)]
     content: str | list[Wire] = _shortest(parts)
     return {
         "role": "tool",

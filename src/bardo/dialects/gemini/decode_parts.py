@@ -11,6 +11,7 @@ from bardo.dialects.documents import is_document, picture_or_document
 from bardo.dialects.gemini.constants import FORMAT, NAME, opaque_of, split_fields
 from bardo.dialects.gemini.reply_parts import arguments_text
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.known_media import picture_type
 from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
@@ -165,7 +166,8 @@ def media_block(fields: dict[str, Any], other_fields: dict[str, Any], at: str) -
         found, rest = split_fields(take(fields[name], dict, f"{at}{name}"), ("mimeType", source))
         media_type = optional(found, "mimeType", str, f"{at}{name}.") or ""
         content = required(found, source, str, f"{at}{name}.")
-        if rest or not (media_type.startswith("image/") or is_document(media_type)):
+        pictured = source == "data" and bool(picture_type("", content))
+        if rest or not (pictured or media_type.startswith("image/") or is_document(media_type)):
             continue
         if source == "data":
             return picture_or_document(media_type, content, carried=carried)

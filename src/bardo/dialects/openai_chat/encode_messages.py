@@ -9,6 +9,8 @@ import msgspec
 
 from bardo.catalog.rows import Quirks, ReplayForm
 from bardo.dialects.documents import as_text, data_of, file_name
+from bardo.dialects.history_pictures import behind_results
+from bardo.dialects.history_repair import BETWEEN
 from bardo.dialects.losses import Losses
 from bardo.dialects.openai_chat.constants import GEMINI, NAME
 from bardo.dialects.openai_chat.details import replay_details
@@ -30,7 +32,7 @@ from bardo.values.blocks import (
     argument_text,
     fields_for,
 )
-from bardo.values.histories import Messages
+from bardo.values.histories import Messages, parts_of
 from bardo.values.request import Message
 
 Parts = str | list[dict[str, Any]]
@@ -43,17 +45,22 @@ _FIELDS: dict[str, ReplayForm] = {
 """Where a Chat client has thinking, by its format; any other stands in `reasoning_details`."""
 # What is found of a conversation once.
 _WRITTEN = "openai_chat.written"
+_MEDIA = frozenset((ImageBlock, DocumentBlock))
 
 
 class MessageWriter:
     """Writes the messages of one request. `own`: it came from a Chat client. `generic`: only the dialect of the server is known.
+    `speaks_between`: the model speaks between results and the user.
 
     Such a server gets the thinking that a Chat client gives it in the field in which the client has it, and its own in the field in which
     it wrote it.
     """
 
-    def __init__(self, quirks: Quirks, losses: Losses, *, own: bool, generic: bool = False) -> None:
+    def __init__(
+        self, quirks: Quirks, losses: Losses, *, own: bool, generic: bool = False, speaks_between: bool = False
+    ) -> None:
         self._own = own
+        self._speaks_between = speaks_between
         self._generic = generic
         self._quirks = quirks
         self._losses = losses
@@ -61,7 +68,28 @@ class MessageWriter:
     def write_all(self, messages: Messages) -> list[dict[str, Any]]:
         """Return the wire messages of a conversation. Those of messages that came before are shared: they must not be changed."""
         form = (self._quirks, self._own, self._generic, self._losses.dialect, self._losses.markers)
-        return fold_without_loss(messages, _WRITTEN, form, self._losses, [], self._extended)
+        begin: list[dict[str, Any]] = []
+        written = fold_without_loss(messages, _WRITTEN, form, self._losses, begin, self._extended)
+        parts = parts_of(messages)
+        holds_media = ToolResultBlock in parts and not _MEDIA.isdisjoint(parts)
+        return self._with_media_behind(written) if holds_media and not self._quirks.media_in_results else written
+
+    def _with_media_behind(self, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return messages in which the pictures of results come behind all results of their turn.
+
+        Where the user may not speak right behind a result, the model does so between them.
+        """
+        ordered = behind_results(written)
+        if not self._speaks_between:
+            return ordered
+        spoken: list[dict[str, Any]] = []
+        for message in ordered:
+            if message["role"] == "user" and spoken and spoken[-1]["role"] == "tool":
+                why = "its templates refuse the user right behind a tool"
+                self._losses.lose("messages.role", "user", why, sent=f"behind the model's {BETWEEN}", key="behind")
+                spoken.append({"role": "assistant", "content": BETWEEN})
+            spoken.append(message)
+        return spoken
 
     def _extended(self, written: list[dict[str, Any]], messages: Messages, place: int) -> list[dict[str, Any]]:
         new = [one for message in messages[place:] for one in self.write(message)]

@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any
 
 from bardo.catalog.fragments import merge_fields
+from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow, Quirks
 from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.hosted_tools import is_asked_otherwise
@@ -58,9 +59,9 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     quirks = row.quirks
     if not quirks.developer_role and _names_developer(request):
         losses.lose("messages.role.developer", DEVELOPER, "this provider calls that role system", sent="system")
-    messages = MessageWriter(quirks, losses, own=request.dialect == NAME, generic=row.generic).write_all(
-        request.messages
-    )
+    between = "no_user_after_tool" in shape_at(row, request.model).rules
+    writer = MessageWriter(quirks, losses, own=request.dialect == NAME, generic=row.generic, speaks_between=between)
+    messages = writer.write_all(request.messages)
     messages = waive_signatures(request.model, messages, quirks, losses)
     body: dict[str, Any] = {"model": request.model, "messages": messages}
     tools = written_tools(request, losses, _tools)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import CLAUDE, Demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, compact
 from bardo.simulators.incoming import Incoming
@@ -91,6 +92,9 @@ class Anthropic(Provider):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return anthropic_request.read(incoming)
+
+    def demands(self, model: str) -> Demands:
+        return CLAUDE
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         usage = exchange.usage

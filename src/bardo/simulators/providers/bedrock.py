@@ -10,8 +10,10 @@ import base64
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import CLAUDE, Demands, Rule
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, compact
 from bardo.simulators.incoming import Incoming
@@ -33,6 +35,12 @@ _TYPES = {
 }
 _NAMESPACE = "http://internal.amazon.com/coral/com.amazon.bedrock/"
 _UNSIGNED = ("gpt", "qwen", "minimax", "glm", "kimi", "deepseek")
+
+_NAMES = Rule(
+    r"[a-zA-Z0-9_-]{1,64}",
+    "1 validation error detected: Value at '{place}' failed to satisfy constraint: Member must satisfy regular expression pattern: "
+    "[a-zA-Z0-9_-]+",
+)
 
 
 class Bedrock(Provider):
@@ -76,6 +84,13 @@ class Bedrock(Provider):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return bedrock_request.read(incoming, path)
+
+    def demands(self, model: str) -> Demands:
+        own = Demands(tool_names=_NAMES, call_ids=_NAMES)
+        if "claude" not in model:
+            return own
+        claudes = {name: getattr(CLAUDE, name) for name in ("property_keys", "plain_root", "repeated_call")}
+        return replace(own, **claudes)
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         message: Fields = {"content": list(_blocks(exchange)), "role": "assistant"}

@@ -22,6 +22,7 @@ class DS4(Chat):
 
     name = "ds4"
     catalog_name = "openai-compatible"
+    runs_templates = True
     needs_key = False
     models = ("deepseek-v4-flash",)
     owner = "ds4"
@@ -45,6 +46,7 @@ class LMStudio(Chat):
 
     name = "lmstudio"
     catalog_name = "lmstudio"
+    runs_templates = True
     embeds = "any"
     needs_key = False
     models = ("openai/gpt-oss-20b", "qwen/qwen3-8b")
@@ -103,6 +105,7 @@ class Fireworks(Chat):
 
     name = "fireworks"
     catalog_name = "fireworks"
+    runs_templates = True
     embeds = "any"
     base_path = "/inference/v1"
     models = ("accounts/fireworks/models/glm-5", "accounts/fireworks/models/kimi-k2p5")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import Demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact, joined_text, rows, text
 from bardo.simulators.incoming import Incoming
@@ -41,6 +42,10 @@ class Cohere(Provider):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return cohere_request.read(incoming)
+
+    def demands(self, model: str) -> Demands:
+        words = "invalid request: stop_sequences must have at most {most} elements, but got {given}"
+        return Demands(most_stops=5, too_many_stops=words)
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         message: Fields = {"role": "assistant"}

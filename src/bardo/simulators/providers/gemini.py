@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import Demands, Rule
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, number
 from bardo.simulators.incoming import Incoming
@@ -28,6 +29,13 @@ _STATUS = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
+
+_STOPS = "* GenerateContentRequest.generation_config.stop_sequences: at most {most} stop sequences are taken, but got {given}.\n"
+_NAMES = Rule(
+    r"(?=[a-zA-Z_])[a-zA-Z0-9_.:-]{1,64}",
+    "* {place}: Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), "
+    "dots (.), colons (:), or dashes (-), with a maximum length of 64.\n",
+)
 
 
 class Gemini(Provider):
@@ -70,6 +78,9 @@ class Gemini(Provider):
 
     def reasoning_is_off(self, exchange: Exchange) -> bool:
         return number(setting(exchange.body, "thinkingConfig.thinkingBudget")) == 0
+
+    def demands(self, model: str) -> Demands:
+        return Demands(tool_names=_NAMES, most_stops=5, too_many_stops=_STOPS)
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         thoughts = [_thought(part) for part in _thoughts(exchange)]

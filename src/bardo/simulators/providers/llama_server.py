@@ -20,6 +20,7 @@ class LlamaServer(Chat):
 
     name = "llama_server"
     catalog_name = "llama-server"
+    runs_templates = True
     embeds = "any"
     needs_key = False
     models = ("Qwen3-1.7B-Q4_K_M.gguf",)

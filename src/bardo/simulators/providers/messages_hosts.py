@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import CLAUDE, Demands
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.providers import anthropic_request
 from bardo.simulators.providers.anthropic import Anthropic
@@ -19,6 +20,9 @@ class MessagesHost(Anthropic):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return anthropic_request.read(incoming, budgets=False)
+
+    def demands(self, model: str) -> Demands:
+        return CLAUDE if "claude" in model else Demands(tool_names=CLAUDE.tool_names)
 
     def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         return None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bardo.simulators.chat import Chat
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import MISTRAL_ORDER, Demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, rows, text
 from bardo.simulators.incoming import Incoming
@@ -32,6 +34,9 @@ class Mistral(Chat):
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         _check_messages(rows(incoming.fields.get("messages")) if isinstance(incoming.body, dict) else [])
         return super().decode_request(incoming, path)
+
+    def demands(self, model: str) -> Demands:
+        return replace(super().demands(model), user_after_tool=MISTRAL_ORDER)
 
     def reply_id(self, exchange: Exchange) -> str:
         return exchange.token("reply", 32, HEXADECIMAL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
+from bardo.simulators.demands import Demands, ollama_demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
@@ -26,6 +27,9 @@ class Ollama(Chat):
     owner = "library"
     reasoning_field = "reasoning"
     off_switches = (("reasoning_effort", "none"), ("reasoning.effort", "none"))
+
+    def demands(self, model: str) -> Demands:
+        return ollama_demands(model)
 
     def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         return shown(incoming, models)

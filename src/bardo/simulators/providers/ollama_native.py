@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import Demands, ollama_demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
@@ -55,6 +56,9 @@ class OllamaNative(Provider):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return ollama_request.read(incoming)
+
+    def demands(self, model: str) -> Demands:
+        return ollama_demands(model)
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         turn = exchange.turn

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat, asks_for_usage
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import OPENAI_ROOT, Demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, pretty
 from bardo.simulators.incoming import Incoming
@@ -39,6 +41,15 @@ class OpenAIChat(Chat):
             words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
             raise Refusal("unsupported_field", words, parameter="max_tokens")
         return found
+
+    def demands(self, model: str) -> Demands:
+        return replace(
+            super().demands(model),
+            plain_root=OPENAI_ROOT,
+            most_stops=4,
+            too_many_stops="Invalid 'stop': array too long. Expected an array with maximum length {most}, but got an array with length "
+            "{given} instead.",
+        )
 
     def completion(self, exchange: Exchange) -> Fields:
         return {**super().completion(exchange), "service_tier": "default", "system_fingerprint": None}

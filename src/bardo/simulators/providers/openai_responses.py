@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 from bardo.simulators import chat_request
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import OPENAI_NAMES, OPENAI_ROOT, Demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, fields, pretty
 from bardo.simulators.incoming import Incoming
@@ -36,6 +38,8 @@ class OpenAIResponses(Provider):
     dialect = "openai_responses"
     catalog_name = "openai"
     other_dialects = (openai_chat.OpenAIChat,)
+    checks_roots: ClassVar[bool] = True
+    """Whether the root of a tool's schema must be a plain object, as OpenAI itself wants it."""
     models = openai_chat.OpenAIChat.models
     off_switches = (("reasoning.effort", "none"),)
 
@@ -55,6 +59,9 @@ class OpenAIResponses(Provider):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         return responses_request.read(incoming, self._memory)
+
+    def demands(self, model: str) -> Demands:
+        return Demands(tool_names=OPENAI_NAMES, plain_root=OPENAI_ROOT if self.checks_roots else "")
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         return whole(pretty(self._finished(exchange)))

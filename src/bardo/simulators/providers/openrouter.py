@@ -39,6 +39,7 @@ class OpenRouterResponses(OpenAIResponses):
     name = "openrouter"
     catalog_name = "openrouter"
     base_path = "/api/v1"
+    checks_roots = False
 
 
 class OpenRouter(Chat):

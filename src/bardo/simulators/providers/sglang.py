@@ -21,6 +21,7 @@ class SGLang(Chat):
 
     name = "sglang"
     catalog_name = "sglang"
+    runs_templates = True
     embeds = "any"
     needs_key = False
     models = ("Qwen/Qwen3-0.6B",)

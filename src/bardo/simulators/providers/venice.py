@@ -35,6 +35,7 @@ class Venice(Chat):
     balances: Mapping[str, str] = MappingProxyType({"diem": "12.5", "usd": "3.25"})
     name = "venice"
     catalog_name = "venice"
+    runs_templates = True
     embeds = "any"
     lists_without_key = True
     base_path = "/api/v1"

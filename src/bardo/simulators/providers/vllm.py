@@ -23,6 +23,7 @@ class VLLM(Chat):
 
     name = "vllm"
     catalog_name = "vllm"
+    runs_templates = True
     embeds = "any"
     needs_key = False
     models = ("Qwen/Qwen3-0.6B",)

@@ -19,12 +19,18 @@ from bardo.simulators.turns import ToolCall
 _FINGERPRINT = "fp_eb3c003fc66c14ed"
 
 
+class XAIResponses(OpenAIResponses):
+    """api.x.ai/v1/responses."""
+
+    checks_roots = False
+
+
 class XAI(Chat):
     """api.x.ai/v1."""
 
     name = "xai"
     catalog_name = "xai"
-    other_dialects = (OpenAIResponses,)
+    other_dialects = (XAIResponses,)
     models = ("grok-4.3", "grok-code-fast-1")
     owner = "xai"
     usage_place = "always"

@@ -1,0 +1,291 @@
+"""What a server demands of the shape of a request beside the fields of its dialect, each refused in the server's own words.
+
+A request is seen alike in every dialect: the names and schemas of its tools, its stop sequences, and its messages one after the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from bardo.simulators.fields import Fields, at, fields, rows, text
+from bardo.simulators.refusal import Refusal
+
+_ROOTS = ("oneOf", "anyOf", "allOf", "enum", "not")
+_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a text must match whole, and the words for one that does not: `{place}` is where it stands, `{given}` the text itself."""
+
+    pattern: str
+    words: str
+
+    def check(self, place: str, given: str) -> None:
+        """Raise Refusal for a text that is not taken."""
+        if not re.fullmatch(self.pattern, given, re.DOTALL):
+            raise Refusal("bad_value", self.words.format(place=place, given=given), parameter=place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """What one model of a server demands; what is None or empty is not demanded. The texts are the words of the refusal.
+
+    `plain_root`: a tool's schema has an object at its root and none of `oneOf` and the like beside it. `user_after_tool`: the user does not
+    speak right behind a result. `late_system`: the system speaks at the beginning alone. `most_stops` is how many stop sequences there may
+    be, `too_many_stops` the words for more.
+    """
+
+    tool_names: Rule | None = None
+    property_keys: Rule | None = None
+    call_ids: Rule | None = None
+    plain_root: str = ""
+    repeated_call: str = ""
+    user_after_tool: str = ""
+    late_system: str = ""
+    most_stops: int | None = None
+    too_many_stops: str = ""
+
+    def check(self, seen: SeenShape) -> None:
+        """Raise Refusal for the first demand that a request does not meet."""
+        if self.tool_names is not None:
+            for place, name in seen.names:
+                self.tool_names.check(place, name)
+        for place, schema in seen.schemas:
+            if self.plain_root and (schema.get("type", "object") != "object" or any(name in schema for name in _ROOTS)):
+                raise Refusal("bad_value", self.plain_root.format(place=place), parameter=place)
+            if self.property_keys is not None:
+                for key in _keys(schema):
+                    self.property_keys.check(place, key)
+        self._check_calls(seen.turns)
+        self._check_order(seen.turns)
+        if self.most_stops is not None and len(seen.stops) > self.most_stops:
+            raise Refusal("bad_value", self.too_many_stops.format(given=len(seen.stops), most=self.most_stops))
+
+    def _check_calls(self, turns: Sequence[SeenTurn]) -> None:
+        called: set[str] = set()
+        for turn in turns:
+            for place, given in (*turn.calls, *turn.results):
+                if self.call_ids is not None:
+                    self.call_ids.check(place, given)
+            for place, given in turn.calls:
+                if self.repeated_call and given in called:
+                    raise Refusal("bad_value", self.repeated_call.format(place=place))
+                called.add(given)
+
+    def _check_order(self, turns: Sequence[SeenTurn]) -> None:
+        before: SeenTurn | None = None
+        spoken = False
+        for turn in turns:
+            if self.late_system and turn.role == "system" and spoken:
+                raise Refusal("bad_value", self.late_system)
+            if self.user_after_tool and before is not None:
+                follows = "tool" if before.results else before.role
+                if (turn.role == "user" and turn.speaks and follows == "tool") or (
+                    turn.role == "system" and follows in ("tool", "assistant")
+                ):
+                    raise Refusal("bad_value", self.user_after_tool.format(role=turn.role, before=follows))
+            spoken = spoken or turn.role != "system"
+            before = turn
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTurn:
+    """One message: ids of its calls and results with their places, and whether it has something besides results."""
+
+    role: str
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    results: list[tuple[str, str]] = field(default_factory=list)
+    speaks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SeenShape:
+    """The parts of a request that demands are about; each name, schema and id with the place where it stands."""
+
+    names: list[tuple[str, str]]
+    schemas: list[tuple[str, Fields]]
+    turns: list[SeenTurn]
+    stops: list[object]
+
+
+def seen_shape(dialect: str, body: Fields) -> SeenShape:
+    """Return the parts of a request of any dialect."""
+    return _READERS[dialect](body)
+
+
+def _keys(schema: object) -> Iterator[str]:
+    """Yield the keys of all properties of a schema."""
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += one
+        if not isinstance(one, dict):
+            continue
+        yield from fields(one.get("properties"))
+        for name, value in one.items():
+            if name in _SCHEMAS:
+                waiting += fields(value).values()
+            elif name not in ("enum", "const", "default", "examples"):
+                waiting.append(value)
+
+
+def _stops(value: object) -> list[object]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _chat(body: Fields) -> SeenShape:
+    names, schemas, turns = [], [], []
+    for index, tool in enumerate(rows(body.get("tools"))):
+        function = fields(tool.get("function"))
+        if function:
+            names.append((f"tools[{index}].function.name", text(function.get("name"))))
+            schemas.append((f"tools[{index}].function.parameters", fields(function.get("parameters"))))
+    if chosen := fields(at(body, "tool_choice.function")):
+        names.append(("tool_choice.function.name", text(chosen.get("name"))))
+    for index, message in enumerate(rows(body.get("messages"))):
+        role = text(message.get("role"))
+        turn = SeenTurn(role if role != "tool" else "user", speaks=role != "tool")
+        for place, call in enumerate(rows(message.get("tool_calls"))):
+            where = f"messages[{index}].tool_calls[{place}]"
+            turn.calls.append((f"{where}.id", text(call.get("id"))))
+            names.append((f"{where}.function.name", text(at(call, "function.name"))))
+        if role == "tool":
+            turn.results.append((f"messages[{index}].tool_call_id", text(message.get("tool_call_id"))))
+        turns.append(turn)
+    return SeenShape(names, schemas, turns, _stops(body.get("stop")))
+
+
+def _responses(body: Fields) -> SeenShape:
+    names, schemas, turns = [], [], []
+    for index, tool in enumerate(rows(body.get("tools"))):
+        if tool.get("type") in ("function", "custom"):
+            names.append((f"tools[{index}].name", text(tool.get("name"))))
+            schemas.append((f"tools[{index}].parameters", fields(tool.get("parameters"))))
+    for index, item in enumerate(rows(body.get("input"))):
+        kind, where = text(item.get("type")), (f"input[{index}].call_id", text(item.get("call_id")))
+        if kind in ("function_call", "custom_tool_call"):
+            names.append((f"input[{index}].name", text(item.get("name"))))
+            turns.append(SeenTurn("assistant", calls=[where]))
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            turns.append(SeenTurn("user", results=[where], speaks=False))
+        else:
+            turns.append(SeenTurn(text(item.get("role")) or "assistant"))
+    return SeenShape(names, schemas, turns, [])
+
+
+def _messages(body: Fields) -> SeenShape:
+    names, schemas, turns = [], [], []
+    for index, tool in enumerate(rows(body.get("tools"))):
+        if "input_schema" in tool:
+            names.append((f"tools.{index}.custom.name", text(tool.get("name"))))
+            schemas.append((f"tools.{index}.custom.input_schema", fields(tool.get("input_schema"))))
+    for index, message in enumerate(rows(body.get("messages"))):
+        turn = SeenTurn(text(message.get("role")))
+        for place, block in enumerate(rows(message.get("content"))):
+            where = f"messages.{index}.content.{place}"
+            if block.get("type") == "tool_use":
+                turn.calls.append((f"{where}.tool_use.id", text(block.get("id"))))
+                names.append((f"{where}.tool_use.name", text(block.get("name"))))
+            elif block.get("type") == "tool_result":
+                turn.results.append((f"{where}.tool_result.tool_use_id", text(block.get("tool_use_id"))))
+        turns.append(turn)
+    return SeenShape(names, schemas, turns, _stops(body.get("stop_sequences")))
+
+
+def _converse(body: Fields) -> SeenShape:
+    names, schemas, turns = [], [], []
+    for index, tool in enumerate(rows(at(body, "toolConfig.tools"))):
+        if spec := fields(tool.get("toolSpec")):
+            where = f"toolConfig.tools.{index + 1}.member.toolSpec"
+            names.append((f"{where}.name", text(spec.get("name"))))
+            schemas.append((f"tools.{index}.custom.input_schema", fields(at(spec, "inputSchema.json"))))
+    for index, message in enumerate(rows(body.get("messages"))):
+        turn = SeenTurn(text(message.get("role")))
+        for place, block in enumerate(rows(message.get("content"))):
+            where = f"messages.{index + 1}.member.content.{place + 1}.member"
+            if use := fields(block.get("toolUse")):
+                turn.calls.append((f"{where}.toolUse.toolUseId", text(use.get("toolUseId"))))
+                names.append((f"{where}.toolUse.name", text(use.get("name"))))
+            elif result := fields(block.get("toolResult")):
+                turn.results.append((f"{where}.toolResult.toolUseId", text(result.get("toolUseId"))))
+        turns.append(turn)
+    return SeenShape(names, schemas, turns, _stops(at(body, "inferenceConfig.stopSequences")))
+
+
+def _gemini(body: Fields) -> SeenShape:
+    names = []
+    for place, tool in enumerate(rows(body.get("tools"))):
+        for index, function in enumerate(rows(tool.get("functionDeclarations", tool.get("function_declarations")))):
+            where = f"GenerateContentRequest.tools[{place}].function_declarations[{index}].name"
+            names.append((where, text(function.get("name"))))
+    config = fields(body.get("generationConfig", body.get("generation_config")))
+    return SeenShape(names, [], [], _stops(config.get("stopSequences", config.get("stop_sequences"))))
+
+
+def _interactions(body: Fields) -> SeenShape:
+    names = [
+        (f"tools[{index}].name", text(tool.get("name")))
+        for index, tool in enumerate(rows(body.get("tools")))
+        if tool.get("type") == "function"
+    ]
+    return SeenShape(names, [], [], _stops(at(body, "generation_config.stop_sequences")))
+
+
+def _ollama(body: Fields) -> SeenShape:
+    seen = _chat(body)
+    return SeenShape(seen.names, seen.schemas, seen.turns, _stops(at(body, "options.stop")))
+
+
+def _cohere(body: Fields) -> SeenShape:
+    seen = _chat(body)
+    return SeenShape(seen.names, seen.schemas, seen.turns, _stops(body.get("stop_sequences")))
+
+
+def _text_alone(body: Fields) -> SeenShape:
+    return SeenShape([], [], [], _stops(at(body, "parameters.stop_sequences")))
+
+
+_READERS = {
+    "openai_chat": _chat,
+    "openai_responses": _responses,
+    "anthropic_messages": _messages,
+    "bedrock_converse": _converse,
+    "gemini": _gemini,
+    "gemini_interactions": _interactions,
+    "ollama": _ollama,
+    "cohere": _cohere,
+    "watsonx_text": _text_alone,
+}
+
+OPENAI_NAMES = Rule(
+    r"[a-zA-Z0-9_-]{1,64}",
+    "Invalid '{place}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.",
+)
+LONGEST_NAMES = Rule(r".{0,64}", "Invalid '{place}': string too long. Expected a string with maximum length 64")
+OPENAI_ROOT = (
+    "Invalid schema for function in '{place}': schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top "
+    "level."
+)
+CLAUDE = Demands(
+    tool_names=Rule(r"[a-zA-Z0-9_-]{1,128}", "{place}: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"),
+    property_keys=Rule(
+        r"[a-zA-Z0-9_.-]{1,64}", "{place}.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'"
+    ),
+    call_ids=Rule(r"[a-zA-Z0-9_-]+", "{place}: String should match pattern '^[a-zA-Z0-9_-]+$'"),
+    plain_root="{place}: input_schema does not support oneOf, allOf, or anyOf at the top level",
+    repeated_call="{place}: `tool_use` ids must be unique",
+)
+MISTRAL_ORDER = "Unexpected role '{role}' after role '{before}'"
+"""What the templates of Mistral's models, and its own API, say of the user behind a result (BerriAI/litellm#17761, 2026)."""
+MISTRALS = re.compile(r"(?i)mi[sx]tral|ministral|magistral|devstral|codestral|pixtral|voxtral")
+"""Names of models with such a template."""
+
+
+def ollama_demands(model: str) -> Demands:
+    """Return what Ollama demands: the renderers of Qwen3.5 and later take the system at the beginning alone (ollama/ollama#17774, 2026)."""
+    late = "system message must be at the beginning" if re.search(r"(?i)qwen3\.[5-9]", model) else ""
+    return Demands(late_system=late)
