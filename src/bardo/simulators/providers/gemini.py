@@ -30,7 +30,9 @@ _STATUS = {
     504: "DEADLINE_EXCEEDED",
 }
 
-_STOPS = "* GenerateContentRequest.generation_config.stop_sequences: at most {most} stop sequences are taken, but got {given}.\n"
+_STOPS = (
+    "* GenerateContentRequest.generation_config.stop_sequences: the number of stop_sequences must not exceed {most}.\n"
+)
 _NAMES = Rule(
     r"(?=[a-zA-Z_])[a-zA-Z0-9_.:-]{1,64}",
     "* {place}: Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), "
