@@ -210,7 +210,7 @@ class CallIds:
         if type(event) is not ToolCallStart or event.id:
             return event
         self.minted = True
-        return ToolCallStart(event.block, self._make_id(), event.name, event.choice)
+        return msgspec.structs.replace(event, id=self._make_id())
 
 
 class _Call:

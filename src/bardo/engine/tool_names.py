@@ -129,7 +129,7 @@ class RestoreToolNames:
     def feed(self, item: Event) -> Sequence[Event]:
         """Pass on, with the client's names of the tools."""
         if type(item) is ToolCallStart and item.name in self._originals:
-            return (ToolCallStart(item.block, item.id, self._originals[item.name], item.choice),)
+            return (msgspec.structs.replace(item, name=self._originals[item.name]),)
         if type(item) is ReplyFields and not item.fields.keys().isdisjoint(_REPEATED):
             restored = {name: _renamed(item.fields[name], self._originals) for name in _REPEATED if name in item.fields}
             return (msgspec.structs.replace(item, fields={**item.fields, **restored}),)

@@ -82,12 +82,13 @@ class RefusalChunk(msgspec.Struct, frozen=True, gc=False):
 
 
 class ToolCallStart(msgspec.Struct, frozen=True, gc=False):
-    """The model calls a tool."""
+    """The model calls a tool. `state_follows`: opaque state of the call comes next, before its arguments."""
 
     block: int
     id: str
     name: str
     choice: int = 0
+    state_follows: bool = False
 
 
 class ToolCallChunk(msgspec.Struct, frozen=True, gc=False):

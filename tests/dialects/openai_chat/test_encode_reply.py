@@ -485,3 +485,44 @@ def test_the_signatures_of_several_texts_stay_apart() -> None:
 def test_redacted_thinking_of_bedrock_comes_back_redacted() -> None:
     block = ReasoningBlock(format="bedrock-v1", opaque=(Opaque("redacted", "cipher", "bedrock-v1"),))
     assert [one.block for one in decode_details(encode_details(block, 0))] == [block]
+
+
+SIGNED = ToolCallStart(0, "c", "f", state_follows=True)
+STATE = OpaqueState(0, Opaque("signature", "sig", "google-gemini-v1"))
+GOOGLE = {"google": {"thought_signature": "sig"}}
+
+
+def calls_told(*said: Event) -> list[dict[str, Any]]:
+    deltas = [choice["delta"] for one in written_chunks([START, *said]) for choice in one["choices"]]
+    return [call for delta in deltas for call in delta.get("tool_calls", ())]
+
+
+@pytest.mark.parametrize(
+    "between", [(), (BlockFields(0, "gemini", {"functionCall": {"id": None}}),)], ids=["at once", "behind fields"]
+)
+def test_state_that_follows_a_call_stands_in_its_first_delta(between: tuple[Event, ...]) -> None:
+    [first, second] = calls_told(SIGNED, *between, STATE, ToolCallChunk(0, "{}"), ToolCallEnd(0), STOP)
+    assert (first["id"], first["function"]["name"], first["extra_content"]) == ("c", "f", GOOGLE)
+    assert second == {"index": 0, "function": {"arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        (ToolCallChunk(0, "{}"), STATE),
+        (BlockFields(0, "openai_chat", {"x": 1}), STATE),
+        (OpaqueState(1, SIGNATURE), STATE),
+        (ToolCallStart(1, "d", "g"), STATE),
+        (),
+    ],
+    ids=["arguments", "own fields", "another's state", "another call", "nothing"],
+)
+def test_a_call_whose_state_does_not_follow_is_begun_all_the_same(then: tuple[Event, ...]) -> None:
+    [first, *others] = calls_told(SIGNED, *then)
+    assert first == {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
+    assert [one["extra_content"] for one in others if "extra_content" in one] == [GOOGLE] * bool(then)
+
+
+def test_a_call_without_state_is_begun_before_its_arguments() -> None:
+    encoder = DIALECT.open_encoder(REQUEST, Arrival())
+    assert b'"name":"f"' in b"".join(encoder.feed(ToolCallStart(0, "c", "f")))

@@ -151,7 +151,8 @@ class ToolFunctions:
         # Broken arguments go on as the model wrote them: an empty object would be a call that it did not make.
         text = _text_of(arguments["arguments"] if tool_arguments is None else tool_arguments)
         states = [_moved(state, block) for state in call.states]
-        events = (ToolCallStart(block, call.id, name), ToolCallChunk(block, text), *states, ToolCallEnd(block))
+        begin = ToolCallStart(block, call.id, name, state_follows=bool(states))
+        events = (begin, *states, ToolCallChunk(block, text), ToolCallEnd(block))
         return OwnResult(events=events, for_client=True)
 
     def _unknown(self, name: str) -> str:

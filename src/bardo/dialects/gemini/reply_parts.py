@@ -122,13 +122,14 @@ class Candidate:
             raise MalformedReply("a function call without a name")
         own_id = checked(call.get("id"), str, "functionCall.id")
         self._begin("", events)
-        events.append(ToolCallStart(self.block, own_id or "", name, self.choice))
+        signature = checked(part.get("thoughtSignature"), str, "thoughtSignature") or ""
+        events.append(ToolCallStart(self.block, own_id or "", name, self.choice, bool(signature)))
         self.calls += 1
         inside = _other_fields(call, "name", "args", "id") | ({} if own_id else {"id": None})
         other_fields = _other_fields(part, "functionCall", "thoughtSignature") | (
             {"functionCall": inside} if inside else {}
         )
-        self._decorate(checked(part.get("thoughtSignature"), str, "thoughtSignature") or "", other_fields, events)
+        self._decorate(signature, other_fields, events)
         arguments = arguments_text(checked(call.get("args"), dict, "functionCall.args") or {})
         events.append(ToolCallChunk(self.block, arguments, self.choice))
         events.append(ToolCallEnd(self.block, self.choice))

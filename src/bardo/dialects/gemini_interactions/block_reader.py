@@ -192,7 +192,8 @@ class Call(OpenStep):
 
     def open(self, raw: dict[str, Any], out: list[Event]) -> None:
         self.number = self.numbers.fresh()
-        out.append(ToolCallStart(self.number, as_text(raw.get("id")), as_text(raw.get("name"))))
+        signed = bool(states_of(as_text(raw.get("signature"))))
+        out.append(ToolCallStart(self.number, as_text(raw.get("id")), as_text(raw.get("name")), state_follows=signed))
         self._arguments = raw.get("arguments")
         self._sign(raw, out)
         self._decorate(without(raw, "type", "id", "name", "arguments", "signature"), out)

@@ -123,23 +123,23 @@ class CallReader:
                 self._waiting = call
             else:
                 self._waiting = None
-                events += self._start(call)
+                events += self._start(call, signed=bool(piece.states))
         return [*events, *self._add(call, piece, _OLDER if slot == _OLDER else _NEWER)]
 
-    def _start(self, call: _Call) -> list[Event]:
+    def _start(self, call: _Call, *, signed: bool = False) -> list[Event]:
         call.started = True
         self.lacks_ids |= not call.id and self._slots.get(_OLDER) is not call
         held, call.pending = call.pending, []
-        return [ToolCallStart(call.block, call.id, call.name, self._open.choice), *held]
+        signed = type(held[0]) is OpaqueState if held else signed
+        return [ToolCallStart(call.block, call.id, call.name, self._open.choice, signed), *held]
 
     def _add(self, call: _Call, piece: _Piece, field: str) -> list[Event]:
         choice = self._open.choice
-        events: list[Event] = []
+        events: list[Event] = [OpaqueState(call.block, state, choice) for state in piece.states]
         arguments = piece.arguments if call.said_twice is None else call.said_twice.take(field, piece.arguments)
         if arguments:
             call.arguments.append(arguments)
             events.append(ToolCallChunk(call.block, arguments, choice))
-        events += [OpaqueState(call.block, state, choice) for state in piece.states]
         fresh = {name: value for name, value in piece.rest.items() if call.said.get(name) != value}
         if fresh:
             call.said.update(fresh)

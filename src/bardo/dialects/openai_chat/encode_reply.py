@@ -22,7 +22,7 @@ from bardo.dialects.openai_chat.extra import encode_states
 from bardo.dialects.openai_chat.usage import encode_usage
 from bardo.dialects.run_encoder import RunEncoder
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
-from bardo.values.blocks import fields_for
+from bardo.values.blocks import Opaque, fields_for
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -69,6 +69,7 @@ class ChatEncoder(RunEncoder):
         self._usage: Usage | None = None
         self._extension: dict[str, Any] = {}
         self._failed = False
+        self._signed_call: ToolCallStart | None = None
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Write one event."""
@@ -77,6 +78,8 @@ class ChatEncoder(RunEncoder):
         released: Sequence[bytes] = ()
         if self._thinking.pending_states and (place := _block_of(item)) is not None:
             released = self._thinking.release(place)
+        if self._signed_call is not None and not self._continues_head(item):
+            released = [*released, *self._release_call()]
         writer = _WRITERS.get(type(item))
         written = writer(self, item) if writer is not None else ()
         return [*released, *written] if released else written
@@ -100,7 +103,7 @@ class ChatEncoder(RunEncoder):
             return ()
         usage = encode_usage(self._usage) if self._wants_usage and self._usage is not None else None
         last = {"bardo": self._extension} if self._extension else {}
-        out = self._thinking.release(None)
+        out = [*self._thinking.release(None), *self._release_call()]
         choices = sorted(self._chunks.choices | set(self._finishes)) or [0]
         for choice in choices:
             finish = self._finishes.get(choice, _NO_FINISH)
@@ -125,6 +128,8 @@ class ChatEncoder(RunEncoder):
 
     def _opaque(self, item: OpaqueState) -> Sequence[bytes]:
         place = (item.choice, item.block)
+        if self._signed_call is not None:
+            return self._release_call(item.opaque)
         if self._thinking.knows(place):
             self._thinking.hold(item)
             return ()
@@ -139,9 +144,27 @@ class ChatEncoder(RunEncoder):
         return self._chunks.add(item.choice, {"refusal": item.text})
 
     def _call_start(self, item: ToolCallStart) -> Sequence[bytes]:
+        if item.state_follows:
+            # The AI SDK reads a call's signature in its first delta only (2026-11), so the delta waits for the state that comes next.
+            self._signed_call = item
+            return ()
+        return self._begin_call(item)
+
+    def _continues_head(self, item: Event) -> bool:
+        """Whether this is the state that the head of a call waits for, or something before it that no Chat client is told."""
+        start = self._signed_call
+        own = start is not None and _block_of(item) == (start.choice, start.block)
+        return own and (type(item) is OpaqueState or (type(item) is BlockFields and item.dialect != NAME))
+
+    def _release_call(self, state: Opaque | None = None) -> Sequence[bytes]:
+        start, self._signed_call = self._signed_call, None
+        return () if start is None else self._begin_call(start, state)
+
+    def _begin_call(self, item: ToolCallStart, state: Opaque | None = None) -> Sequence[bytes]:
         index = self._call(item.choice, item.block)
         function = {"name": item.name, "arguments": ""}
-        call = {"index": index, "id": item.id, "type": "function", "function": function}
+        extra = {"extra_content": encode_states([state])} if state is not None else {}
+        call = {"index": index, "id": item.id, "type": "function", "function": function, **extra}
         return self._chunks.add(item.choice, {"tool_calls": [call]})
 
     def _call_chunk(self, item: ToolCallChunk) -> Sequence[bytes]:

@@ -107,9 +107,9 @@ class OwnCallStage:
         inner = self._opened[item.block] = InnerObject()
         piece = inner.feed(call.arguments[begin:])
         return (
-            ToolCallStart(item.block, call.id, tool, item.choice),
-            ToolCallChunk(item.block, piece, item.choice),
+            ToolCallStart(item.block, call.id, tool, item.choice, bool(call.states)),
             *call.states,
+            ToolCallChunk(item.block, piece, item.choice),
         )
 
 
