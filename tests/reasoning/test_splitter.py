@@ -184,6 +184,7 @@ CALLS = {
     "deepseek_v41": ("<｜DSML｜ calls>", "</｜DSML｜ calls>"),
     "deepseek_v4": ('<｜DSML｜invoke name="', "</｜DSML｜invoke>"),
     "kimi_k2": ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    "kimi_k3": ("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
     "minimax_m2": ("<minimax:tool_call>", "</minimax:tool_call>"),
     "minimax_m3": ("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"),
     "k2_horizon": ("<ifm|tool_calls>", "</ifm|tool_calls>"),
@@ -207,6 +208,16 @@ def test_the_closer_behind_a_call_that_ended_its_block_is_none_of_the_answers(na
     quoted = f'{start}idea {call}\n{{"tag": "{closer}"}}{end}after'
     assert read(row, [quoted], inside=False) == f'‹idea ›{call}\n{{"tag": "{closer}"}}{end}after'
     assert read(row, [f"{start}idea {call}\n{{}}{closer}"], inside=False) == f"‹idea ›{call}\n{{}}{closer}"
+
+
+@pytest.mark.parametrize("name", [name for name, row in formats().items() if row.starts and row.ends])
+def test_no_format_leaves_a_closer_behind_a_tagged_call_in_the_answer(name: str) -> None:
+    row = find_format(name)
+    for call in ("<tool_call>{}</tool_call>", '<tool_call>\n{"name": "f"}\n</tool_call>\n'):
+        for start, end in zip(row.starts, row.ends, strict=False):
+            whole = f"{start}idea {call}{end}after"
+            [said] = {read(row, pieces, inside=False) for pieces in cuts(whole)}
+            assert end not in said
 
 
 def test_a_closer_that_an_answer_behind_a_call_only_names_stays() -> None:

@@ -67,7 +67,7 @@ def _calls_of(row: ReasoningFormat) -> dict[str, str]:
 
 def _closed(marker: str) -> str:
     """Return the marker that closes what this one opens; empty where its spelling does not say."""
-    for opens, closes in (("begin", "end"), ("START", "END")):
+    for opens, closes in (("begin", "end"), ("START", "END"), ("open", "close")):
         if opens in marker:
             return marker.replace(opens, closes)
     head, tag, rest = marker.rpartition("<")
