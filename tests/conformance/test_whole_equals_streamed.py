@@ -71,7 +71,8 @@ def test_a_reply_is_the_same_whole_and_streamed(recording: Recording, shown: str
                 response = msgspec.structs.replace(response, usage=usage)
         stream = b"".join([frame for event in in_fewer_pieces(events) for frame in encoder.feed(event)])
         stream += b"".join(encoder.finish())
-        told = b'"opaque state"' in stream
+        # Messages and Converse have no place for the state of a last text behind it, and say so.
+        told = client in ("anthropic_messages", "bedrock_converse") and b'"opaque state"' in stream
         whole, streamed = (
             _heard(client, body, stream=body is stream)
             for body in (language.encode_response(response, request), stream)

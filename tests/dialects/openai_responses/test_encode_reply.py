@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from bardo.dialects.openai_responses import DIALECT
-from bardo.dialects.openai_responses.state import SealContent, opened
+from bardo.dialects.openai_responses.state import SealContent, attach, opened
 from bardo.dialects.sealing import unseal
-from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
+from bardo.values.blocks import Opaque, ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock, fields_for
 from bardo.values.errors import BrokenStream, UpstreamRefused
 from bardo.values.events import (
     BlockFields,
@@ -186,12 +186,8 @@ def test_state_that_has_no_place_comes_back_where_it_belongs(name: str, streamed
     whole = msgspec.json.decode(DIALECT.encode_response(response, REQUEST))
     ended = final(payloads(write_stream(events)))
     output = ended["output"] if streamed else whole["output"]
-    if streamed and name == "of a text":
-        # The replay store gives it back: nothing may stand behind the answer.
-        assert given_back(output) == [(TextBlock, ())]
-        assert [one["what"] for one in ended["bardo"]["degraded"]] == ["opaque state"]
-    else:
-        assert given_back(output) == kinds_and_states(response.blocks)
+    assert given_back(output) == kinds_and_states(response.blocks)
+    assert "bardo" not in ended
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
@@ -201,10 +197,36 @@ def test_an_answer_is_the_last_item_and_has_one_text(empty: bool, streamed: bool
     events = [START, *text, OpaqueState(int(empty), CLAUDE), STOP]
     response = fold(events)
     whole = msgspec.json.decode(DIALECT.encode_response(response, REQUEST))
-    output = (final(payloads(write_stream(events))) if streamed else whole)["output"]
+    written = payloads(write_stream(events))
+    output = (final(written) if streamed else whole)["output"]
     assert [part["text"] for part in output[-1]["content"]] == ["Hi"]
-    if not streamed:
-        assert given_back(output) == kinds_and_states(response.blocks)
+    assert given_back(output) == kinds_and_states(response.blocks)
+    [done] = [one["item"] for one in written if one["type"] == "response.output_item.done"]
+    assert done == whole["output"][-1]
+    assert not any("encrypted_content" in one.get("item", {}) for one in written[:-3])
+
+
+def test_a_message_gives_its_state_back_to_its_last_text() -> None:
+    sealed = attach("text", [CLAUDE])
+    refusal = {"type": "refusal", "refusal": "no"}
+    texts: list[dict[str, Any]] = [{"type": "output_text", "text": text, "annotations": []} for text in ("a", "b")]
+    message = {"type": "message", "role": "assistant", "encrypted_content": sealed}
+    for content, states in (
+        ([*texts, refusal], [(TextBlock, ()), (TextBlock, (CLAUDE,)), (RefusalBlock, ())]),
+        ([refusal], [(RefusalBlock, ()), (TextBlock, (CLAUDE,))]),
+    ):
+        body = msgspec.json.encode({"model": "m", "input": [{**message, "content": content}]})
+        (turn,) = DIALECT.decode_request(body, ARRIVAL).messages
+        assert [(type(block), getattr(block, "opaque", ())) for block in turn.blocks] == states
+
+
+def test_a_message_keeps_a_field_that_bardo_did_not_seal() -> None:
+    message = {"type": "message", "role": "assistant", "content": "a", "encrypted_content": "their own"}
+    body = msgspec.json.encode({"model": "m", "input": [message]})
+    (turn,) = DIALECT.decode_request(body, ARRIVAL).messages
+    [text] = turn.blocks
+    assert isinstance(text, TextBlock)
+    assert fields_for("openai_responses", text.carried)["item"] == {"encrypted_content": "their own"}
 
 
 @pytest.mark.parametrize("name", EARLY)

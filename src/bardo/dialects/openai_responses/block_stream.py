@@ -89,6 +89,9 @@ class BlockStream:
         self._drop_empty_text()
         self.settle(out)
         self._close_ended(out)
+        last = self._stream.items[-1] if self._stream.items else None
+        if isinstance(last, WrittenMessage) and not last.closed:
+            last.seal_states()
         unended = set(map(id, self._open_calls.values()))
         for item in self._stream.items:
             if id(item) not in unended:
@@ -106,7 +109,9 @@ class BlockStream:
         unit = self._pending[1] if self._pending is not None else None
         if isinstance(unit, WrittenPart) and unit.is_empty and isinstance(self._current, WrittenMessage):
             self._pending = None
-            if unit.states:
+            if unit.states and not self._current.has_states:
+                self._current.seal_empty_text(list(unit.states))
+            elif unit.states:
                 self._stream.ride("text", list(unit.states))
 
     def take_content(self, event: ContentChunk) -> Sequence[bytes]:

@@ -97,6 +97,10 @@ class _InputReader:
         blocks = blocks_of(item.get("content"), f"{at}content", answer=role == "assistant")
         additional = _additional(item, _MESSAGE)
         if role == "assistant":
+            sealed = opened(str(additional.get("encrypted_content", "")))
+            if sealed is not None:
+                del additional["encrypted_content"]
+                blocks = _with_sealed(blocks, sealed)
             self._say(*_with_message_id(blocks, additional))
             return
         self._end_turn()
@@ -255,6 +259,14 @@ def _additional(item: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     if isinstance(fields.get("id"), str) and is_made(fields["id"]):
         del fields["id"]
     return fields
+
+
+def _with_sealed(blocks: tuple[Block, ...], sealed: SealContent) -> tuple[Block, ...]:
+    """Return the blocks of a message with the state that it held: that of its last text, or of an empty one behind it."""
+    for index in range(len(blocks) - 1, -1, -1) if sealed.target != AFTER else ():
+        if isinstance(text := blocks[index], TextBlock):
+            return (*blocks[:index], _with_states(text, sealed.states), *blocks[index + 1 :])
+    return (*blocks, TextBlock("", sealed.states))
 
 
 def _with_message_id(blocks: tuple[Block, ...], item: dict[str, Any]) -> list[Block]:

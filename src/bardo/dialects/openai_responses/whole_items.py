@@ -9,7 +9,7 @@ from typing import Any
 from bardo.dialects.openai_responses.function_names import FunctionNames
 from bardo.dialects.openai_responses.item_objects import call_item, reasoning_item
 from bardo.dialects.openai_responses.item_stream import ItemIds
-from bardo.dialects.openai_responses.state import FORMAT, NAME, asks_summary, is_made
+from bardo.dialects.openai_responses.state import FORMAT, NAME, asks_summary
 from bardo.dialects.openai_responses.written_calls import WrittenCall, call_for
 from bardo.dialects.openai_responses.written_items import (
     WrittenCarrier,
@@ -55,7 +55,7 @@ class WholeOutput:
         for number, block in enumerate(known):
             _ADD[type(block)](self, block, last_status if number == last else "completed")
         if isinstance(self._open, WrittenMessage):
-            self._put_state_before(self._open)
+            self._open.seal_states()
         self._close(last_status)
         return self._items
 
@@ -136,17 +136,6 @@ class WholeOutput:
                 rider = WrittenCarrier(target, states)
                 self._name(rider)
                 self._items.append(rider.done_item("completed"))
-
-    def _put_state_before(self, message: WrittenMessage) -> None:
-        """Write the state of the last text before its message, which ends the reply: clients look for the answer in the last item."""
-        target, states = message.take_last_states()
-        if states:
-            rider = WrittenCarrier(target, states)
-            self._name(rider)
-            self._items.append(rider.done_item("completed"))
-            # As in a stream, where the rider is written first.
-            message.id = "" if is_made(message.id) else message.id
-            self._name(message)
 
     def _new_id(self, prefix: str) -> str:
         """Return the id of the next item, which is complete at once."""

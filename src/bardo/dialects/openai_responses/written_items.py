@@ -10,7 +10,7 @@ from typing import Any
 
 from bardo.dialects.openai_responses.item_objects import MergedFields, reasoning_item
 from bardo.dialects.openai_responses.state import attach, is_native, seal_thinking
-from bardo.dialects.signed_blocks import AFTER, NEXT
+from bardo.dialects.signed_blocks import AFTER
 from bardo.values.blocks import Opaque
 from bardo.values.collected import OpaqueStates
 
@@ -150,14 +150,18 @@ class WrittenItem:
 
 
 class WrittenMessage(WrittenItem):
-    """A message. Its fields are what the blocks carry under `item`."""
+    """A message. Its fields are what the blocks carry under `item`; `sealed` is the state of its texts, where it holds that itself."""
 
     prefix = "msg"
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self.sealed = ""
 
     def done_item(self, status: str) -> dict[str, Any]:
         parts = [part.done_item(part.text) for part in self.parts]
         fixed = {"type": "message", "id": self.id, "status": status, "role": "assistant", "content": parts}
-        return {**fixed, **self.additional}
+        return {**fixed, **self.additional, **({"encrypted_content": self.sealed} if self.sealed else {})}
 
     def added_item(self) -> dict[str, Any]:
         return {**self.done_item("in_progress"), "status": "in_progress", "content": []}
@@ -166,19 +170,24 @@ class WrittenMessage(WrittenItem):
         states = [opaque for part in self.parts for opaque in part.states]
         return [("text", states)] if states else []
 
-    def take_last_states(self) -> tuple[str, list[Opaque]]:
-        """Take out the state of the last text, and that text where it is empty; return it with what it belongs to behind its item.
+    def seal_states(self) -> None:
+        """Hold the state of its texts itself: it ends the reply, and clients look for the answer in the last item.
 
-        Nothing is taken from a message with several texts: which of them was meant could not be told.
+        An empty text behind another is left out, and its state says so.
         """
-        last = self.parts[-1]
-        empty = len(self.parts) > 1 and last.is_empty
-        if len(self.parts) - empty > 1 or not last.states:
-            return "", []
-        states, last.states = list(last.states), OpaqueStates()
-        if empty:
+        last = self.parts[-1] if self.parts else None
+        if last is not None and len(self.parts) > 1 and last.is_empty and last.states:
             self.parts.pop()
-        return (AFTER if empty else NEXT), states
+            self.seal_empty_text(list(last.states))
+        states = [opaque for part in self.parts for opaque in part.states]
+        if states and not self.sealed:
+            self.sealed = attach("text", states)
+            for part in self.parts:
+                part.states = OpaqueStates()
+
+    def seal_empty_text(self, states: Sequence[Opaque]) -> None:
+        """Hold the state of an empty text behind the last one."""
+        self.sealed = attach(AFTER, states)
 
 
 class WrittenReasoning(WrittenItem):
