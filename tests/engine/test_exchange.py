@@ -218,6 +218,8 @@ REFUSALS = [
     ("top_k", "Unsupported parameter: 'top_k' is not supported with this model.", "top_k", True),
     ("top_k", "Unrecognized request argument supplied: top_k", None, True),
     ("top_k", "property 'top_k' is unsupported", None, True),
+    ("top_k", "body.top_k: property 'body.top_k' is unsupported", "body.top_k", True),
+    ("top_k", "Unknown parameter: 'request.body.top_k'.", None, True),
     ("top_k", '[{"type":"extra_forbidden","loc":["body","top_k"],"msg":"Extra inputs are not permitted"}]', None, True),
     ("top_k", "Extra inputs are not permitted, field: 'top_k', value: 64", None, True),
     ("top_k", "top_k: Extra inputs are not permitted", None, True),

@@ -102,6 +102,12 @@ def test_a_name_that_stands_in_two_objects_names_neither() -> None:
     assert named.path == "one.depth"
 
 
+def test_a_field_below_one_that_is_called_like_the_body_is_meant_itself() -> None:
+    named = found("property 'body.depth' is unsupported", {**ASK, "body": {"depth": 1}, "depth": 2})
+    assert named is not None
+    assert named.path == "body.depth"
+
+
 RELATIONS = {
     "OpenAI: tools beside effort": "Function tools with reasoning_effort are not supported for gpt-5.5 in /v1/chat/completions.",
     "OpenAI: temperature beside effort": "'temperature' is not supported when 'reasoning_effort' is set.",

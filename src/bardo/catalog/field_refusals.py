@@ -47,7 +47,7 @@ class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """All rows. `keep` are the fields that no request goes without, `of_messages` those that messages of Chat do go without.
 
     `never_learned` are fields that every call sends, whatever an earlier one was told. `relation` are the words of a refusal that is about
-    how fields go together, `everywhere` the names that any refusal may have in it.
+    how fields go together, `everywhere` the names that any refusal may have in it, `roots` what may stand before the name of a field.
     """
 
     refusal: tuple[FieldRefusal, ...]
@@ -56,6 +56,7 @@ class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     never_learned: tuple[str, ...] = ()
     relation: str = r"(?!)"
     everywhere: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
 
     def is_about_relation(self, said: str) -> bool:
         """Whether a refusal is about how fields go together."""

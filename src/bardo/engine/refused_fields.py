@@ -42,7 +42,10 @@ def refused_field(words: ProviderWords, refusal: UpstreamRefused) -> RefusedFiel
         return None
     fields = [*_paths(words.fields), *_message_paths(words.fields, rows.of_messages)]
     for one in named:
-        path = _path_named(_NUMBER.sub("[]", one.name), fields)
+        name = _NUMBER.sub("[]", one.name)
+        path = _path_named(name, fields) or next(
+            (path for root in rows.roots if (path := _path_named(name.removeprefix(f"{root}."), fields))), ""
+        )
         if not path and one.camel:
             path = _path_named(_HUMP.sub(lambda hump: f"_{hump[1].lower()}", one.name), fields)
         name = path.rpartition(".")[2]
