@@ -24,6 +24,7 @@ from bardo.edge.settings_routing import workloads_of
 from bardo.engine.aliases import Aliases, ResolvedModel
 from bardo.engine.refusal_causes import is_about_model
 from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, near_names, provider_before, resolve
+from bardo.engine.thinking_names import with_thinking_name
 from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.values.degradation import Degradation
 from bardo.values.error_cleaning import clean_error
@@ -195,7 +196,8 @@ class ProviderDirectory:
             return known
         found = self.aliases.find(model)
         listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
-        return _remember(self._names, model, ResolvedModel(model) if listed else found)
+        found = ResolvedModel(model) if listed else with_thinking_name(found, self._providers)
+        return _remember(self._names, model, found)
 
     def workload(self, model: str) -> Workload | None:
         """Return the workload that a model's name stands for, None where it stands for models."""

@@ -45,13 +45,15 @@ class Alias(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=True
 class ResolvedModel(msgspec.Struct, frozen=True):
     """The model that a name stands for, and the aliases on the way to it, the client's own name first.
 
-    `fallbacks` are the models that are asked in order where this one does not answer.
+    `fallbacks` are the models that are asked in order where this one does not answer. `thinks`: its name turns thinking on, as much as the
+    model does by itself, where the caller asks for none.
     """
 
     model: str
     steps: tuple[Alias, ...] = ()
     suffix: Amount | None = None
     fallbacks: tuple[str, ...] = ()
+    thinks: bool = False
 
 
 _Waiting = tuple[str, frozenset[str] | None]
@@ -181,7 +183,7 @@ def with_display(request: Request, found: ResolvedModel, rules: Sequence[Thinkin
 def with_effort(request: Request, found: ResolvedModel, rules: Sequence[ThinkingRules] = ()) -> Request:
     """Return the request with the effort that its model's name says, its aliases set, or further `rules`; a name says it for one call."""
     said = (*found.steps, *rules)
-    if not said and found.suffix is None:
+    if not said and found.suffix is None and not found.thinks:
         return request
     asked = request.options.reasoning or request.reasoning
     amount = found.suffix or _amount(asked)
@@ -192,6 +194,10 @@ def with_effort(request: Request, found: ResolvedModel, rules: Sequence[Thinking
             # A budget is not compared with an effort: the bound holds in its place.
             amount = alias.max_effort if amount is None else min(amount, alias.max_effort, key=AMOUNTS.index)
         amount = alias.forced_effort or amount
+    if amount is None and asked is None and found.thinks:
+        return msgspec.structs.replace(
+            request, options=msgspec.structs.replace(request.options, reasoning=ReasoningPolicy(mode="auto"))
+        )
     if amount is None or amount == _amount(asked):
         return request
     policy = ReasoningPolicy(mode="off") if amount == "off" else ReasoningPolicy(mode="effort", effort=amount)

@@ -16,12 +16,13 @@ from bardo.edge.server_choice import idle_servers
 from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_pipeline import profiles_named
 from bardo.edge.settings_routing import workloads_of
-from bardo.engine.aliases import Aliases, with_effort
+from bardo.engine.aliases import Aliases, ResolvedModel, with_effort
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.model_features import candidate_of, chat_models
 from bardo.engine.route import Provider, Target, resolve, target_at
 from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.routing import Routed, route
+from bardo.engine.thinking_names import with_thinking_name
 from bardo.engine.vitality import without_workload
 from bardo.engine.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
@@ -85,7 +86,7 @@ class RoutePlanner:
 
         Raises UnknownModel, InvalidRequest, Unsupported and Unavailable, as a call does.
         """
-        found = self._aliases.find(request.model)
+        found = self._found(request.model)
         request = with_effort(request, found)
         needs = needs_of(request, found, self._workloads)
         if needs is not None and not provider:
@@ -154,8 +155,11 @@ class RoutePlanner:
         return candidate_of(at, self._facts.of(at, asks=False), private=private, price=price)
 
     def _names(self, model: str) -> tuple[str, ...]:
-        found = self._aliases.find(model)
+        found = self._found(model)
         return (found.model, *found.fallbacks)
+
+    def _found(self, model: str) -> ResolvedModel:
+        return with_thinking_name(self._aliases.find(model), self.providers)
 
     def _targets(self, names: Sequence[str], provider: str) -> tuple[list[Target], tuple[Degradation, ...], str]:
         """Return who serves some models, best first, which of them nobody serves, and why where no route was looked for."""
