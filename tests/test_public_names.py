@@ -91,6 +91,7 @@ NAMES = [
     "Message",
     "MethodNotAllowed",
     "MissingKey",
+    "ModelIds",
     "ModelInfo",
     "ModelRow",
     "NeedRow",

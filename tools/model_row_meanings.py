@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 MODEL_MEANINGS = {
-    "control": "the ways in which the model is told how to think: `adaptive`, `effort`, `level`, `budget`, `toggle`, `fixed`, `none`",
+    "control": "the ways in which the model is told: `adaptive`, `effort`, `level`, `budget`, `toggle`, `fixed`, `model_id`, `none`",
     "efforts": "its levels, as they are spelled in requests",
     "aliases": 'levels that act as another one: `{ minimal = "low" }`',
     "default_effort": "its level where none is sent",
@@ -14,10 +14,12 @@ MODEL_MEANINGS = {
     "budget": "the budgets in tokens that it takes: `{ min = 1024, max = 32000, dynamic = -1 }`; `dynamic` is the word for `auto`",
     "form": "the wire form in which it is told; the forms are those of the [control reference](../reference/reasoning-control.md)",
     "switch": "the variable of its chat template that turns thinking on and off, where it is not `enable_thinking`",
+    "model_ids": 'what says in the ids of a pair whether the model thinks: `{ thinking = "-reasoning", plain = "-non-reasoning" }`',
     "output_limit": "the longest reply in tokens",
     "shutdown": "the first day on which it may not answer any more",
     "provider": "the provider, by its `id` or preset",
     "match": "ids of models, or globs of them; dots and dashes are the same",
+    "reasoning_wire": "the control in one word, in place of `control`: `effort`, `tokens`, `model_id`, `none`, `provider` (its own)",
     "assumed": "whether the row is a guess",
     "like": "a model that it is like in what the row leaves open",
     "goes_first": "whether its globs go before longer ones of other rows",

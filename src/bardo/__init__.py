@@ -14,7 +14,7 @@ from bardo._version import __version__
 
 if TYPE_CHECKING:
     from bardo.catalog.classify_rows import NeedRow
-    from bardo.catalog.models import BudgetRange, ModelRow
+    from bardo.catalog.models import BudgetRange, ModelIds, ModelRow
     from bardo.catalog.pipeline_rows import CapRow
     from bardo.catalog.prices import PriceRow, PriceTier
     from bardo.context.steps.settings import (
@@ -181,7 +181,7 @@ if TYPE_CHECKING:
     from bardo.values.usage import Usage, UsageDetails
 
 _HOMES: dict[str, str] = {
-    "bardo.catalog.models": "BudgetRange ModelRow",
+    "bardo.catalog.models": "BudgetRange ModelIds ModelRow",
     "bardo.catalog.classify_rows": "NeedRow",
     "bardo.catalog.pipeline_rows": "CapRow",
     "bardo.catalog.prices": "PriceRow PriceTier",
@@ -339,6 +339,7 @@ __all__ = [
     "Message",
     "MethodNotAllowed",
     "MissingKey",
+    "ModelIds",
     "ModelInfo",
     "ModelRow",
     "NeedRow",

@@ -216,7 +216,7 @@ CHECKS: Mapping[str, Check] = {
             row("xai", name).control == ("effort",)
             for name in ("grok-4.20", "grok-4.20-0309", "grok-4-latest", "grok-4-1-fast", "grok-4-fast")
         )
-        and row("xai", "grok-4.20-0309-reasoning").control == ("none",)
+        and row("xai", "grok-4.20-0309-reasoning").control == ("model_id",)
     ),
     "groq models[+]": lambda: (
         row("groq", "qwen/qwen3.8-27b").efforts == ("low", "medium", "high")

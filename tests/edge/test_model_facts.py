@@ -7,10 +7,11 @@ import json
 import logging
 from typing import Any
 
+import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.catalog.models import ModelRow
+from bardo.catalog.models import ModelIds, ModelRow
 from bardo.dialects import dialect
 from bardo.edge.assembly import assemble
 from bardo.edge.fake import FakeReply, FakeTransport
@@ -18,6 +19,7 @@ from bardo.edge.http import Call
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings, parse_settings
 from bardo.engine.attempt import Attempt
+from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
 from bardo.values.errors import ConfigError, UpstreamRefused
 from bardo.values.wire import Arrival, WireRequest
@@ -71,6 +73,27 @@ def test_a_row_of_the_configuration_is_read_and_a_wrong_one_is_a_line() -> None:
         parse_settings('[[models]]\nprovider = "lab"\nmach = ["m*"]\nmatch = ["m"]\n')
     with pytest.raises(ConfigError, match="fits no model"):
         parse_settings('[[models]]\nprovider = "lab"\nmatch = []\n')
+    with pytest.raises(ConfigError, match="line 4: the row says another control than its reasoning_wire"):
+        parse_settings('[[models]]\nprovider = "lab"\nmatch = ["m"]\nreasoning_wire = "none"\ncontrol = ["effort"]\n')
+    with pytest.raises(ConfigError, match="must differ"):
+        parse_settings('[[models]]\nprovider = "lab"\nmatch = ["m"]\nmodel_ids = { thinking = "m", plain = "m" }\n')
+
+
+def test_what_an_operator_says_of_the_other_id_of_a_pair_holds_for_calls_that_go_there() -> None:
+    pair = ModelIds(thinking="-on", plain="-off")
+    rows = [
+        ModelRow(provider="lab", match=("m-*",), reasoning_wire="model_id", model_ids=pair),
+        ModelRow(provider="lab", match=("m-off",), output_limit=77),
+    ]
+    place = target("openai-chat", "m-on")
+    knowledge = ModelFacts(rows).knowledge([place])
+    other = msgspec.structs.replace(place, model="m-off")
+    assert knowledge.of(other).known.facts.output_limit == 77
+    request = dialect("openai_chat").decode_request(
+        msgspec.json.encode({"model": "m", "messages": [{"role": "user", "content": "?"}], "reasoning_effort": "none"}),
+        Arrival(model="m-on"),
+    )
+    assert plan(request, place, knowledge=knowledge).target == other
 
 
 def test_the_table_between_levels_and_tokens_is_the_operators() -> None:

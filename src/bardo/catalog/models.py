@@ -20,7 +20,15 @@ from bardo.catalog.matching import lies_within, matches_any, matches_glob, plain
 from bardo.values.errors import ConfigError
 from bardo.values.request import Effort
 
-Control = Literal["adaptive", "effort", "level", "budget", "toggle", "fixed", "none"]
+Control = Literal["adaptive", "effort", "level", "budget", "toggle", "fixed", "model_id", "none"]
+ReasoningWire = Literal["provider", "model_id", "none", "effort", "tokens"]
+_CONTROL_OF_WIRE: Mapping[ReasoningWire, tuple[Control, ...]] = {
+    "model_id": ("model_id",),
+    "none": ("none",),
+    "effort": ("effort",),
+    "tokens": ("budget",),
+}
+"""What each word of 001 §1 says of the control. `provider` leaves it to what the provider's kind of server takes."""
 ForcedTool = Literal["yes", "named", "named_not_thinking", "not_thinking", "not_budgeted", "never"]
 Rank = tuple[bool, bool, int, int]
 """How far a glob goes before others: without wildcards, of a row that goes first, by its letters, by its classes."""
@@ -37,14 +45,36 @@ class BudgetRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     dynamic: int | None = None
 
 
+class ModelIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the id of a model holds where it thinks, and what stands there in the id of the same model that does not."""
+
+    thinking: str
+    plain: str
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where the two ids cannot be told apart."""
+        if not self.thinking or not self.plain or self.thinking.lower() == self.plain.lower():
+            raise ValueError("the thinking and the plain id must differ, and neither may be empty")
+
+    def of(self, model: str, *, thinks: bool) -> str | None:
+        """Return the id by which `model` is called to think, or not to; None where its id holds neither word."""
+        # The longer word may hold the shorter one: `-non-reasoning`.
+        for word in sorted((self.thinking, self.plain), key=len, reverse=True):
+            at = model.lower().rfind(word.lower())
+            if at >= 0:
+                return f"{model[:at]}{self.thinking if thinks else self.plain}{model[at + len(word) :]}"
+        return None
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What one source says of a model's thinking; None where it says nothing.
 
     `control` lists the ways it is told how to think. `efforts` are its levels as they are spelled on the wire; `aliases` says as which
     level another one acts. `omit`: whether it thinks when nothing is sent. `off`: whether thinking can be turned off, `off_up_to`
     beside which highest effort, `nearest_off` by which fragment of the wire form where it cannot. `form` names a wire form, `switch` the
-    variable of the chat template that turns thinking on and off, where it is not `enable_thinking`. `output_limit` is in tokens, `shutdown`
-    the first day on which it may not answer any more.
+    variable of the chat template that turns thinking on and off, where it is not `enable_thinking`. `model_ids` are the words by which
+    the ids of a pair say whether the model thinks. `output_limit` is in tokens, `shutdown` the first day on which it may not answer any
+    more.
     """
 
     control: tuple[Control, ...] | None = None
@@ -58,6 +88,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     budget: BudgetRange | None = None
     form: str | None = None
     switch: str | None = None
+    model_ids: ModelIds | None = None
     output_limit: int | None = None
     shutdown: datetime.date | None = None
 
@@ -74,6 +105,8 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     provider: str
     match: tuple[str, ...]
+    reasoning_wire: ReasoningWire | None = None
+    """The control in one word, as 001 §1 has it, where `control` is not said."""
     assumed: bool = False
     like: str = ""
     goes_first: bool = False
@@ -91,6 +124,17 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: str = ""
     date: datetime.date | None = None
     note: str = ""
+
+    def __post_init__(self) -> None:
+        """Take the control from `reasoning_wire` where the row says no other."""
+        if self.control is None and self.reasoning_wire is not None:
+            msgspec.structs.force_setattr(self, "control", _CONTROL_OF_WIRE.get(self.reasoning_wire))
+
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether the row says another control than its `reasoning_wire` does."""
+        said = None if self.reasoning_wire is None else _CONTROL_OF_WIRE.get(self.reasoning_wire)
+        return said is not None and self.control != said
 
 
 API_FIELDS = ("rules", "forced_tool", "tools_in", "output_limit", "budget")

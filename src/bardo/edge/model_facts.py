@@ -43,7 +43,7 @@ from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Provider, Target, endpoints_of
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import ControlTarget, Layer, know
-from bardo.values.request import Request
+from bardo.values.request import ReasoningPolicy, Request
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -51,6 +51,7 @@ V = TypeVar("V")
 _MOST_KEPT = 4096
 _MOST_KNOWN = 256
 """Clients choose the names of models, so the memory may not grow with them."""
+_ON_AND_OFF = (ReasoningPolicy(mode="effort", effort="high"), ReasoningPolicy(mode="off"))
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -160,7 +161,12 @@ class ModelFacts:
         caching = own.caching
         facts: dict[PlaceName, TargetFacts] = {}
         for at in [at for target in targets for at in endpoints_of(target)]:
-            facts[place_name(at)] = self._of_caller(at, view)
+            facts[place_name(at)] = known = self._of_caller(at, view)
+            if known.known.facts.model_ids is not None:
+                # The call may go to the other id of the pair.
+                for model in {known.known.id_for(policy) for policy in _ON_AND_OFF} - {None, at.model}:
+                    other = msgspec.structs.replace(at, model=model)
+                    facts[place_name(other)] = self._of_caller(other, view)
         return msgspec.structs.replace(
             own,
             caching=None if caching is None else msgspec.structs.replace(caching, tenant=tenant),

@@ -89,6 +89,11 @@ def _model(table: Mapping[str, Any], place: Place) -> ModelRow:
         row = msgspec.convert(table, ModelRow)
     except msgspec.ValidationError as problem:
         raise explain(problem, place, ModelRow.__struct_fields__, choices_of(ModelRow)) from problem
+    if row.contradicts_itself:
+        hint = "say one of the two: reasoning_wire is the control in one word"
+        raise ConfigError(
+            f"{place.of('reasoning_wire')}: the row says another control than its reasoning_wire", hint=hint
+        )
     if not row.match or not all(row.match):
         hint = 'name models or globs: match = ["my-model*"]'
         raise ConfigError(f"{place.of('match')}: the row fits no model", hint=hint)

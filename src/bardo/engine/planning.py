@@ -94,6 +94,8 @@ class Draft:
         degraded: tuple[Degradation, ...] = (),
         route: RouteRecord | None = None,
     ) -> None:
+        lacking = () if route is None else route.degraded_at(target)
+        target, renamed = target_by_id(request, target, knowledge)
         row = target.provider.row
         self.search: SearchPlan | None = None
         if knowledge.search is not None:
@@ -106,8 +108,7 @@ class Draft:
         self.facts = knowledge.of(target)
         self.may_forward = may_forward
         self.route = route
-        lacking = () if route is None else route.degraded_at(target)
-        self.degraded = (*degraded, *request.degraded, *unplaced, *lacking)
+        self.degraded = (*degraded, *request.degraded, *unplaced, *lacking, *renamed)
         self.refused_fields = self.facts.refused_fields
         self.origin: Origin | None = None
         self.ask: Binding | None = None
@@ -313,6 +314,19 @@ class Draft:
         changes_reply = options.omit_reasoning or options.reasoning_tags or bool(options.include)
         # The client's own body does not have what a profile says.
         return not changes_reply and options.profile is None and (self.answer is None or self.answer.as_asked)
+
+
+def target_by_id(request: Request, target: Target, knowledge: Knowledge) -> tuple[Target, tuple[Degradation, ...]]:
+    """Return the target by the id that says what a request asks of thinking, where the ids of a pair do, and what that changes."""
+    known = knowledge.of(target).known
+    if known.facts.model_ids is None:
+        return target, ()
+    model = known.id_for(request.options.reasoning or request.reasoning)
+    if model is None or model == target.model:
+        return target, ()
+    why = "the id of this model says whether it thinks"
+    lost = Degradation("model", asked=target.model, sent=model, why=why)
+    return msgspec.structs.replace(target, model=model), (lost,)
 
 
 def restored_at(request: Request, target: Target, recalled: Recalled) -> tuple[RestoredRequest, Origin]:

@@ -32,7 +32,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     given and none is needed). `intent` and `emitted` are the policy and what was sent in a word: `low`, `budget:4096`, `off`, `nothing`.
     `layer` is who decided and `reason` why. `clamped`: the amount differs from what was asked; `floored`: off was asked and the least
     there is was sent. `thinks` is what is expected of the model, None where nothing is known. `system_text` must stand in the system
-    prompt, for models that are told there.
+    prompt, for models that are told there. `model` is the id that says the policy where the ids of a pair do, empty elsewhere.
     """
 
     target: ControlTarget
@@ -41,6 +41,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, Any] = {}
     max_output_tokens: int | None = None
     emitted: str = "nothing"
+    model: str = ""
     level: Effort | None = None
     budget: int | None = None
     layer: LayerName = "L3"

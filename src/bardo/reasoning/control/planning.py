@@ -90,6 +90,8 @@ def check(policy: ReasoningPolicy) -> None:
 
 def _written(query: ControlQuery) -> ControlPlan:
     policy, known = query.policy, query.known
+    if (model := known.id_for(policy)) is not None:
+        return _by_model_id(query, model)
     if policy.mode == "off" or (policy.mode == "budget" and policy.budget == 0):
         return off(query)
     if not known.controllable:
@@ -99,6 +101,25 @@ def _written(query: ControlQuery) -> ControlPlan:
     if policy.mode == "auto":
         return auto(query)
     return by_budget(query) if policy.mode == "budget" else by_effort(query)
+
+
+def _by_model_id(query: ControlQuery, model: str) -> ControlPlan:
+    """Return how a policy is said by the id of the model, which says whether it thinks and not how much."""
+    thinks = query.policy.mode != "off" and query.policy.budget != 0
+    emitted = "on" if thinks else "off"
+    why = "the id of this model says whether it thinks, and nothing says how much"
+    lost = (Degradation("reasoning", asked=query.asked, sent="on", why=why),) if thinks else ()
+    return plan_of(
+        query,
+        fields={},
+        emitted=emitted,
+        model=model,
+        by=("model_ids", "control"),
+        reason="the model's id",
+        clamped=thinks,
+        thinks=thinks,
+        degraded=lost,
+    )
 
 
 def _unsaid(policy: ReasoningPolicy, plan: ControlPlan) -> tuple[Degradation, ...]:

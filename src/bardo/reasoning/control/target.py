@@ -13,7 +13,7 @@ from bardo.catalog.fragments import SWITCH
 from bardo.catalog.matching import matches_any, plain_id
 from bardo.catalog.models import BudgetRange, Control, Facts, FoundModel, ModelRow, Models, builtin_models
 from bardo.reasoning.control.amounts import ladder
-from bardo.values.request import Effort
+from bardo.values.request import Effort, ReasoningPolicy
 
 ANY_WORD: tuple[Effort, ...] = ("low", "medium", "high")
 """The levels of a model that takes one and of which nobody lists any: its chat template prints the word as it is."""
@@ -76,7 +76,7 @@ class ResolvedFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def controllable(self) -> bool:
         """Whether there is any way at all."""
-        return bool(self.levels) or bool(set(self.control) - {"none", "fixed"})
+        return bool(self.levels) or bool(set(self.control) - {"none", "fixed", "model_id"})
 
     @cached_property
     def levels(self) -> tuple[Effort, ...]:
@@ -114,6 +114,20 @@ class ResolvedFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def switch(self) -> str:
         """The name of the chat template's switch."""
         return self.facts.switch or SWITCH
+
+    def id_for(self, policy: ReasoningPolicy | None) -> str | None:
+        """Return the id by which a policy is said, where the ids of a pair say whether the model thinks; None where none of them does.
+
+        What the catalog says of a pair is about the maker's own API: another host may serve only one of the two.
+        """
+        ids = self.facts.model_ids
+        if ids is None or "model_id" not in self.control or policy is None or policy.mode == "auto":
+            return None
+        if self.layers["model_ids"] in ("L2", "L3") and self.found.maker != (
+            self.endpoint.owner or self.target.provider
+        ):
+            return None
+        return ids.of(self.target.model, thinks=policy.mode != "off" and policy.budget != 0)
 
     def layer(self, *fields: str) -> LayerName:
         """Return the highest layer that said one of these facts."""
@@ -160,7 +174,7 @@ def _catalog(found: FoundModel, endpoint: Endpoint) -> Layer:
 _LIVE: frozenset[LayerName] = frozenset(("L1", "listing"))
 _BELONGS_TO: Mapping[str, frozenset[str]] = {
     "control": frozenset(
-        ("efforts", "aliases", "default_effort", "budget", "form", "switch", "off_up_to", "nearest_off")
+        ("efforts", "aliases", "default_effort", "budget", "form", "switch", "model_ids", "off_up_to", "nearest_off")
     ),
     "efforts": frozenset(("aliases", "default_effort", "off_up_to")),
 }

@@ -122,7 +122,7 @@ def receipt(plan: ControlPlan, observed: Observation, verdict: Verdict) -> dict[
     """Return the whole receipt of one call, as plain values."""
     return {
         "intent": plan.intent,
-        "emitted": plan.fields,
+        "emitted": {"model": plan.model, **plan.fields} if plan.model else plan.fields,
         "layer": plan.layer,
         "reason": plan.reason,
         "assumed": plan.assumed,

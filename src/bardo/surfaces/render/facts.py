@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.models import BudgetRange
+from bardo.catalog.models import BudgetRange, ModelIds
 from bardo.catalog.rows import ProviderTraits
 from bardo.edge.introspect import LayerValue, MergedFact, MergedModel
 
@@ -22,6 +22,7 @@ TITLES = {
     "budget": "budget",
     "form": "form",
     "switch": "switch",
+    "model_ids": "ids of the pair",
     "output_limit": "longest reply",
     "shutdown": "shuts down",
 }
@@ -39,6 +40,8 @@ def value_text(field: str, value: Any) -> str:
         return f"{value:,} tokens"
     if isinstance(value, BudgetRange):
         return _range_text(value)
+    if isinstance(value, ModelIds):
+        return f"{value.thinking} thinks, {value.plain} does not"
     if isinstance(value, dict):
         return ", ".join(f"{name} as {acts}" for name, acts in value.items()) or "none"
     return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
