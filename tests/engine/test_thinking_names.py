@@ -38,7 +38,9 @@ OWN = (
 
 
 def name_of(model: str) -> ResolvedModel:
-    router = msgspec.structs.replace(ROUTER, models=(*ROUTER.models, "lab/my-model", "lab/listed", "lab/listed-thinking"))
+    router = msgspec.structs.replace(
+        ROUTER, models=(*ROUTER.models, "lab/my-model", "lab/listed", "lab/listed-thinking")
+    )
     return with_thinking_name(ResolvedModel(model), [ANTHROPIC, router])
 
 
