@@ -31,7 +31,8 @@ class Result:
 class Kept:
     """What a client keeps of one turn, and the results it answers it with. `plan`: its thinking is what the client calls a plan.
 
-    `spaced`: a client that writes arguments as text writes them over several lines, and no letter as an escape.
+    `spaced`: a client that writes arguments as text writes them over several lines, and no letter as an escape. `blank`: a client that
+    may say that a turn has no text says an empty one.
     """
 
     thinking: str = ""
@@ -40,6 +41,7 @@ class Kept:
     results: tuple[Result, ...] = ()
     plan: bool = False
     spaced: bool = False
+    blank: bool = False
 
     def spelt(self, arguments: Body) -> str:
         """Return arguments as this client writes them."""
@@ -88,7 +90,8 @@ def _joined(pieces: Sequence[str]) -> str:
 def _write_chat(talk: Conversation, model: str) -> Body:
     messages: list[Body] = [{"role": "user", "content": [{"type": "text", "text": one} for one in talk.question]}]
     for turn in talk.turns:
-        said: Body = {"role": "assistant", "content": [{"type": "text", "text": one} for one in turn.texts] or None}
+        nothing = "" if turn.blank else None
+        said: Body = {"role": "assistant", "content": [{"type": "text", "text": one} for one in turn.texts] or nothing}
         if turn.thinking:
             said["reasoning_content"] = turn.thinking
         if turn.calls:
@@ -443,6 +446,11 @@ MUTATORS: dict[str, Mutator] = {
     "arguments respelt": _respelt,
     "arguments spaced": lambda turn, number, client: replace(turn, spaced=True),
     "arguments spaced, ids renamed": lambda turn, number, client: _renamed(replace(turn, spaced=True), number, client),
+    "nothing said as an empty text": lambda turn, number, client: replace(turn, blank=True),
+    "a turn split": lambda turn, number, client: turn,
+    "a turn split, thinking dropped": lambda turn, number, client: replace(turn, thinking=""),
+    "a turn split, ids renamed": _renamed,
+    "calls split from the text": lambda turn, number, client: replace(turn, thinking=""),
     "system changed": lambda turn, number, client: turn,
     "system changed, ids renamed": _renamed,
     "results reordered": lambda turn, number, client: replace(turn, results=turn.results[::-1]),
@@ -474,6 +482,28 @@ def _all_at_once(turn: Kept, number: int, client: RewritingClient) -> Kept:
 MUTATORS["all at once"] = _all_at_once
 
 
+def _each_alone(turn: Kept) -> list[Kept]:
+    """Return a turn as messages in a row, one with what it says and one for each of its calls."""
+    said = [Kept(turn.thinking, turn.texts)] if turn.thinking or turn.texts else []
+    called = [Kept(calls=(call,)) for call in turn.calls]
+    return [*said, *called[:-1], *(replace(one, results=turn.results) for one in called[-1:])]
+
+
+def _calls_alone(turn: Kept) -> list[Kept]:
+    """Return a turn as a message with what it says and one with all of its calls."""
+    said = [Kept(turn.thinking, turn.texts)] if turn.thinking or turn.texts else []
+    return [*said, *([Kept(calls=turn.calls, results=turn.results)] if turn.calls else [])]
+
+
+SPLITS: dict[str, Callable[[Kept], list[Kept]]] = {
+    "a turn split": _each_alone,
+    "a turn split, thinking dropped": _each_alone,
+    "a turn split, ids renamed": _each_alone,
+    "calls split from the text": _calls_alone,
+}
+"""The mutators that write one turn as several messages."""
+
+
 def mutated(talk: Conversation, how: str, client: RewritingClient, *, late: bool) -> Conversation:
     """Return a conversation as a client writes it anew; `late`: what it has just got it still gives as it was."""
     mutate = MUTATORS[how]
@@ -486,5 +516,11 @@ def mutated(talk: Conversation, how: str, client: RewritingClient, *, late: bool
         question = tuple(half for one in question for half in _halves(one))
     if how == "white space trimmed" and turns:
         question = tuple(one.strip() for one in question)
+    if how in SPLITS:
+        turns = tuple(
+            piece
+            for place, turn in enumerate(turns)
+            for piece in ([turn] if late and place == last else SPLITS[how](turn))
+        )
     system = f"It is {len(turns)} o'clock." if how.startswith("system changed") else ""
     return Conversation(question, turns, system)

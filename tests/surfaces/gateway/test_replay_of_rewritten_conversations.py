@@ -47,7 +47,7 @@ WRITTEN["all at once"] = WRITTEN["thinking rewritten"]
 
 AMONG_OTHERS = [
     *("as it was", "ids dropped", "ids renamed", "thinking rewritten", "white space trimmed"),
-    *("text dropped, ids renamed", "calls reordered"),
+    *("text dropped, ids renamed", "calls reordered", "a turn split, thinking dropped", "a turn split, ids renamed"),
 ]
 
 
@@ -131,6 +131,27 @@ def test_all_thinking_comes_back_to_the_provider_that_thought_it(
                     assert came if several else came == set(sent), f"thought {place}, late={late}"
 
 
+@pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai_responses", "ds4"])
+@pytest.mark.parametrize("dialect", ["chat", "messages", "gemini"])
+def test_a_summary_in_place_of_the_first_turns_gets_none_of_their_thinking_and_breaks_nothing(
+    dialect: str, provider: str
+) -> None:
+    client, model = CLIENTS[dialect], f"{provider}/{MODELS[provider]}"
+    summary = ("What was said so far: it is sunny in Paris.",)
+    with town(provider) as running:
+        talk = Conversation(QUESTION)
+        for _ in range(2):
+            turn = take(client, ask(running, dialect, model, talk).json())
+            talk = Conversation(QUESTION, (*talk.turns, replace(turn, thinking="")))
+        thoughts = [set(sealed_in(running.sent(provider, place))) for place in (0, 1)]
+        for turns in ((), talk.turns[1:]):
+            ask(running, dialect, model, Conversation(summary, turns))
+            body = running.arrived(provider)[-1].raw
+            assert thoughts[0].isdisjoint(sealed_in(body))
+            assert THOUGHTS[0].encode() not in body
+            assert turns or thoughts[1].isdisjoint(sealed_in(body))
+
+
 @pytest.mark.parametrize("dialect", list(CLIENTS))
 def test_a_text_that_a_client_drops_beside_a_call_is_not_invented_and_the_client_is_told(dialect: str) -> None:
     client = CLIENTS[dialect]
@@ -145,18 +166,7 @@ def test_a_text_that_a_client_drops_beside_a_call_is_not_invented_and_the_client
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize(
-    "how",
-    [
-        "as it was",
-        "ids dropped",
-        "ids renamed",
-        "thinking rewritten",
-        "white space trimmed",
-        "text dropped, ids renamed",
-        "calls reordered",
-    ],
-)
+@pytest.mark.parametrize("how", AMONG_OTHERS)
 @pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai_responses", "ds4", "ollama_native"])
 @pytest.mark.parametrize("dialect", list(CLIENTS))
 @pytest.mark.parametrize("others", ["of another key", "of the same key"])

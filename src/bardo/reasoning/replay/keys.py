@@ -7,6 +7,9 @@ conversation begins at 0 again.
 Clients write a conversation anew: with ids of their own or none, texts cut or joined elsewhere, or left out beside calls, calls and results
 in another order, results twice; and the operator's words may hold the time. So a turn has a loose
 key too, of which none of that is a part. It is asked last, and leads nowhere where two replies have it.
+
+A client may also write one turn as several messages in a row: text in one, each call in one of its own. So messages in a row have keys
+together, too, and what follows goes by them together, however they were cut.
 """
 
 from __future__ import annotations
@@ -47,11 +50,11 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class TurnKeys(msgspec.Struct, frozen=True, dict=True):
-    """The keys of one assistant message.
+    """The keys of one assistant message, or of so many `messages` in a row, of which `place` is the first.
 
     `exact` holds the ids of its calls, `unnamed` does not and is empty where the client says ids, `calls` are those of calls with
     globally unique ids, `states` those of opaque state that only one reply can have, `others` those of other state. `loose` is the same
-    for a conversation that a client wrote anew.
+    for a conversation that a client wrote anew. `says`: there is a text beside its `call_count` calls.
     """
 
     place: int
@@ -61,6 +64,9 @@ class TurnKeys(msgspec.Struct, frozen=True, dict=True):
     calls: tuple[str, ...]
     states: tuple[str, ...]
     others: tuple[str, ...]
+    messages: int = 1
+    says: bool = False
+    call_count: int = 0
 
     @once
     def all(self) -> tuple[str, ...]:
@@ -116,11 +122,12 @@ def has_history(request: Request) -> bool:
 
 
 def turns_of(request: Request) -> tuple[TurnKeys, ...]:
-    """Return the keys of every assistant message of a request; none where no model has spoken yet."""
+    """Return the keys of every assistant message of a request, and of those in a row together; none where no model has spoken yet."""
     if not has_history(request):
         return ()
     # What is left of a conversation without its beginning may be the beginning of another.
-    return _history(request, "" if _begins_with_a_prompt(request) else "truncated").turns
+    found = _history(request, "" if _begins_with_a_prompt(request) else "truncated")
+    return (*found.turns, *_together(found.row, request.messages, len(request.messages)))
 
 
 class _LoosePrefix:
@@ -186,12 +193,24 @@ def _without_space(text: str) -> str:
     return "".join(text.split())
 
 
+class _Row(NamedTuple):
+    """Where messages of the model in a row begin, and the digests of what stands before them."""
+
+    place: int
+    before: str
+    loose: _LoosePrefix
+
+
 class _History(NamedTuple):
-    """The keys of the turns of a conversation, and the digests of all of it: as it is, and without what clients change."""
+    """The keys of the turns of a conversation, and the digests of all of it: as it is, and without what clients change.
+
+    `row` is the one at its end, which may go on, None where the last message is not the model's.
+    """
 
     turns: tuple[TurnKeys, ...]
     before: str
     loose: _LoosePrefix
+    row: _Row | None = None
 
 
 def _history(request: Request, begin: str) -> _History:
@@ -199,14 +218,34 @@ def _history(request: Request, begin: str) -> _History:
 
 
 def _with_turns(found: _History, messages: Messages, begin: int) -> _History:
-    turns, before, loose = [*found.turns], found.before, found.loose.copy()
+    turns, before, loose, row = [*found.turns], found.before, found.loose.copy(), found.row
     for place in range(begin, len(messages)):
         message = messages[place]
         if message.role == "assistant":
+            row = row or _Row(place, before, loose.copy())
             turns.append(_turn(place, before, loose.digest(), message))
+        elif row is not None:
+            if place - row.place > 1:
+                turns += _together(row, messages, place)
+                joined = joined_messages(messages[row.place : place])
+                before, loose = _after(row.before, joined), row.loose.copy()
+                loose.add(joined)
+            row = None
         before = _after(before, message)
         loose.add(message)
-    return _History(tuple(turns), before, loose)
+    return _History(tuple(turns), before, loose, row)
+
+
+def _together(row: _Row | None, messages: Messages, end: int) -> Iterator[TurnKeys]:
+    """Yield the keys of the messages of a row together, where there are several."""
+    if row is not None and end - row.place > 1:
+        turn = _turn(row.place, row.before, row.loose.digest(), joined_messages(messages[row.place : end]))
+        yield msgspec.structs.replace(turn, messages=end - row.place)
+
+
+def joined_messages(messages: Sequence[Message]) -> Message:
+    """Return the first of some messages with the blocks of all."""
+    return msgspec.structs.replace(messages[0], blocks=tuple([block for one in messages for block in one.blocks]))
 
 
 def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) -> tuple[TurnKeys, ...]:
@@ -217,20 +256,24 @@ def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) 
     if client_request.messages is sent.messages or not turns:
         return tuple(turns)
     places = [place for place, message in enumerate(sent.messages) if message.role == "assistant"]
-    if len(places) == len(turns):
-        return tuple(
-            turn if turn.place == place else msgspec.structs.replace(turn, place=place)
-            for turn, place in zip(turns, places, strict=True)
-        )
+    before = [turn.place for turn in turns if turn.messages == 1]
+    now: dict[int, int] = {}
+    if len(places) == len(before):
+        now = dict(zip(before, places, strict=True))
+    else:
+        for place in reversed(before):
+            said = _turn_content(client_request.messages[place])
+            while places and _turn_content(sent.messages[places[-1]]) != said:
+                places.pop()
+            if not places:
+                break
+            now[place] = places.pop()
     found: list[TurnKeys] = []
-    for turn in reversed(turns):
-        said = _turn_content(client_request.messages[turn.place])
-        while places and _turn_content(sent.messages[places[-1]]) != said:
-            places.pop()
-        if not places:
-            break
-        found.append(msgspec.structs.replace(turn, place=places.pop()))
-    return tuple(reversed(found))
+    for turn in turns:
+        at = [now.get(place, -1) for place in range(turn.place, turn.place + turn.messages)]
+        if at[0] >= 0 and at == [*range(at[0], at[0] + turn.messages)]:
+            found.append(turn if at[0] == turn.place else msgspec.structs.replace(turn, place=at[0]))
+    return tuple(found)
 
 
 def wanted(request: Request) -> list[str]:
@@ -265,6 +308,8 @@ def _turn(place: int, before: str, loose: str, message: Message) -> TurnKeys:
         calls=tuple(_call_keys(ids, turn_texts)),
         states=tuple(map(state_key, telling)),
         others=tuple(state_key(state) for state in states if state not in telling),
+        says=text != "",
+        call_count=len(ids),
     )
 
 

@@ -8,6 +8,7 @@ is not the one that was kept, its state is left out, because it would belong to 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,29 +17,64 @@ from bardo.reasoning.replay.memory import CallRecord, OtherRecord, ReplyRecord, 
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 
 
-def assigned(turns: Sequence[TurnKeys], records: Mapping[str, ReplyRecord]) -> dict[int, ReplyRecord]:
-    """Return the kept reply of each message, by its place; each reply is one message at most.
+class Assigned(NamedTuple):
+    """The kept reply of each message, by its place, and how many messages in a row one of them is, where that is not one."""
+
+    made: dict[int, ReplyRecord]
+    rows: dict[int, int]
+
+
+def assigned(turns: Sequence[TurnKeys], records: Mapping[str, ReplyRecord]) -> Assigned:
+    """Return the kept reply of each message; each reply is one message at most, or messages in a row that a client cut it into.
 
     A message is known by its state, by what it says behind its conversation, by calls with globally unique ids, or by what it says behind
     a conversation that the client wrote anew. Where these lead to different replies, it is none of them; nor where they lead to a reply
     of which it is kept that it had no thinking.
     """
     made: dict[int, ReplyRecord] = {}
+    rows: dict[int, int] = {}
     used: set[int] = set()
-    for ways in (_by_conversation, _by_calls, _by_loose_conversation):
-        for turn in turns:
-            if turn.place in made:
+    taken: set[int] = set()
+    alone = [turn for turn in turns if turn.messages == 1]
+    together = [turn for turn in turns if turn.messages > 1]
+    for listed, ways in (
+        (together, _by_words),
+        (alone, _by_conversation),
+        (together, _by_calls),
+        (alone, _by_calls),
+        (together, _by_loose_conversation),
+        (alone, _by_loose_conversation),
+    ):
+        for turn in listed:
+            places = range(turn.place, turn.place + turn.messages)
+            if not taken.isdisjoint(places):
                 continue
             record = next((one for keys in ways(turn) if (one := _only(keys, records, used)) is not None), None)
-            if record is not None:
-                made[turn.place] = record
-                if record.parts:
-                    used.add(id(record))
-    return {place: record for place, record in made.items() if record.parts}
+            if record is None or (turn.messages > 1 and ways is not _by_words and not _fits(record, turn)):
+                continue
+            made[turn.place] = record
+            taken.update(places)
+            if turn.messages > 1:
+                rows[turn.place] = turn.messages
+            if record.parts:
+                used.add(id(record))
+    with_parts = {place: record for place, record in made.items() if record.parts}
+    return Assigned(with_parts, {place: count for place, count in rows.items() if place in with_parts})
+
+
+def _fits(record: ReplyRecord, turn: TurnKeys) -> bool:
+    """Whether a reply may be all that messages in a row say: some of them may be another reply's, or nobody's."""
+    calls = sum(isinstance(part, CallRecord) for part in record.parts)
+    says = any(isinstance(part, TextRecord) and part.length for part in record.parts)
+    return calls == turn.call_count and (says or not turn.says)
+
+
+def _by_words(turn: TurnKeys) -> tuple[Iterable[str], ...]:
+    return ((turn.exact,), (turn.unnamed,) if turn.unnamed else ())
 
 
 def _by_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
-    return (turn.states, (turn.exact,), (turn.unnamed,) if turn.unnamed else ())
+    return (turn.states, *_by_words(turn))
 
 
 def _by_calls(turn: TurnKeys) -> tuple[Iterable[str], ...]:

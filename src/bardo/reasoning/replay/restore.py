@@ -13,9 +13,17 @@ import msgspec
 
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.guard import OnChange, guard
-from bardo.reasoning.replay.keys import TurnKeys, has_history, has_state, state_key, states_of, turns_of
+from bardo.reasoning.replay.keys import (
+    TurnKeys,
+    has_history,
+    has_state,
+    joined_messages,
+    state_key,
+    states_of,
+    turns_of,
+)
 from bardo.reasoning.replay.memory import ReplyRecord, TextRecord
-from bardo.reasoning.replay.merge import agrees, assigned, merged, overruled
+from bardo.reasoning.replay.merge import Assigned, agrees, assigned, merged, overruled
 from bardo.reasoning.replay.refusers import Refused, name_of
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
@@ -70,9 +78,11 @@ def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> R
     """Return the request with the reasoning that `reader` takes back, exactly where it stood."""
     if not has_history(request):
         return RestoredRequest(request=request)
-    work = _Work(request, reader, recalled)
+    kept, rows = _assigned(request, recalled) if recalled.found else Assigned({}, {})
+    whole, kept = _with_whole_turns(request, kept, rows) if rows else (request, kept)
+    work = _Work(whole, reader, recalled, kept)
     messages = work.messages()
-    altered = not all(map(is_, messages, request.messages))
+    altered = whole is not request or not all(map(is_, messages, request.messages))
     changed = msgspec.structs.replace(request, messages=messages) if altered else request
     if work.switch.own_rules.needs_thinking and lacks_thinking(changed):
         changed, altered = thoughtless(changed, work.switch), True
@@ -89,16 +99,16 @@ def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> R
 
 
 class _Work:
-    """The history of one request, message by message. `made`: what is known of how each was made, by its place."""
+    """The history of one request, message by message, of which some are `kept`. `made`: what is known of how each was made."""
 
-    def __init__(self, request: Request, reader: Reader, recalled: Recalled) -> None:
+    def __init__(self, request: Request, reader: Reader, recalled: Recalled, kept: dict[int, ReplyRecord]) -> None:
         refused = recalled.refused.get(name_of(reader), ())
         self.switch = Switch(reader, recalled.rules or builtin_replay(), self._origin_of, request.dialect, refused)
         self.made: dict[int, ReplyRecord] = {}
         self._request = request
         self._reader = reader
         self._found = recalled.found
-        self._kept = _assigned(request, recalled) if recalled.found else {}
+        self._kept = kept
         own = self.switch.own_rules
         self._fill = own.text
         self._tools = frozenset(self._turns.tools) if self._fill.required else frozenset()
@@ -214,9 +224,27 @@ class _Work:
         return record.origin if record is not None else None
 
 
-def _assigned(request: Request, recalled: Recalled) -> dict[int, ReplyRecord]:
+def _assigned(request: Request, recalled: Recalled) -> Assigned:
     turns = recalled.turns if recalled.turns is not None else turns_of(request)
     return assigned(turns, recalled.found)
+
+
+def _with_whole_turns(
+    request: Request, kept: dict[int, ReplyRecord], rows: dict[int, int]
+) -> tuple[Request, dict[int, ReplyRecord]]:
+    """Return the request with each turn that its client cut into several messages as one, as its model said it, and the new places."""
+    messages: list[Message] = []
+    moved: dict[int, ReplyRecord] = {}
+    place = 0
+    while place < len(request.messages):
+        count = rows.get(place, 1)
+        if place in kept:
+            moved[len(messages)] = kept[place]
+        messages.append(
+            joined_messages(request.messages[place : place + count]) if count > 1 else request.messages[place]
+        )
+        place += count
+    return msgspec.structs.replace(request, messages=tuple(messages)), moved
 
 
 def _with_fields(message: Message, fields: dict[str, Any], dialect: str) -> Message:
