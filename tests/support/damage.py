@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -49,6 +51,26 @@ def _write_newer_form(path: Path) -> None:
         rows.commit()
 
 
+def write_newer_number(path: Path) -> None:
+    """Give a file of SQLite, which is made where there is none, the number of a bardo to come."""
+    with closing(sqlite3.connect(path)) as rows:
+        rows.execute("PRAGMA user_version = 999")
+        rows.commit()
+
+
+def replace_by_pipe(path: Path) -> None:
+    """Put a named pipe in the place of a file."""
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def replace_by_socket(path: Path) -> None:
+    """Put a socket that nobody listens at in the place of a file."""
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(path))
+
+
 def write_prose(path: Path) -> None:
     """Write what is no database into a file."""
     path.write_text("this is no database, it is prose " * 300)
@@ -73,3 +95,8 @@ DAMAGES: Mapping[str, Callable[[Path], None]] = {
     "folder": _replace_by_folder,
 }
 """What can be seen when the file is next used."""
+NO_FILES: Mapping[str, Callable[[Path], None]] = {
+    "a named pipe": replace_by_pipe,
+    "a socket": replace_by_socket,
+}
+"""What stands in the place of a file and is nobody's damage: it is never renamed or written over."""

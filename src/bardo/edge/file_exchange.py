@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from uuid import uuid4
 
-from bardo.edge.database.sqlite_file import open_file
+from bardo.edge.database.sqlite_file import check_number, open_file
 from bardo.edge.exchange import LEASE_SECONDS, MOST_MESSAGES, ExchangeResult, Message
 
 _HINT = "choose a file in a directory that this user may write to"
@@ -87,6 +87,7 @@ class FileExchange:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
+    check_number(connection, 0)
     # News of health are of no use after a power cut.
     connection.execute("PRAGMA synchronous = OFF")
     connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import tempfile
@@ -12,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from bardo.edge.database.set_aside import set_file_aside
-from bardo.edge.named_paths import named_path
+from bardo.edge.named_paths import named_path, what_is_no_file
 from bardo.edge.settings import Settings, default_log_path
 from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.clusters import Embedding
@@ -52,6 +53,8 @@ def load_state(path: Path, embedding: Embedding) -> LearnedState | None:
     """
     hint = f"delete {path} to begin anew, or name another file in [routing.learned]"
     try:
+        if what := what_is_no_file(path):
+            raise UnreadableState(f"what routing has learned cannot be read from {path}: it is {what}", hint=hint)
         if path.stat().st_size > MOST_BYTES:
             raise UnreadableState(f"{path} has more than {MOST_BYTES:,} bytes", hint=hint)
         state = msgspec.json.decode(path.read_bytes(), type=LearnedState)
@@ -67,7 +70,9 @@ def load_state(path: Path, embedding: Embedding) -> LearnedState | None:
 
 
 def store_state(state: LearnedState, path: Path) -> None:
-    """Write the state. Raises OSError."""
+    """Write the state. Raises OSError, also where something else than a file stands at `path`: it is left alone."""
+    if what := what_is_no_file(path):
+        raise OSError(errno.EINVAL, f"it is {what}")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from bardo.values.errors import ConfigError
@@ -32,3 +33,26 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def what_is_no_file(path: Path) -> str:
+    """Return what stands at a path in the place of a file, in words; nothing for a file, and where there is nothing.
+
+    Reading a named pipe or a device may wait without end, and opening a socket tells of a wrong address only.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return ""
+    if stat.S_ISREG(mode):
+        return ""
+    return next((words for is_one, words in _NO_FILES if is_one(mode)), "no file")
+
+
+_NO_FILES = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)

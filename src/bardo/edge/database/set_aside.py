@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+from bardo.edge.named_paths import what_is_no_file
+
 T = TypeVar("T")
 Identity = tuple[int, int]
 
@@ -151,6 +153,8 @@ def set_file_aside(path: Path) -> Path:
 
 def _what_it_is(path: Path) -> str:
     """Return what stands where a configuration names the wrong place, a ledger or somebody's folder; nothing for what may be renamed."""
+    if (what := what_is_no_file(path)) and what != "a folder":
+        return what
     if not path.is_file():
         return "a folder with something in it" if path.is_dir() and any(path.iterdir()) else ""
     try:

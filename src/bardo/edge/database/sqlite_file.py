@@ -11,10 +11,13 @@ from typing import Protocol
 from urllib.parse import quote
 
 from bardo.edge.database.problems import DatabaseUse, in_one_line
+from bardo.edge.named_paths import what_is_no_file
 from bardo.values.errors import ConfigError, OperatorError
 
 BUSY_SECONDS = 5.0
 """How long a statement waits for other processes."""
+NUMBER_OF_STATE = 2
+"""The number by which a file of the store of state tells its form; a file of any other store has 0."""
 _LOOK_SECONDS = 2.0
 _STEPS_BETWEEN_LOOKS = 10_000
 _PASSING = (sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -37,6 +40,8 @@ def open_file(
     `timeout` is how many seconds a statement waits for other processes. Raises ConfigError, with `hint`, where the file
     cannot be opened or used.
     """
+    if (what := what_is_no_file(path)) and what != "a folder":
+        raise ConfigError(f"the store {path} cannot be opened: it is {what}", hint=hint)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
@@ -54,6 +59,8 @@ def open_file(
 
 def make_file(file: Path, use: DatabaseUse) -> None:
     """Create an absent database readable by its owner alone: it tells who asked what, and may hold content."""
+    if (what := what_is_no_file(file)) and what != "a folder":
+        raise unusable_file(file, f"it is {what}", use)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists():
@@ -63,6 +70,13 @@ def make_file(file: Path, use: DatabaseUse) -> None:
             f"the {use.name} {file} cannot be created: {error.strerror}",
             hint="choose a path in a directory that exists or can be created, and that this user may write to",
         ) from error
+
+
+def check_number(executes: sqlite3.Connection, known: int) -> None:
+    """Raise sqlite3.DatabaseError for a file whose number is another than 0 and `known`: a newer bardo wrote it."""
+    written = executes.execute("PRAGMA user_version").fetchone()[0]
+    if written not in (0, known):
+        raise sqlite3.DatabaseError(f"it is of version {written}, and this bardo writes version {known}")
 
 
 def use_journal(executes: Executes, busy_seconds: float) -> None:
@@ -87,6 +101,8 @@ def check_ledger(file: Path, use: DatabaseUse) -> None:
     """
     if file.is_symlink() and not file.exists():
         raise unusable_file(file, f"it is a link to {file.readlink()}, where nothing is", use)
+    if what := what_is_no_file(file):
+        raise unusable_file(file, f"it is {what}", use)
     if not file.exists() or (file.is_file() and file.stat().st_size == 0):
         return
     give_up = time.monotonic() + _LOOK_SECONDS
@@ -94,7 +110,7 @@ def check_ledger(file: Path, use: DatabaseUse) -> None:
         with closing(sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=rw", uri=True)) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > give_up, _STEPS_BETWEEN_LOOKS)
             found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
-            numbered = connection.execute("PRAGMA user_version").fetchone()[0] > 0
+            number = int(connection.execute("PRAGMA user_version").fetchone()[0])
             names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error as problem:
         if isinstance(problem, sqlite3.OperationalError) and problem.sqlite_errorcode & 0xFF in _PASSING:
@@ -102,7 +118,10 @@ def check_ledger(file: Path, use: DatabaseUse) -> None:
         raise unusable_file(file, in_one_line(problem), use) from problem
     if found != ["ok"]:
         raise unusable_file(file, f"it is damaged: {' '.join(' '.join(found).split())}", use)
-    if names and names.isdisjoint(_VERSION_TABLES) and not ("entries" in names and numbered):
+    if number > NUMBER_OF_STATE:
+        why = f"the {use.name} at {file} was written by a newer bardo (its number is {number})"
+        raise use.newer(why, hint=use.how_to_part)
+    if names and names.isdisjoint(_VERSION_TABLES) and not ("entries" in names and number):
         hint = f"name another file, or move this one away: bardo makes {use.article} {use.name} of its own"
         raise use.unusable(f"the {use.name} at {file} cannot be used: it holds tables of another program", hint=hint)
 

@@ -7,6 +7,7 @@ or the new one. A file that cannot be read counts as none, with a warning: it ne
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import logging
 import os
@@ -18,6 +19,7 @@ import msgspec
 from bardo.edge.listings.read import MOST_BYTES
 from bardo.edge.listings.rows import ListingSource
 from bardo.edge.listings.values import FORMAT, Listing
+from bardo.edge.named_paths import what_is_no_file
 from bardo.engine.route import Provider
 
 _log = logging.getLogger("bardo.catalog")
@@ -53,6 +55,9 @@ class ListingStore:
     def load(self, name: str) -> Listing | None:
         """Return the list in a file; None, with a warning, for a file that holds none."""
         path = self.folder / name
+        if what := what_is_no_file(path):
+            _warn(path, f"it is {what}")
+            return None
         try:
             with path.open("rb") as file:
                 content = file.read(_MOST_KEPT_BYTES + 1)
@@ -104,6 +109,8 @@ def _warn(path: Path, why: str) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
+    if what := what_is_no_file(path):
+        raise OSError(errno.EINVAL, f"it is {what}")
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -56,6 +56,13 @@ class SqliteLogStore:
         except sqlite3.Error as error:
             raise unusable_file(self._path, in_one_line(error), LOG) from error
 
+    def check_writable(self) -> None:
+        """Write a page, as the first call will. Raises LogUnusable where the disk has no room for it."""
+        try:
+            self._connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = version_num")
+        except sqlite3.Error as error:
+            raise unusable_file(self._path, in_one_line(error), LOG) from error
+
     def append(self, rows: Sequence[LogRow]) -> None:
         """Store all rows, in order, and add them to the sums beside them, in one transaction, or none.
 

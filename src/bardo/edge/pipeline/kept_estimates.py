@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bardo.edge.database.set_aside import set_file_aside
+from bardo.edge.named_paths import what_is_no_file
 from bardo.engine.prompt_estimates import PromptEstimates
 
 if TYPE_CHECKING:
@@ -42,9 +43,8 @@ def keep_estimates(parts: LayerParts) -> None:
 
 def _load(path: Path, estimates: PromptEstimates) -> None:
     try:
-        if not path.is_file() and path.exists():
-            # Reading what is no file, such as a named pipe, may wait without end.
-            raise OSError(errno.EINVAL, "it is no file")
+        if what := what_is_no_file(path):
+            raise OSError(errno.EINVAL, f"it is {what}")
         if path.stat().st_size <= _MOST_BYTES:
             estimates.restore(msgspec.json.decode(path.read_bytes(), type=_Stored))
     except FileNotFoundError:
@@ -61,6 +61,8 @@ def _load(path: Path, estimates: PromptEstimates) -> None:
 def _store(path: Path, estimates: PromptEstimates) -> None:
     beside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
+        if what := what_is_no_file(path):
+            raise OSError(errno.EINVAL, f"it is {what}")
         path.parent.mkdir(parents=True, exist_ok=True)
         beside.write_bytes(msgspec.json.encode(estimates.corrections()))
         beside.replace(path)

@@ -5,6 +5,7 @@ The file holds numbers and fingerprints of embeddings, and nothing of what was a
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import threading
 from collections import Counter, OrderedDict
@@ -17,6 +18,8 @@ import msgspec
 from bardo.context.cache.answers import Comparison
 from bardo.context.cache.confidence import BANDS, Evidence, band_of
 from bardo.edge.database.set_aside import RenewableFile
+from bardo.edge.database.sqlite_file import check_number
+from bardo.edge.named_paths import what_is_no_file
 
 FILE = "cache_similarity.sqlite3"
 _MOST_ENTRIES = 50_000
@@ -118,9 +121,12 @@ class SimilarEvidence:
         with self._lock:
             new, self._new = self._new, Counter()
         try:
+            if (what := what_is_no_file(path)) and what != "a folder":
+                raise OSError(errno.EINVAL, f"{path.name} is {what}")
             path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as connection, connection:
                 path.chmod(0o600)
+                check_number(connection, 0)
                 connection.execute(_SCHEMA)
                 connection.executemany(_ADD, [(*name, count) for name, count in new.items()])
                 found = _counts(connection)

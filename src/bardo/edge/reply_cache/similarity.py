@@ -206,7 +206,7 @@ class SimilarReplies:
         try:
             self.evidence.store()
         except (sqlite3.Error, OSError) as problem:
-            _log.warning("what was learned of similar questions cannot be stored: %s", type(problem).__name__)
+            _log.warning("what was learned of similar questions cannot be stored: %s", problem)
 
     def _own_thread(self) -> ThreadPoolExecutor:
         if self._thread is None:

@@ -5,6 +5,7 @@ A file is readable by its owner alone. Values hold what models said, in plain fo
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from sqlalchemy import Connection, RowMapping, bindparam, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.context.cache.entries import CacheBounds, CacheEntry, IndexedEntry, Selection, names_of
-from bardo.edge.database.engines import address_of, open_for_reading, open_for_writing, unusable
+from bardo.edge.database.engines import address_of, is_file, open_for_reading, open_for_writing, unusable
 from bardo.edge.database.problems import DatabaseProblem
 from bardo.edge.database.revisions import versions
+from bardo.edge.database.sqlite_file import check_number
 from bardo.edge.reply_cache.sql_schema import FORM, USE, VERSION_TABLE, metadata
 
 _AT_ONCE = 200
@@ -63,9 +65,11 @@ class SqlReplies:
         self._reader = None
         try:
             with self._writer.begin() as connection:
+                if is_file(address):
+                    check_number(connection.connection.driver_connection, 0)  # type: ignore[arg-type]
                 _make_tables(connection)
             self._reader = open_for_reading(address, USE)
-        except SQLAlchemyError as problem:
+        except (SQLAlchemyError, sqlite3.Error) as problem:
             self.close()
             raise unusable(address, problem, USE) from problem
         except BaseException:
@@ -153,8 +157,12 @@ def _make_tables(connection: Connection) -> None:
     """Make the tables; those of another form are removed before."""
     version = versions(VERSION_TABLE)
     if inspect(connection).has_table(VERSION_TABLE):
-        if connection.scalar(version.select()) == FORM:
+        form = connection.scalar(version.select())
+        if form == FORM:
             return
+        if connection.dialect.name == "sqlite":
+            # A file is set aside whole, so that a newer bardo finds what it kept.
+            raise sqlite3.DatabaseError(f"it is of form {form}, and this bardo writes form {FORM}")
         metadata.drop_all(connection)
         version.drop(connection)
     metadata.create_all(connection)

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bardo.edge.database.sqlite_file import open_file
+from bardo.edge.database.sqlite_file import NUMBER_OF_STATE, open_file
 from bardo.edge.state.store import Bounds, size_of
 
 _BUSY_SECONDS = 5.0
 _KEYS_AT_ONCE = 500
-_VERSION = 2
 # Sums are kept beside the entries, so that looking at a bound costs nothing that grows.
 _SCHEMA = (
     """
@@ -194,15 +193,15 @@ def _prepare(connection: sqlite3.Connection) -> None:
         # Workers that start at once take turns, so that none drops what another has just made.
         connection.execute("BEGIN IMMEDIATE")
         written = connection.execute("PRAGMA user_version").fetchone()[0]
-        if written not in (0, 1, _VERSION):
-            raise sqlite3.DatabaseError(f"it is of version {written}, and this bardo writes version {_VERSION}")
+        if written not in (0, 1, NUMBER_OF_STATE):
+            raise sqlite3.DatabaseError(f"it is of version {written}, and this bardo writes version {NUMBER_OF_STATE}")
         if written == 1:
             # Version 1 did not tell replies apart. What it holds would expire within hours, so nothing is converted.
             for table in ("keys", "entries", "shares"):
                 connection.execute(f"DROP TABLE {table}")
         for statement in _SCHEMA:
             connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_VERSION}")
+        connection.execute(f"PRAGMA user_version = {NUMBER_OF_STATE}")
 
 
 _HINT = 'choose a file in a directory that this user may write to, or store = "memory"'

@@ -23,6 +23,7 @@ from bardo.edge.database.sqlite_file import check_ledger
 from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
 from bardo.edge.log.problems import LOG
+from bardo.edge.log.sqlite_store import SqliteLogStore
 from bardo.edge.named_paths import named_path
 from bardo.edge.response_store import RESPONSES, open_responses
 from bardo.edge.serving import serve as serve_app
@@ -178,10 +179,17 @@ def _short_folder() -> Path:
 
 
 def _check_log(settings: Settings) -> None:
-    """Create or migrate the log before workers open it side by side. Raises LogProblem."""
-    log = open_log(settings)
-    if log is not None:
-        log.close()
+    """Create or migrate the log before workers open it side by side, and try whether it can be written. Raises LogProblem."""
+    log, path = open_log(settings), log_path(settings)
+    if log is None:
+        return
+    log.close()
+    if isinstance(path, Path):
+        store = SqliteLogStore(path, keep_content=False)
+        try:
+            store.check_writable()
+        finally:
+            store.close()
 
 
 def _check_ledgers(settings: Settings) -> None:
