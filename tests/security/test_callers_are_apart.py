@@ -219,10 +219,10 @@ class Upstream:
     """Answers the caller A with something odd, and everybody else well."""
 
     def __init__(self) -> None:
-        self.odd: list[Given] = []
+        self.odd: list[Given | bytes] = []
         self.always = False
 
-    def __call__(self, arrived: Arrived) -> Given:
+    def __call__(self, arrived: Arrived) -> Given | bytes:
         if not self.odd:
             return well(arrived)
         return self.odd[0] if self.always else self.odd.pop()
@@ -295,6 +295,11 @@ KEPT: tuple[tuple[str, Body | list[Body]], ...] = (
     ("openai_chat", {"extra_body": {"google": {"cached_content": "cachedContents/ID"}}}),
     ("openai_chat", {"batch_id": "ID"}),
     ("openai_chat", {"upload_id": "ID"}),
+    ("openai_chat", {"project_id": "ID"}),
+    ("openai_chat", {"data_sources": [{"type": "azure_search", "parameters": {"index_name": "ID"}}]}),
+    ("openai_responses", {"tools": [{"type": "connector", "connector_id": "ID"}]}),
+    ("anthropic_messages", {"diagnostics": {"previous_message_id": "ID"}}),
+    ("bedrock_converse", {"guardrailConfig": {"guardrailIdentifier": "ID", "guardrailVersion": "1"}}),
     ("anthropic_messages", {"container": "ID"}),
     ("anthropic_messages", {"container": {"id": "ID", "skills": []}}),
     ("anthropic_messages", {"container": {"skills": [{"type": "custom", "skill_id": "ID"}]}}),

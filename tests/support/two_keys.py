@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -16,7 +19,7 @@ from typing import Any, NamedTuple
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import parse_settings
 from bardo.surfaces.gateway.configured import ConfiguredGateway
-from support.patience import PATIENCE
+from support.patience import PATIENCE, read_line
 
 KEYS = {
     "a": "sk-of-the-caller-a-0123456789",
@@ -68,7 +71,8 @@ class Outcome(NamedTuple):
         return [json.loads(raw) for _, _, raw in self.sent]
 
 
-Answer = Callable[[Arrived], Given]
+Answer = Callable[[Arrived], Given | bytes]
+"""What the upstream does with a request: a reply, or the bytes that it writes before it closes the connection."""
 
 
 @dataclass
@@ -77,6 +81,7 @@ class TwoKeys:
 
     address: str
     gateway: ConfiguredGateway
+    """It; not there where it runs in a process of its own."""
     answer: Answer
     arrived: list[Arrived] = field(default_factory=list)
 
@@ -119,20 +124,51 @@ def _same_headers(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def two_keys(folder: Path, providers: Mapping[str, str], answer: Answer, *, toml: str = "") -> Iterator[TwoKeys]:
     """Run the gateway; `providers` are presets by the ids that they get."""
     with _upstream(answer) as (upstream, held):
-        tables = "".join(
-            f'[[providers]]\nid = "{name}"\npreset = "{preset}"\napi_key_env = "UPSTREAM_KEY"\nbase_url = "{upstream}/{name}/v1"\n'
-            for name, preset in providers.items()
-        )
-        keys = "".join(
-            f'[[keys]]\nid = "{name}"\nkey_env = "KEY_OF_{name.upper()}"\n{"operator = true" if name == "operator" else ""}\n'
-            for name in KEYS
-        )
-        quick = "[reasoning]\nintrospect = false\n[refresh]\nhours = 0\n[failover]\nretries = 0\n"
-        settings = parse_settings(f"{quick}{toml}\n{tables}{keys}")
+        settings = parse_settings(_toml(upstream, providers, toml))
         gateway = ConfiguredGateway(settings, {**_VARIABLES, "XDG_DATA_HOME": str(folder)})
         with BackgroundServer(gateway.application) as server:
             held.address, held.gateway = server.address, gateway
             yield held
+
+
+@contextmanager
+def two_keys_at_a_process(
+    folder: Path, providers: Mapping[str, str], answer: Answer, *, toml: str = ""
+) -> Iterator[TwoKeys]:
+    """Run the gateway as `bardo serve` in a process of its own."""
+    with _upstream(answer) as (upstream, held):
+        config = folder / "bardo.toml"
+        config.write_text(_toml(upstream, providers, toml), encoding="utf-8")
+        with subprocess.Popen(
+            [sys.executable, "-m", "bardo", "serve", "--port", "0", "--config", str(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **_VARIABLES, "XDG_DATA_HOME": str(folder), "XDG_STATE_HOME": str(folder)},
+        ) as process:
+            try:
+                while "listens on " not in (line := read_line(process.stderr)):
+                    assert line, "the gateway did not start"
+                held.address = line.split("listens on ")[1].split()[0]
+                # What it writes later would fill the pipe.
+                reader = threading.Thread(target=lambda: [*(process.stderr or ())])
+                reader.start()
+                yield held
+            finally:
+                process.kill()
+            reader.join()
+
+
+def _toml(upstream: str, providers: Mapping[str, str], toml: str) -> str:
+    tables = "".join(
+        f'[[providers]]\nid = "{name}"\npreset = "{preset}"\napi_key_env = "UPSTREAM_KEY"\nbase_url = "{upstream}/{name}/v1"\n'
+        for name, preset in providers.items()
+    )
+    keys = "".join(
+        f'[[keys]]\nid = "{name}"\nkey_env = "KEY_OF_{name.upper()}"\n{"operator = true" if name == "operator" else ""}\n'
+        for name in KEYS
+    )
+    return f"[reasoning]\nintrospect = false\n[refresh]\nhours = 0\n[failover]\nretries = 0\n{toml}\n{tables}{keys}"
 
 
 @contextmanager
@@ -149,12 +185,23 @@ def _upstream(answer: Answer) -> Iterator[tuple[str, TwoKeys]]:
             arrived = Arrived(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
             held.arrived.append(arrived)
             given = held.answer(arrived)
+            if isinstance(given, bytes):
+                self.close_connection = True
+                self.wfile.write(given)
+                return
             self.send_response(given.status)
             for name, value in {"content-type": "application/json", **given.headers}.items():
                 self.send_header(name, value)
             self.send_header("content-length", str(len(given.body)))
             self.end_headers()
             self.wfile.write(given.body)
+
+        def do_GET(self) -> None:
+            """Answer who asks for models with none, and whoever follows a redirect as a request that arrived."""
+            if self.path.endswith("/models"):
+                self.send_error(404)
+            else:
+                self.do_POST()
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
