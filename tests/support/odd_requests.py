@@ -434,6 +434,53 @@ def _ollama(drawn: Drawn, model: str) -> Body:
     return body
 
 
+def _interactions(drawn: Drawn, model: str) -> Body:
+    def content(part: Any) -> Any:
+        if isinstance(part, str):
+            return {"type": "text", "text": part}
+        if isinstance(part, tuple):
+            return {"type": "image", "mime_type": part[0], "data": part[1].replace("+", "-").replace("/", "_")}
+        return {"type": "text", "text": json.dumps(part)}
+
+    steps: list[Body] = []
+    system = ""
+    for turn in drawn.turns:
+        said = [content(part) for part in turn.parts]
+        steps += [
+            {"type": "function_result", "call_id": one, "name": name, "result": [content(part) for part in parts]}
+            for one, name, parts in turn.results
+        ]
+        if turn.role == "system":
+            system += "".join(part["text"] for part in said)
+        elif said:
+            steps.append({"type": "model_output" if turn.role == "assistant" else "user_input", "content": said})
+        steps += [
+            {"type": "function_call", "id": one, "name": name, "arguments": given} for one, name, given in turn.calls
+        ]
+    body: Body = {"model": model, "input": steps}
+    if system:
+        body["system_instruction"] = system
+    if drawn.tools:
+        body["tools"] = [
+            {"type": "function", "name": name, **({} if schema is None else {"parameters": schema})}
+            for name, schema in drawn.tools
+        ]
+    if drawn.stops:
+        body["generation_config"] = {"stop_sequences": drawn.stops}
+    return body
+
+
+def _cohere(drawn: Drawn, model: str) -> Body:
+    body = _chat(drawn, model)
+    kept = {name: body[name] for name in ("model", "messages", "tools") if name in body}
+    for message in kept["messages"]:
+        for name in ("refusal", "annotations", "audio", "function_call"):
+            message.pop(name, None)
+        if message["content"] is None:
+            del message["content"]
+    return kept | ({"stop_sequences": drawn.stops} if drawn.stops else {})
+
+
 _WRITERS: dict[str, Callable[[Drawn, str], Body]] = {
     "openai_chat": _chat,
     "openai_responses": _responses,
@@ -441,5 +488,7 @@ _WRITERS: dict[str, Callable[[Drawn, str], Body]] = {
     "gemini": _gemini,
     "bedrock_converse": _converse,
     "ollama": _ollama,
+    "cohere": _cohere,
+    "gemini_interactions": _interactions,
 }
 CLIENTS = tuple(_WRITERS)

@@ -79,6 +79,7 @@ class Moonshot(Chat):
 
     name = "moonshot"
     catalog_name = "moonshot"
+    checks_tool_messages = True
     other_dialects = (MessagesHost,)
     models = ("kimi-k3", "moonshot-v1-8k")
     owner = "moonshot"

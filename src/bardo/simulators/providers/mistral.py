@@ -25,6 +25,7 @@ class Mistral(Chat):
 
     name = "mistral"
     catalog_name = "mistral"
+    checks_tool_messages = True
     embeds = "strict"
     models = ("magistral-medium-latest", "mistral-small-latest")
     owner = "mistralai"

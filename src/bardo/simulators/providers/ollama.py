@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bardo.simulators.chat import Chat
 from bardo.simulators.demands import Demands, ollama_demands
@@ -29,7 +30,7 @@ class Ollama(Chat):
     off_switches = (("reasoning_effort", "none"), ("reasoning.effort", "none"))
 
     def demands(self, model: str) -> Demands:
-        return ollama_demands(model)
+        return replace(super().demands(model), late_system=ollama_demands(model).late_system)
 
     def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         return shown(incoming, models)

@@ -20,6 +20,7 @@ class Qwen(Chat):
 
     name = "qwen"
     catalog_name = "qwen"
+    checks_tool_messages = True
     embeds = "any"
     base_path = "/compatible-mode/v1"
     models = ("qwen3-max", "qwen3.5-plus")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from bardo.simulators.chat import Chat
+from bardo.simulators.demands import Demands
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields
 from bardo.simulators.marks import HEXADECIMAL
@@ -25,6 +27,10 @@ class ZAI(Chat):
     owner = "z-ai"
     usage_place = "finish"
     off_switches = (("thinking.type", "disabled"),)
+
+    def demands(self, model: str) -> Demands:
+        words = "stop supports at most {most} item, but got {given}"
+        return replace(super().demands(model), most_stops=1, too_many_stops=words)
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"20260701073942{exchange.token('reply', 16, HEXADECIMAL)}"
