@@ -19,6 +19,7 @@ from bardo.values.request import Tool
 from bardo.values.wire import Arrival
 from engine.test_plan_cache import target
 from support.scripted import Scripted
+from support.simulated_gateway import SimulatedGateway
 
 CLAUDE = "claude-sonnet-5"
 KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -124,6 +125,65 @@ def test_the_history_and_the_tools_of_claudes_own_body_have_the_same_keys() -> N
     assert sent["tools"][0]["input_schema"]["required"] == [key]
     assert "tools.keys" in {one.what for one in attempt.degraded}
     assert not attempt.forward
+
+
+ANY_VALUE = {"type": "object", "properties": {"x": {}, "l": {"type": "array"}, "n": {"type": ["string", "null"]}}}
+NOWHERE = {"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}
+
+
+def test_each_place_of_a_schema_for_moonshot_has_a_type_of_its_own() -> None:
+    shape = RequestShape(rules=frozenset({"tool_schemas"}), subset="moonshot_tools", typed=True)
+    written = written_tool_schemas((Tool(name="f", schema=ANY_VALUE), Tool(name="g", schema={})), shape)
+    assert written is not None
+    sent = (written.tools[0].schema or {})["properties"]
+    assert {one["type"] for one in sent["x"]["anyOf"]} == {"string", "number", "boolean", "object", "array", "null"}
+    assert sent["l"] == {"type": "array"}
+    assert sent["n"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert written.tools[1].schema == {"type": "object"}
+    assert not written.forms
+    assert not written.degraded
+
+
+def test_rules_that_moonshot_does_not_know_are_told() -> None:
+    shape = RequestShape(rules=frozenset({"tool_schemas"}), subset="moonshot_tools", typed=True)
+    schema = {
+        "type": "object",
+        "properties": {"a": TEXT},
+        "patternProperties": {"^x-": TEXT},
+        "additionalProperties": False,
+    }
+    written = written_tool_schemas((Tool(name="f", schema=schema),), shape)
+    assert written is not None
+    assert [(one.what, one.asked) for one in written.degraded] == [("tools.schema", "f")]
+    assert "named by a pattern are no longer possible" in written.degraded[0].why
+
+
+def test_a_schema_of_mistral_loses_its_names_alone() -> None:
+    shape = RequestShape(rules=frozenset({"tool_schemas"}), subset="mistral_tools")
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "f", **ODD}
+    written = written_tool_schemas((Tool(name="f", schema=schema), Tool(name="g", schema=ONE_OF)), shape)
+    assert written is not None
+    assert [tool.schema for tool in written.tools] == [ODD, ONE_OF]
+
+
+@pytest.mark.parametrize("chosen", ["bad", "good"])
+def test_a_tool_that_cannot_be_said_is_left_out_and_the_request_goes_on(chosen: str) -> None:
+    gateway = SimulatedGateway("moonshot", "kimi-k3")
+    functions = [{"name": "bad", "parameters": NOWHERE}, {"name": "good", "parameters": ANY_VALUE}]
+    body = {
+        "model": gateway.model,
+        "messages": [{"role": "user", "content": "Find."}],
+        "tools": [{"type": "function", "function": function} for function in functions],
+        "tool_choice": {"type": "function", "function": {"name": chosen}},
+        "thinking": {"type": "disabled"},
+    }
+    answer = gateway.post("/v1/chat/completions", body)
+    assert answer.status == 200, answer.text
+    assert [tool["function"]["name"] for tool in gateway.sent["tools"]] == ["good"]
+    assert (gateway.sent.get("tool_choice") is None) is (chosen == "bad")
+    told = answer.headers["x-bardo-degraded"].split(", ")
+    assert "tools" in told
+    assert ("tool_choice" in told) is (chosen == "bad")
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

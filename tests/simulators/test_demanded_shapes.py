@@ -71,6 +71,9 @@ def violation(rule: ShapeRule) -> Drawn:
             return drawn(asks(), tools=[("a b" if rule.letters else "x" * (rule.longest + 1), PLAIN)])
         case "property_keys":
             return drawn(asks(), tools=[("f", {"type": "object", "properties": {"$filter": TEXT}})])
+        case "tool_schemas":
+            odd = {**PLAIN, "$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {}}}
+            return drawn(asks(), tools=[("f", odd)])
         case "plain_root":
             return drawn(asks(), tools=[("f", {"type": "object", "oneOf": [PLAIN, {"type": "object"}]})])
         case "answered_calls":

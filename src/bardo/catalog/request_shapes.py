@@ -53,6 +53,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One demand, and who makes it: the dialects, and the providers and models by globs (none: all), but for `not_providers`.
 
     `answered_calls`: each call has one result behind it, and each result a call. `unique_calls`: no two calls have one id.
+    `tool_schemas`: schemas of tools are written as `subset`, a row of `schema_subsets.toml`, says, and with `typed` each place has a type.
     `property_keys`: keys of the properties of a tool. `plain_root`: the schema of a tool is an object, without `oneOf` and the like on top.
     `no_user_after_tool`: the model speaks between results and the user. `one_system`: text of the system stands at the beginning.
     `user_first`: the user says something before the model does.
@@ -63,6 +64,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         "tool_names",
         "property_keys",
         "plain_root",
+        "tool_schemas",
         "answered_calls",
         "unique_calls",
         "no_user_after_tool",
@@ -76,6 +78,8 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     letters: str = ""
     first: str = ""
     longest: int = 0
+    subset: str = ""
+    typed: bool = False
     refusal: str
     source: str
 
@@ -90,11 +94,16 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one target demands. `tool_names` and `property_keys` are None where any is taken, `rules` are the names of the demands."""
+    """All that one target demands. `tool_names` and `property_keys` are None where any is taken, `rules` are the names of the demands.
+
+    `subset` is what it takes of JSON Schema in tools, empty where all; `typed`: each place of such a schema has a type.
+    """
 
     tool_names: NameRule | None = None
     property_keys: NameRule | None = None
     rules: frozenset[str] = frozenset()
+    subset: str = ""
+    typed: bool = False
 
 
 def shape_at(row: ProviderRow, model: str) -> RequestShape:
@@ -106,8 +115,13 @@ def shape_at(row: ProviderRow, model: str) -> RequestShape:
 def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
     rules = [rule for rule in builtin_shape_rules() if rule.holds_for(dialect, provider, model)]
     named = {one.name: NameRule(one.letters, one.first, one.longest) for one in reversed(rules)}
+    schemas = next((rule for rule in rules if rule.name == "tool_schemas"), None)
     return RequestShape(
-        tool_names=named.get("tool_names"), property_keys=named.get("property_keys"), rules=frozenset(named)
+        tool_names=named.get("tool_names"),
+        property_keys=named.get("property_keys"),
+        rules=frozenset(named),
+        subset="" if schemas is None else schemas.subset,
+        typed=schemas is not None and schemas.typed,
     )
 
 

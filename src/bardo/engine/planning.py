@@ -224,6 +224,11 @@ class Draft:
         written: Request | None = None
         if wire is None:
             written, refitted = done.with_content(asked)
+            chosen = self.shaped.tool_choice
+            if schemas is not None and chosen is not None and (chosen.name in schemas.left_out or not asked.tools):
+                written = msgspec.structs.replace(written, tool_choice=None)
+                why = "the tool that was chosen is left out"
+                refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
             written = with_written_names(written, names, naming)
             wire = dialect(row.dialect).encode_request(written, row)
         wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)

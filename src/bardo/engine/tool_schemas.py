@@ -1,26 +1,34 @@
 """Schemas of tools that a target does not take: others go to it, and what the model calls comes back in the client's own form.
 
-Keys of properties are renamed, and a root that is no plain object (`oneOf`, an array) stands in an object as its only property.
+Keys of properties are renamed, a root that is no plain object (`oneOf`, an array) stands in an object as its only property, and keywords
+that a target does not know are written in those that it does. A tool that cannot be written so is left out, and the request goes on.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import is_
 from typing import Any
 
 import msgspec
 
 from bardo.catalog.request_shapes import RequestShape
 from bardo.dialects.repeated_tools import names_of
+from bardo.structured.rewrite import Inexpressible, RewrittenSchema, rewrite
 from bardo.structured.rewrite.keywords import parts, with_parts
+from bardo.structured.subsets import subset
 from bardo.values.blocks import ToolCallBlock
 from bardo.values.degradation import Degradation
+from bardo.values.errors import InvalidRequest
 from bardo.values.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from bardo.values.request import Message, Request, Tool
 
 WRAPPER = "value"
 """The only property of the object in which a root stands that is no plain object."""
+_MOST_TOLD = 3
+_ANY_KINDS = ("string", "number", "boolean", "object", "array", "null")
 _NOT_PLAIN = ("oneOf", "anyOf", "allOf", "not", "enum", "$ref")
 _DEFINITIONS = ("$defs", "definitions")
 _VALUES = ("default", "const")
@@ -28,10 +36,14 @@ _LISTS_OF_VALUES = ("enum", "examples")
 
 
 class ToolForm(msgspec.Struct, frozen=True, kw_only=True):
-    """How the arguments of one tool go to a target: keys by other keys, and whether they stand in a property of an object."""
+    """How the arguments of one tool go to a target: keys by other keys, and whether they stand in a property of an object.
+
+    `rewritten` gives back what the target's keywords made of arguments; None where they are the same.
+    """
 
     keys: dict[str, str] = {}
     wrapped: bool = False
+    rewritten: RewrittenSchema | None = None
 
     def written(self, arguments: str) -> str:
         """Return arguments as the target has them; those that are no JSON as they are."""
@@ -40,7 +52,10 @@ class ToolForm(msgspec.Struct, frozen=True, kw_only=True):
     def restored(self, arguments: str) -> str:
         """Return arguments as the client has them; those that are no JSON as they are."""
         own = {written: key for key, written in self.keys.items()}
-        return _changed(arguments, lambda value: _with_keys(self._unwrap(value), own))
+        return _changed(arguments, lambda value: _with_keys(self._unwrap(self._restored(value)), own))
+
+    def _restored(self, value: Any) -> Any:
+        return value if self.rewritten is None else self.rewritten.restore(value)
 
     def _wrap(self, value: Any) -> Any:
         return {WRAPPER: value} if self.wrapped else value
@@ -52,16 +67,20 @@ class ToolForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WrittenTools(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools of a request with schemas that are taken, how the arguments of those that differ are written, and what is reported."""
+    """The tools of a request with schemas that are taken, how the arguments of those that differ are written, and what is reported.
+
+    `left_out` are the names of those that cannot be said.
+    """
 
     tools: tuple[Tool, ...]
     forms: dict[str, ToolForm]
+    left_out: frozenset[str]
     degraded: tuple[Degradation, ...]
 
 
 def written_tool_schemas(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | None:
     """Return tools with schemas that a target takes; None where it takes all as they are."""
-    if not tools or (shape.property_keys is None and "plain_root" not in shape.rules):
+    if not tools or (shape.property_keys is None and not shape.rules & {"plain_root", "tool_schemas"}):
         return None
     found: WrittenTools | None = names_of(tools, _written, shape)
     return found
@@ -79,14 +98,31 @@ def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | Non
     forms: dict[str, ToolForm] = {}
     degraded: list[Degradation] = []
     sent: list[Tool] = []
+    left_out: set[str] = set()
     for tool in tools:
-        schema = tool.schema
-        form = None if tool.hosted or not isinstance(schema, dict) else _form_of(schema, shape)
-        if form is None or schema is None:
+        if tool.hosted or not isinstance(tool.schema, dict):
             sent.append(tool)
             continue
-        forms[tool.name] = form
-        sent.append(msgspec.structs.replace(tool, schema=_schema(schema, form)))
+        form = _form_of(tool.schema, shape)
+        schema = _schema(tool.schema, form)
+        if shape.subset:
+            try:
+                rewritten = _in_subset(schema, shape)
+            except (Inexpressible, InvalidRequest) as problem:
+                why = f"the target takes no such schema of a tool: {problem}"
+                degraded.append(Degradation("tools", asked=tool.name, sent=None, why=why))
+                left_out.add(tool.name)
+                continue
+            schema = rewritten.schema
+            if rewritten.changes_answers:
+                form = msgspec.structs.replace(form, rewritten=rewritten)
+            lost = [f"{one.path or 'the root'}: {one.note}" for one in rewritten.rewrites if one.effect != "lossless"]
+            if lost:
+                why = "; ".join(lost[:_MOST_TOLD])
+                degraded.append(Degradation("tools.schema", asked=tool.name, sent="in other keywords", why=why))
+        sent.append(tool if schema == tool.schema else msgspec.structs.replace(tool, schema=schema))
+        if form != ToolForm():
+            forms[tool.name] = form
         if form.keys:
             first = next(iter(form.keys))
             why = f"the target takes other keys of properties of {tool.name}; the reply has yours"
@@ -94,16 +130,49 @@ def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | Non
         if form.wrapped:
             why = f"the target takes an object alone as the arguments of {tool.name}; the reply has yours"
             degraded.append(Degradation("tools.schema", asked=tool.name, sent=f"in the property {WRAPPER}", why=why))
-    return WrittenTools(tools=tuple(sent), forms=forms, degraded=tuple(degraded)) if forms else None
+    if len(sent) == len(tools) and all(map(is_, sent, tools)):
+        return None
+    return WrittenTools(tools=tuple(sent), forms=forms, left_out=frozenset(left_out), degraded=tuple(degraded))
 
 
-def _form_of(schema: dict[str, Any], shape: RequestShape) -> ToolForm | None:
+def _in_subset(schema: dict[str, Any], shape: RequestShape) -> RewrittenSchema:
+    """Return the schema of a tool in the keywords that a target knows. Raises Inexpressible, and InvalidRequest for one that is none."""
+    kinds = schema.get("type")
+    if not kinds and not any(name in schema for name in _NOT_PLAIN):
+        schema = {**schema, "type": "object"}
+    elif isinstance(kinds, list) and "object" in kinds:
+        # Arguments of a call are an object whatever else is declared.
+        schema = {**schema, "type": "object"}
+    rewritten = rewrite(schema, subset(shape.subset))
+    return replace(rewritten, schema=_typed(rewritten.schema)) if shape.typed else rewritten
+
+
+def _typed(schema: Any) -> Any:
+    """Return a schema in which each place that may hold any value says all types."""
+    if not isinstance(schema, dict):
+        return {"anyOf": [{"type": kind} for kind in _ANY_KINDS]} if schema is True else schema
+    inner = {
+        name: value if name == "additionalProperties" and value in (True, False, {}) else _with_typed(name, value)
+        for name, value in schema.items()
+        if not (name == "items" and value in (True, {}))
+    }
+    if any(name in schema for name in ("type", "anyOf", "$ref")):
+        return inner
+    return {**inner, "anyOf": [{"type": kind} for kind in _ANY_KINDS]}
+
+
+def _with_typed(name: str, value: Any) -> Any:
+    return with_parts({name: value}, _typed)[name]
+
+
+def _form_of(schema: dict[str, Any], shape: RequestShape) -> ToolForm:
     rule = shape.property_keys
     keys = {} if rule is None else {key: rule.written(key) for key in _keys_of(schema) if not rule.takes(key)}
     kind = schema.get("type")
-    plain = not kind or (isinstance(kind, str) and kind.lower() == "object")
+    nullable = isinstance(kind, list) and "object" in kind and bool(shape.subset)
+    plain = not kind or nullable or (isinstance(kind, str) and kind.lower() == "object")
     wrapped = "plain_root" in shape.rules and (not plain or any(name in schema for name in _NOT_PLAIN))
-    return ToolForm(keys=keys, wrapped=wrapped) if keys or wrapped else None
+    return ToolForm(keys=keys, wrapped=wrapped)
 
 
 def _keys_of(schema: Any) -> Iterator[str]:
@@ -119,7 +188,7 @@ def _keys_of(schema: Any) -> Iterator[str]:
 
 
 def _schema(schema: dict[str, Any], form: ToolForm) -> dict[str, Any]:
-    inner: dict[str, Any] = _renamed(schema, form)
+    inner: dict[str, Any] = _renamed(schema, form) if form.keys or form.wrapped else schema
     if not form.wrapped:
         return inner
     kept = {name: inner[name] for name in _DEFINITIONS if name in inner}

@@ -6,7 +6,7 @@ A request is seen alike in every dialect: the names and schemas of its tools, it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bardo.simulators.fields import Fields, at, fields, rows, text
@@ -33,15 +33,16 @@ class Rule:
 class Demands:
     """What one model of a server demands; what is None or empty is not demanded. The texts are the words of the refusal.
 
-    `plain_root`: a tool's schema has an object at its root and none of `oneOf` and the like beside it. `user_after_tool`: the user does not
-    speak right behind a result. `late_system`: the system speaks at the beginning alone. `most_stops` is how many stop sequences there may
-    be, `too_many_stops` the words for more.
+    `plain_root`: a tool's schema has an object at its root and none of `oneOf` and the like beside it. `check_schema` raises Refusal for a
+    tool's schema, given its place. `user_after_tool`: the user does not speak right behind a result. `late_system`: the system speaks at
+    the beginning alone. `most_stops` is how many stop sequences there may be, `too_many_stops` the words for more.
     """
 
     tool_names: Rule | None = None
     property_keys: Rule | None = None
     call_ids: Rule | None = None
     plain_root: str = ""
+    check_schema: Callable[[str, Fields], None] | None = None
     repeated_call: str = ""
     user_after_tool: str = ""
     late_system: str = ""
@@ -56,6 +57,8 @@ class Demands:
         for place, schema in seen.schemas:
             if self.plain_root and (schema.get("type", "object") != "object" or any(name in schema for name in _ROOTS)):
                 raise Refusal("bad_value", self.plain_root.format(place=place), parameter=place)
+            if self.check_schema is not None:
+                self.check_schema(place, schema)
             if self.property_keys is not None:
                 for key in _keys(schema):
                     self.property_keys.check(place, key)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bardo.simulators.chat import Chat
 from bardo.simulators.conversation import Conversation
+from bardo.simulators.demands import Demands, Rule
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields, at, compact, number
+from bardo.simulators.fields import Fields, at, compact, fields, number, rows
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.providers.messages_hosts import MessagesHost
@@ -74,6 +76,44 @@ def _lmstudio_row(model: str) -> Fields:
     }
 
 
+_KEYWORDS = frozenset(
+    (
+        "$defs", "$id", "$ref", "additionalProperties", "anyOf", "default", "description", "enum", "items", "maxItems", "maxLength",
+        "maximum", "minItems", "minLength", "minimum", "properties", "required", "title", "type",
+    )
+)  # fmt: skip
+_FLAVOURED = (
+    "tools.function.parameters is not a valid moonshot flavored json schema, details: <At path '{path}': {words}>"
+)
+
+
+def _check_flavoured(place: str, schema: Fields) -> None:
+    """Refuse what Moonshot's validator refuses (MoonshotAI/walle, docs/mfjs-walle-vs-draft-2020-12.md; MoonshotAI/kimi-cli#1595, 2026)."""
+    waiting: list[tuple[str, object]] = [("root", schema)] if schema else []
+    while waiting:
+        path, one = waiting.pop()
+        words = ""
+        if not isinstance(one, dict) or not any(name in one for name in ("type", "anyOf", "$ref")):
+            words = "type is not defined"
+        elif "type" in one and ("anyOf" in one or "$ref" in one):
+            words = "when using anyOf, type should be defined in anyOf items instead of the parent schema"
+        elif unknown := sorted(one.keys() - _KEYWORDS):
+            words = f"invalid keywords: {unknown[0]}"
+        elif path != "root" and "$defs" in one:
+            words = "$defs must be at the root"
+        elif isinstance(one.get("$ref"), str) and not str(one["$ref"]).startswith(("#/$defs/", "#")):
+            words = "references must start with #/$defs/"
+        if words or not isinstance(one, dict):
+            raise Refusal("bad_value", _FLAVOURED.format(path=path, words=words), parameter=place)
+        for name in ("properties", "$defs"):
+            waiting += [(f"{path}.{name}.{key}", value) for key, value in fields(one.get(name)).items()]
+        waiting += [(f"{path}.anyOf", arm) for arm in rows(one.get("anyOf"))]
+        if "items" in one:
+            waiting.append((f"{path}.items", one["items"]))
+        if fields(one.get("additionalProperties")):
+            waiting.append((f"{path}.additionalProperties", one["additionalProperties"]))
+
+
 class Moonshot(Chat):
     """api.moonshot.ai/v1. No recording of it is known; this follows its published replies."""
 
@@ -90,6 +130,21 @@ class Moonshot(Chat):
         conversation = super().decode_request(incoming, path)
         check_moonshot(incoming)
         return conversation
+
+    def demands(self, model: str) -> Demands:
+        words = (
+            "Invalid request: function name is invalid, must start with a letter and can contain letters, numbers, underscores, and "
+            "dashes"
+        )
+        root = _FLAVOURED.format(
+            path="root", words="when using anyOf, type should be defined in anyOf items instead of the parent schema"
+        )
+        return replace(
+            super().demands(model),
+            tool_names=Rule(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", words),
+            plain_root=root.replace("{", "{{").replace("}", "}}"),
+            check_schema=_check_flavoured,
+        )
 
     def model_row(self, model: str) -> Fields:
         thinks = not model.startswith("moonshot-v1")

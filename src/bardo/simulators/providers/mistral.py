@@ -37,7 +37,7 @@ class Mistral(Chat):
         return super().decode_request(incoming, path)
 
     def demands(self, model: str) -> Demands:
-        return replace(super().demands(model), user_after_tool=MISTRAL_ORDER)
+        return replace(super().demands(model), user_after_tool=MISTRAL_ORDER, check_schema=_check_schema)
 
     def reply_id(self, exchange: Exchange) -> str:
         return exchange.token("reply", 32, HEXADECIMAL)
@@ -158,6 +158,12 @@ def _thought(text: str, *, closed: bool) -> Fields:
 
 def _text_chunk(text: str) -> Fields:
     return {"type": "text", "text": text}
+
+
+def _check_schema(place: str, schema: Fields) -> None:
+    """Refuse the names of a schema and of its draft (BerriAI/litellm#13389, 2025-08)."""
+    if "$schema" in schema or "$id" in schema:
+        raise Refusal("bad_value", "Grammar error: at 3(11): failed to compile JSON schema", parameter=place)
 
 
 def _check_messages(messages: Sequence[Fields]) -> None:
