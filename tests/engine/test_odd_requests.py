@@ -6,6 +6,7 @@ many at night.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -187,6 +188,47 @@ def test_a_picture_of_any_declared_type_is_one_by_its_bytes(client: str, media_t
     assert answer.status == 200, answer.text
     [source] = [block["source"] for block in gateway.sent["messages"][0]["content"] if block["type"] == "image"]
     assert source["media_type"] == "image/png"
+
+
+SOUND = b"RIFF\xff\xfe\xfb\xffWAVEfmt " + bytes(range(200, 256))
+FOR_ADDRESSES = base64.urlsafe_b64encode(SOUND).decode()
+SOUNDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "openai_chat": ("messages", {"type": "input_audio", "input_audio": {"data": FOR_ADDRESSES, "format": "wav"}}),
+    "gemini": ("contents", {"inline_data": {"mime_type": "audio/wav", "data": FOR_ADDRESSES}}),
+    "gemini_interactions": ("input", {"type": "audio", "mime_type": "audio/wav", "data": FOR_ADDRESSES}),
+}
+
+
+@pytest.mark.parametrize("preset", ["openai_chat", "gemini", "gemini_interactions"])
+@pytest.mark.parametrize("client", SOUNDS)
+def test_sound_in_base64_for_addresses_is_sent_as_plain_base64(client: str, preset: str) -> None:
+    gateway = SimulatedGateway(preset, TARGETS[preset][0])
+    field, part = SOUNDS[client]
+    inner = "parts" if client == "gemini" else "content"
+    body = {"model": gateway.model, field: [part] if field == "input" else [{"role": "user", inner: [part]}]}
+    answer = gateway.post(path_for(client, gateway.model), body)
+    assert answer.status == 200, answer.text
+    assert base64.b64encode(SOUND).decode() in json.dumps(gateway.sent)
+
+
+@pytest.mark.parametrize("preset", ["anthropic", "bedrock"])
+def test_calls_without_ids_get_one_each_and_keep_their_own_results(preset: str) -> None:
+    gateway = SimulatedGateway(preset, TARGETS[preset][0])
+    calls = [{"type": "tool_use", "id": "", "name": "f", "input": {}} for _ in range(2)]
+    results = [{"type": "tool_result", "tool_use_id": "", "content": word} for word in ("rain", "snow")]
+    history = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": results},
+    ]
+    tools = [{"name": "f", "input_schema": {"type": "object"}}]
+    answer = gateway.post(
+        "/v1/messages", {"model": gateway.model, "max_tokens": 9, "messages": history, "tools": tools}
+    )
+    assert answer.status == 200, answer.text
+    assert "history.call_id_missing" in told(answer)
+    given = json.dumps(gateway.sent["messages"][2])
+    assert given.index("rain") < given.index("snow")
 
 
 @pytest.mark.parametrize("preset", ["bedrock", "openai_chat", "gemini", "mistral"])

@@ -14,9 +14,12 @@ import msgspec
 
 from bardo.dialects.known_media import plain_base64
 from bardo.values.blocks import Block, UnknownBlock
+from bardo.values.histories import parts_of
 from bardo.values.request import Message, Request
 
 _AUDIO = "audio/"
+_HOLDERS = ("input_audio", "inlineData", "inline_data")
+"""The fields of a part that hold the data of sound, where it does not hold them itself."""
 _TYPES = {"mp3": "mpeg"}
 _FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav"}
 
@@ -75,7 +78,36 @@ def sound_of(block: Block) -> Sound | None:
     media_type, data = _READ[block.dialect](block.value)
     if not isinstance(media_type, str) or not media_type.startswith(_AUDIO) or not isinstance(data, str):
         return None
-    return media_type, data
+    return media_type, plain_base64(data)
+
+
+def has_plain_sound(request: Request) -> bool:
+    """Whether all sound of a request is plain base64, as every server takes it."""
+    if UnknownBlock not in parts_of(request.messages):
+        return True
+    return all(_plain(block) is block for message in request.messages for block in message.blocks)
+
+
+def with_plain_sound(request: Request) -> Request:
+    """Return a request whose sound is plain base64: itself where it is."""
+    if has_plain_sound(request):
+        return request
+    messages = [
+        msgspec.structs.replace(message, blocks=tuple(map(_plain, message.blocks))) for message in request.messages
+    ]
+    return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+def _plain(block: Block) -> Block:
+    sound = sound_of(block)
+    if sound is None or not isinstance(block, UnknownBlock):
+        return block
+    holder = next((name for name in _HOLDERS if name in block.value), "")
+    held = block.value[holder] if holder else block.value
+    if held["data"] == sound[1]:
+        return block
+    plain = {**held, "data": sound[1]}
+    return msgspec.structs.replace(block, value={**block.value, holder: plain} if holder else plain)
 
 
 def takes_sound(dialects: Collection[str | None]) -> bool:

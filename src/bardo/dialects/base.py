@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.audio import carry_sound
+from bardo.dialects.audio import carry_sound, with_plain_sound
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
 from bardo.dialects.documents import results_as_text
@@ -234,7 +234,7 @@ class Dialect:
         early = Losses(self.declaration)
         is_foreign = request.dialect != self.name
         request = with_sound_history(request, shape_at(row, request.model), early)
-        request = with_known_media(request, early)
+        request = with_plain_sound(with_known_media(request, early))
         # None of these steps adds a class that a later one looks for.
         parts = parts_of(request.messages) if is_foreign else frozenset()
         if is_foreign:

@@ -27,6 +27,7 @@ OPENING = "Go on."
 """What the user says before a conversation that the model begins."""
 BETWEEN = "OK."
 """What the model says between results of tools and the user, where its template wants it to speak."""
+_UNNAMED = "call"
 WHAT = "history."
 """How the name of each repair begins. The order of roles that a template wants is no repair: such a history is sound."""
 _OF_TOOLS = frozenset(("tool_names", "property_keys", "plain_root", "tool_schemas"))
@@ -37,6 +38,7 @@ _BROKEN = {
     "result_twice": "the call {} has its result twice",
     "result_place": "the result of {} does not stand right behind its call",
     "call_id_twice": "two calls have the id {}",
+    "call_id_missing": "a call of {} has no id",
     "empty_text": "a text has nothing in it but space",
 }
 # Fields of a request that say that its provider keeps earlier turns: results may be of calls in them.
@@ -120,7 +122,8 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
         kept = found.waiting if joined else frozenset[str]()
         broken = checks_calls and (bool(found.waiting - kept) or (found.after_results and bool(found.waiting)))
         twice = checks_calls and (len({*keys}) < len(keys) or not kept.isdisjoint(keys))
-        again = "unique_calls" in rules and not found.called.isdisjoint(keys)
+        unnamed = any(not call.id for call in message.calls)
+        again = "unique_calls" in rules and (unnamed or not found.called.isdisjoint(keys))
         return _State(
             not (broken or twice or again or ("user_first" in rules and not found.heard)),
             kept.union(keys),
@@ -298,7 +301,10 @@ def _as_words(result: ToolResultBlock) -> list[Block]:
 
 
 class _Renamed:
-    """Messages in which no two calls have one id: a later one, and its result, gets a number behind it."""
+    """Messages in which each call has an id, and no two have one: a later one, and its result, gets a number behind it.
+
+    Results without an id are those of the calls without one, by their names and in their order.
+    """
 
     def __init__(self, messages: Sequence[Message], losses: Losses) -> None:
         self._losses = losses
@@ -306,6 +312,8 @@ class _Renamed:
         self._numbers: dict[str, int] = {}
         """By id the next number that may be free."""
         self._now: dict[str, str] = {}
+        self._unnamed: list[tuple[str, str]] = []
+        """Ids that were made for calls, with the names of these, which wait for their results."""
         self.messages = [self._message(message) for message in messages]
 
     def _message(self, message: Message) -> Message:
@@ -317,21 +325,32 @@ class _Renamed:
 
     def _block(self, block: Block) -> Block:
         if isinstance(block, ToolResultBlock):
-            other = self._now.get(block.call_id, block.call_id)
+            other = self._now.get(block.call_id, block.call_id) if block.call_id else self._waiting(block.name)
             return block if other == block.call_id else msgspec.structs.replace(block, call_id=other)
-        if not isinstance(block, ToolCallBlock) or not block.id:
+        if not isinstance(block, ToolCallBlock):
             return block
-        other, count = block.id, self._numbers.get(block.id, 2)
+        begin = block.id or _UNNAMED
+        other, count = begin, self._numbers.get(begin, 2)
         while other in self._seen:
-            other, count = f"{block.id}_{count}", count + 1
-        self._numbers[block.id] = count
+            other, count = f"{begin}_{count}", count + 1
+        self._numbers[begin] = count
         self._seen.add(other)
+        if not block.id:
+            self._unnamed.append((other, block.name))
+            why = f"{self._losses.declaration.title} wants an id of each call"
+            self._losses.lose(f"{WHAT}call_id_missing", block.name, why, sent=other, key=other)
+            return msgspec.structs.replace(block, id=other)
         self._now[block.id] = other
         if other == block.id:
             return block
         why = f"{self._losses.declaration.title} takes an id once"
         self._losses.lose(f"{WHAT}call_id_twice", block.id, why, sent=other, key=other)
         return msgspec.structs.replace(block, id=other)
+
+    def _waiting(self, name: str) -> str:
+        """Return the id of the first call without one that waits for a result: of that name, where a result has one."""
+        place = next((place for place, (_, called) in enumerate(self._unnamed) if called == name or not name), None)
+        return "" if place is None else self._unnamed.pop(place)[0]
 
 
 def _with_user_first(messages: Sequence[Message], losses: Losses) -> Sequence[Message]:

@@ -15,6 +15,7 @@ import msgspec
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.dialects.audio import has_plain_sound
 from bardo.dialects.base import Dialect
 from bardo.dialects.documents import holds_document_as_picture
 from bardo.dialects.history_repair import is_sound
@@ -59,7 +60,7 @@ def may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow) -> bo
     shape = shape_at(row, request.model)
     if not takes_called_names(request.messages, shape.tool_names) or not is_sound(request, shape, row.dialect):
         return False
-    if not has_known_media(request):
+    if not has_known_media(request) or not has_plain_sound(request):
         return False
     return not (holds_seal(request) or holds_document_as_picture(request) or dialect(row.dialect).mends(request, row))
 
