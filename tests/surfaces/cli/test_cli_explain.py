@@ -199,3 +199,21 @@ def test_what_a_request_holds_cannot_play_with_the_terminal() -> None:
     ran = bardo("explain", "-", "--provider", "deepseek", given=json.dumps(request))
     assert ran.code == 0
     assert not {"\x1b", "\x9b"} & set(ran.out)
+
+
+@pytest.mark.parametrize("dialect", SAMPLES)
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_request_of_any_dialect_is_explained_as_a_stream(dialect: str, stream: bool) -> None:
+    asked = ("explain", "--dialect", dialect, "--json", "--stream" if stream else "--whole")
+    gemini = bardo(*asked, "--model", "gemini-2.5-flash", "--provider", "gemini").json
+    assert gemini["path"].endswith(":streamGenerateContent?alt=sse" if stream else ":generateContent")
+    chat = bardo(*asked, "--model", "deepseek-v4-flash", "--provider", "deepseek").json
+    assert bool(chat["body"].get("stream")) is stream
+
+
+def test_what_is_said_of_a_stream_goes_before_the_requests_own_word(tmp_path: Path) -> None:
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"model": "deepseek-v4-flash", "stream": True, **SAMPLES["openai_chat"]}))
+    asked = ("explain", str(request), "--provider", "deepseek", "--json")
+    assert bardo(*asked).json["body"]["stream"] is True
+    assert bardo(*asked, "--whole").json["body"]["stream"] is False

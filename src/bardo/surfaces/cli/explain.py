@@ -54,6 +54,10 @@ def explain(
         str,
         typer.Option("--intent", metavar="NEEDS", help="What the call needs: 'quality=high; require=vision', or JSON."),
     ] = "",
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--whole", help="Whether a stream is asked for; by default as the request says."),
+    ] = None,
     lists: WithLists = False,
     as_json: AsJson = False,
     config: Config = None,
@@ -70,7 +74,7 @@ def explain(
         raise InvalidRequest("no model is named", hint="write it as in: bardo explain --model gpt-5", param="--model")
     settings = load_settings(config)
     planner = RoutePlanner(settings, providers_of(settings, with_lists=lists))
-    found = explain_by(planner, read_request(body, dialect, model or None), provider)
+    found = explain_by(planner, read_request(body, dialect, model or None, stream=stream), provider)
     if as_json:
         show_json(explanation_json(found))
     else:

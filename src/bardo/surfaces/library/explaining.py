@@ -32,6 +32,7 @@ def explain(
     provider: str = "",
     *,
     model: str | None = None,
+    stream: bool | None = None,
     config: Config = None,
 ) -> Explanation:
     """Return what would be sent for a client's request: the exact upstream body, the route, and every difference. Nothing is sent.
@@ -39,11 +40,12 @@ def explain(
     `request` is the body in the client's `dialect`. `provider` is one that is configured, or a row of the catalog, which needs no
     configuration; without it the model's name is routed as by the gateway: it may be an alias or a workload, and the `bardo` object may
     hold an intent. Where nobody is configured for a model, the catalog's provider of such names is meant.
-    `model` goes before the body's. `config` is a bardo.toml, its Settings, or None for what is found.
+    `model` goes before the body's. `stream` says whether the reply is asked for as a stream, which Gemini's and Bedrock's clients say in
+    the path; None: as the body says. `config` is a bardo.toml, its Settings, or None for what is found.
     Raises InvalidRequest, UnknownModel, ConfigError, and Unsupported where the request cannot be put to anybody.
     """
     settings = config if isinstance(config, Settings) else load_settings(config)
-    return explain_by(RoutePlanner(settings), read_request(request, dialect, model), provider)
+    return explain_by(RoutePlanner(settings), read_request(request, dialect, model, stream=stream), provider)
 
 
 def explain_by(planner: RoutePlanner, request: Request, provider: str = "") -> Explanation:
@@ -88,8 +90,10 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         return thread.submit(asyncio.run, work).result()
 
 
-def read_request(request: Mapping[str, Any], dialect: str, model: str | None = None) -> Request:
-    """Return a client's body as a Request. Raises InvalidRequest."""
+def read_request(
+    request: Mapping[str, Any], dialect: str, model: str | None = None, *, stream: bool | None = None
+) -> Request:
+    """Return a client's body as a Request; `stream` goes before what the body says. Raises InvalidRequest."""
     if dialect not in DIALECTS:
         near = get_close_matches(dialect, DIALECTS, n=2)
         hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(DIALECTS)}"
@@ -98,10 +102,13 @@ def read_request(request: Mapping[str, Any], dialect: str, model: str | None = N
     named = model or fields.get("model")
     if dialect_named(dialect).model_in_path:
         fields.pop("model", None)
-    elif named is not None:
-        fields["model"] = named
+    else:
+        fields |= {"model": named} if named is not None else {}
+        fields |= {"stream": stream} if stream is not None else {}
     try:
         body = msgspec.json.encode(fields)
     except (TypeError, ValueError, RecursionError) as problem:
         raise InvalidRequest(f"the request cannot be written as JSON: {str(problem)[:200]}") from problem
-    return dialect_named(dialect).decode_request(body, Arrival(model=named if isinstance(named, str) else ""))
+    return dialect_named(dialect).decode_request(
+        body, Arrival(model=named if isinstance(named, str) else "", stream=stream)
+    )
