@@ -98,6 +98,8 @@ def test_what_http_allows_is_read_by_both(speech: bytes, body: bytes) -> None:
         b"HTTP/0.9 200 OK\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 000 OK\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 099 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 600 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 999 OK\r\nContent-Length: 2\r\n\r\nok",
         b"HTTP/1.1 20 OK\r\n\r\n",
         b"\x16\x03\x01\x02\x00",
         b"\x00" * 1000,

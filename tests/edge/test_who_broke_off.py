@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from bardo.edge.http_calls import Call, Deadlines
-from bardo.edge.http_problems import broken_off, no_first_byte, out_of_time, oversized, stalled
+from bardo.edge.http_problems import broken_off, no_first_byte, out_of_time, oversized, stalled, unreadable
 from bardo.values.errors import ProviderError
 
 PROBLEMS: dict[str, Callable[[Call], ProviderError]] = {
@@ -15,6 +15,8 @@ PROBLEMS: dict[str, Callable[[Call], ProviderError]] = {
     "stalled": lambda call: stalled(call, 3.0),
     "sent nothing": lambda call: no_first_byte(call, Deadlines()),
     "took too long": lambda call: out_of_time(call, 3.0),
+    "sent no HTTP": lambda call: unreadable(call, "its status is 000"),
+    "packed it unasked": lambda call: unreadable(call, "content-encoding: br"),
     "sent too much": lambda call: oversized(call, 10),
 }
 

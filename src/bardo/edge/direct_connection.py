@@ -20,7 +20,7 @@ from bardo.edge.http_sockets import idle_limit, reading_watch
 _OVERHEAD_BYTES = 64 * 1024
 BYTES_A_TURN = 16 * 1024
 """Bytes of one connection that are read in one turn of the loop: a provider that sends as fast as it can keeps nobody else waiting."""
-_LOWEST_STATUS = 100
+_STATUSES = range(100, 600)
 _VERSIONS = ("1.0", "1.1")
 _SWITCHING_PROTOCOLS = 101
 _WITHOUT_BODY = (204, 304)
@@ -220,8 +220,8 @@ class DirectConnection(asyncio.Protocol):
         if incoming is None or self._surplus:
             return
         version = self._parser.get_http_version()
-        if status < _LOWEST_STATUS or version not in _VERSIONS:
-            what = f"its status is {status:03}" if status < _LOWEST_STATUS else f"it names HTTP/{version}"
+        if status not in _STATUSES or version not in _VERSIONS:
+            what = f"its status is {status:03}" if status not in _STATUSES else f"it names HTTP/{version}"
             incoming.fail(NotHttp(what))
             return
         self._informational = 100 <= status < 200

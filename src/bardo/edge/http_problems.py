@@ -179,12 +179,12 @@ def broken_off(call: Call, why: str) -> BrokenStream:
 def unreadable(call: Call, why: str) -> MalformedReply:
     """What answers there speaks something else, or packs its replies in a way nobody here can unpack."""
     if "content-encoding" in why:
-        message = f"{origin(call.url)} compressed its reply, unasked, in a form that cannot be read"
+        message = f"{_who(call)} compressed its reply, unasked, in a form that cannot be read"
         return MalformedReply(
             message, hint="switch compression off there, or in the proxy before it", provider=call.provider
         )
     # Only the parser's own words: what follows them quotes what came.
-    message = f"what {origin(call.url)} sent is not an HTTP reply: {_lowered(why.partition(':')[0])}"
+    message = f"what {_who(call)} sent is not an HTTP reply: {_lowered(why.partition(':')[0])}"
     return MalformedReply(message, hint=_CHECK_ADDRESS, provider=call.provider)
 
 
