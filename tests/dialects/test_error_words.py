@@ -8,6 +8,9 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.values.errors import UpstreamRefused
+from bardo.values.events import ContentChunk, Failed
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
 
 CLIENTS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini", "bedrock_converse", "cohere", "ollama")
 OPENAI = {"upstream_type": "invalid_request_error", "upstream_code": "invalid_api_key", "dialect": "openai_chat"}
@@ -67,6 +70,18 @@ def test_no_word_of_one_dialect_reaches_the_client_of_another(client: str, statu
         for word in () if family else words:
             error = UpstreamRefused("no", status=status, upstream_type=word, upstream_code=word, dialect=spoken)
             assert f'"{word}"' not in written(client, error), (spoken, word)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_word_of_one_dialect_reaches_the_client_of_another_in_the_middle_of_a_stream(client: str) -> None:
+    for spoken, words in WORDS_OF.items():
+        family = client.partition("_")[0] == spoken.partition("_")[0]
+        for word in () if family else words:
+            for status in (400, 401, 404, 429, 500, 529):
+                encoder = dialect(client).open_encoder(Request(model="m", messages=(), dialect=client), Arrival())
+                error = UpstreamRefused("no", status=status, upstream_type=word, upstream_code=word, dialect=spoken)
+                said = b"".join([*encoder.feed(ContentChunk(0, "Hi")), *encoder.feed(Failed(error)), *encoder.finish()])
+                assert f'"{word}"'.encode() not in said, (spoken, word, status)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
