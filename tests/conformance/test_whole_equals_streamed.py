@@ -15,7 +15,7 @@ from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import WithoutReasoning
 from bardo.engine.thinking_display import ThinkingInTags, WithoutUnasked
 from bardo.streams.stage import Stage
-from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
+from bardo.values.blocks import Carried, Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -52,7 +52,7 @@ NOT_ALIKE = (
 library leaves empty when it comes in a delta; and thinking whose id comes after its text."""
 
 
-@pytest.mark.parametrize("shown", ["asked for", "not asked for", "omitted"])
+@pytest.mark.parametrize("shown", ["asked for", "asked for as a summary", "not asked for", "omitted"])
 @each_recording(sample(ALL, 12, law="whole equals streamed"), together=6)
 def test_a_reply_is_the_same_whole_and_streamed(recording: Recording, shown: str) -> None:
     if recording.file in NOT_ALIKE:
@@ -95,8 +95,12 @@ def _read(recording: Recording, client: str, shown: str) -> tuple[list[Event], R
 
 
 def _request(client: str, shown: str) -> Request:
-    hidden = ReasoningPolicy(mode="auto", visible=False) if shown == "omitted" else None
-    return Request(model="m", messages=(), dialect=client, reasoning=hidden)
+    summary = Carried("openai_responses", {"reasoning.summary": "auto"})
+    policies = {
+        "omitted": ReasoningPolicy(mode="auto", visible=False),
+        "asked for as a summary": ReasoningPolicy(mode="auto", carried=summary),
+    }
+    return Request(model="m", messages=(), dialect=client, reasoning=policies.get(shown))
 
 
 def _has_whole_calls(response: Response) -> bool:
@@ -226,6 +230,19 @@ def test_a_chat_stream_that_begins_with_a_call_has_no_content_as_the_whole_reply
         encoder = dialect("openai_chat").open_encoder(_request("openai_chat", "asked for"), Arrival())
         [opening, *_] = encoder.feed(first)
         assert msgspec.json.decode(opening.removeprefix(b"data: "))["choices"][0]["delta"]["content"] == content
+
+
+@pytest.mark.parametrize("shown", ["asked for", "asked for as a summary"])
+def test_a_thought_without_text_has_no_part_for_responses_clients(shown: str) -> None:
+    signed = OpaqueState(0, Opaque("signature", "c2ln", "anthropic-claude-v1"))
+    events = (THOUGHT[0], ThinkStart(0, "anthropic-claude-v1"), ThinkChunk(0, ""), signed, *THOUGHT[5:])
+    request = _request("openai_responses", shown)
+    encoder = dialect("openai_responses").open_encoder(request, Arrival())
+    stream = b"".join([*[frame for event in events for frame in encoder.feed(event)], *encoder.finish()])
+    whole = dialect("openai_responses").encode_response(fold(events), request)
+    assert b"reasoning_text" not in stream
+    assert b"summary_text" not in stream
+    assert _heard("openai_responses", stream, stream=True) == _heard("openai_responses", whole, stream=False)
 
 
 def test_a_thought_without_text_is_its_state_alone_for_chat_clients_whole_and_streamed() -> None:

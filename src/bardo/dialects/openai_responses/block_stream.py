@@ -246,6 +246,9 @@ class BlockStream:
         if not self._thinks(event.block):
             self._wait(event.block, self._new_reasoning(event.block), out)
         self.settle(out)
+        if not event.text and event.part is None:
+            # Thinking without text is no part, as in a whole reply.
+            return out
         item = self._units[event.block]
         assert isinstance(item, WrittenReasoning)
         kind, number = item.place_of(event.part)
