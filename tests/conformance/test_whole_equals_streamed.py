@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import msgspec
+import openai
 import pytest
 
 from bardo.dialects import dialect
@@ -26,6 +27,9 @@ from bardo.values.events import (
     ThinkChunk,
     ThinkEnd,
     ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
     UsageUpdate,
 )
 from bardo.values.fold import fold
@@ -35,6 +39,7 @@ from bardo.values.usage import Usage
 from bardo.values.wire import Arrival
 from conformance.block_clients import BLOCK_CLIENTS
 from conformance.clients import READERS
+from conformance.heard import answer, http
 from conformance.replies import ALL, STAMP, in_fewer_pieces, reply_of, row_of
 from recordings import Recording, each_recording
 from support.sampling import sample
@@ -59,26 +64,68 @@ def test_a_reply_is_the_same_whole_and_streamed(recording: Recording, shown: str
         pytest.skip("a stream has no place for what comes so late")
     for client in CLIENTS:
         events, response = _read(recording, client, shown)
-        if response.error is not None or response.alternatives or not _has_whole_calls(response):
+        if response.error is not None or not _has_whole_calls(response):
             continue
-        request = _request(client, shown)
-        language = dialect(client)
-        encoder = language.open_encoder(request, Arrival())
-        if language.starts_with_usage:
-            encoder.feed(UsageUpdate(Usage(input_tokens=ESTIMATED)))
-            if response.usage.input_tokens is None:
-                usage = msgspec.structs.replace(response.usage, input_tokens=ESTIMATED)
-                response = msgspec.structs.replace(response, usage=usage)
-        stream = b"".join([frame for event in in_fewer_pieces(events) for frame in encoder.feed(event)])
-        stream += b"".join(encoder.finish())
+        whole, stream = _written(events, response, _request(client, shown))
         # Messages and Converse have no place for the state of a last text behind it, and say so.
         told = client in ("anthropic_messages", "bedrock_converse") and b'"opaque state"' in stream
-        whole, streamed = (
-            _heard(client, body, stream=body is stream)
-            for body in (language.encode_response(response, request), stream)
-        )
         if not told:
-            assert streamed == whole, client
+            assert _heard(client, stream, stream=True) == _heard(client, whole, stream=False), client
+
+
+@each_recording([one for one in ALL if "truncated" in one.file])
+def test_all_but_a_call_in_which_a_reply_broke_off_is_the_same_whole_and_streamed(recording: Recording) -> None:
+    for client, reader in READERS.items():
+        events, response = _read(recording, client, "asked for")
+        if _has_whole_calls(response):
+            continue
+        whole, stream = _written(events, response, _request(client, "asked for"))
+        heard = [reader(body, stream=body is stream) for body in (whole, stream)]
+        first, second = [(one.text, one.refusal, one.thinking, one.finish, one.counts, one.id) for one in heard]
+        assert first == second, client
+        # A call that is there whole is there in the stream; one that a whole reply leaves out has begun there.
+        assert {call[0] for call in heard[0].calls} <= {call[0] for call in heard[1].calls}
+
+
+def test_each_of_several_choices_is_the_same_whole_and_streamed() -> None:
+    events: list[Event] = [ReplyStart(id="r", model="m", created=1)]
+    for choice, text in enumerate(("Soup.", "Stew.")):
+        events += [
+            ThinkStart(0, "reasoning_content", choice),
+            ThinkChunk(0, f"{text}?", choice=choice),
+            ThinkEnd(0, choice),
+            ContentChunk(1, text, choice),
+            ToolCallStart(2, f"call_{choice}", "cook", choice),
+            ToolCallChunk(2, "{}", choice),
+            ToolCallEnd(2, choice),
+            Finish("tool_calls", "tool_calls", choice=choice),
+        ]
+    whole, stream = _written(events, fold(events), _request("openai_chat", "asked for"))
+    answer(whole, stream=False, status=200)
+    client = openai.OpenAI(api_key="k", base_url="http://bardo.test/v1", http_client=http(), max_retries=0)
+    asked: Any = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    told = [_plain(choice) for choice in client.chat.completions.create(**asked).choices]
+    answer(stream, stream=True, status=200)
+    with client.chat.completions.stream(**asked) as pieces:
+        heard = [_plain(choice) for choice in pieces.until_done().current_completion_snapshot.choices]
+    for choice in heard:
+        for call in choice["message"]["tool_calls"]:
+            call.pop("index")
+    assert heard == told
+    assert [choice["message"]["content"] for choice in told] == ["Soup.", "Stew."]
+
+
+def _written(events: list[Event], response: Response, request: Request) -> tuple[bytes, bytes]:
+    """Return a reply as its client gets it whole and as a stream."""
+    language = dialect(request.dialect)
+    encoder = language.open_encoder(request, Arrival())
+    if language.starts_with_usage:
+        encoder.feed(UsageUpdate(Usage(input_tokens=ESTIMATED)))
+        if response.usage.input_tokens is None:
+            usage = msgspec.structs.replace(response.usage, input_tokens=ESTIMATED)
+            response = msgspec.structs.replace(response, usage=usage)
+    stream = b"".join([frame for event in in_fewer_pieces(events) for frame in encoder.feed(event)])
+    return language.encode_response(response, request), stream + b"".join(encoder.finish())
 
 
 def _read(recording: Recording, client: str, shown: str) -> tuple[list[Event], Response]:
