@@ -172,3 +172,27 @@ def test_chance_alone_seldom_makes_a_setting_honoured() -> None:
         ]
         wrong += verdict(decide(CELLS, trials), "effort").verdict == "honours"
     assert wrong <= 4
+
+
+def counted(cell: str, *tokens: int) -> list[Trial]:
+    return [
+        Trial(cell=cell, round=turn, outcome="answered", reasoning_tokens=count, reported=True)
+        for turn, count in enumerate(tokens)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unasked", "off", "wanted"),
+    [
+        ((0, 40, 0), (0, 0, 0), "inconclusive"),
+        ((40, 40, 0), (0, 0, 0), "inconclusive"),
+        ((40, 50, 60), (0, 0, 0), "honours"),
+        ((40, 50, 60), (0, 1, 0), "inconclusive"),
+        ((0, 40, 50, 60, 70, 80, 90), (0, 0, 0, 0, 0), "honours"),
+    ],
+    ids=["sometimes", "mostly", "always", "off is not always off", "so often that it is no chance"],
+)
+def test_three_answers_that_differ_prove_nothing(unasked: tuple[int, ...], off: tuple[int, ...], wanted: str) -> None:
+    """A model that thinks now and then shows no thinking in three answers by chance."""
+    trials = [*counted(BASELINE, *unasked), *counted("off", *off)]
+    assert verdict(decide(CELLS, trials), "off").verdict == wanted

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from bardo.edge.probe.cells import BASELINE, EASY, Cell, Setting
-from bardo.edge.probe.statistics import Comparison, compare
+from bardo.edge.probe.statistics import ALPHA, Comparison, compare, rank_test
 
 Outcome = Literal["answered", "refused", "failed"]
 Measure = Literal["reported", "estimated", "output"]
@@ -95,9 +95,13 @@ class Samples:
         return {cell.value: float(median(self._values[cell.id])) for cell in self.answered(cells)}
 
     def stops(self, off: Cell) -> bool:
-        """Whether no answer to this cell shows thinking, while others do."""
+        """Whether no answer to this cell shows thinking, while others do: all of another cell, or so many that it is no chance."""
         values = self._values[off.id]
-        return self.thinks_at_all and len(values) >= LEAST_ANSWERS and not any(values)
+        if not self.thinks_at_all or len(values) < LEAST_ANSWERS or any(values):
+            return False
+        others = [counts for name, counts in self._values.items() if name != off.id and len(counts) >= LEAST_ANSWERS]
+        pooled = [count for counts in others for count in counts]
+        return any(map(all, others)) or rank_test(values, pooled) <= ALPHA
 
     def against(self, first: str, second: str) -> Comparison | None:
         """Compare two cells, where both have answers enough."""
