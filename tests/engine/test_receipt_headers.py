@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from bardo import decode
 from bardo.catalog.load import builtin
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import first_attempt
@@ -13,7 +14,7 @@ from bardo.engine.route import Provider, Target
 from bardo.values.blocks import Carried, TextBlock
 from bardo.values.cost import UNKNOWN_COST
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.request import Message, Request
+from bardo.values.request import Message, ReasoningPolicy, Request
 from bardo.values.response import Response
 
 # A usual proxy allows 8 kB for all headers of a reply.
@@ -66,3 +67,40 @@ def test_the_reasoning_that_a_provider_left_out_is_in_the_receipt() -> None:
     response = Response(carried=Carried("openai_responses", {"input_transformations": left_out}))
     assert receipt(response, _attempt(()), forwarded=False)["input_transformations"] == left_out
     assert "input_transformations" not in receipt(Response(), _attempt(()), forwarded=False)
+
+
+@pytest.mark.parametrize(
+    ("applied", "verdict"),
+    [("medium", "clamped"), ("max", "honoured"), (None, "honoured"), ("x" * 5_000, "honoured"), (7, "honoured")],
+    ids=["another", "the same", "no word", "no level", "no text"],
+)
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_what_a_reply_says_was_applied_is_in_the_receipt_and_the_verdict(
+    applied: object, verdict: str, streamed: bool
+) -> None:
+    """CT8: `effort: "medium"` in the reply to a request for `max`."""
+    row = builtin().provider("openai")
+    assert row is not None
+    target = Target(provider=Provider(id="openai", row=row, base_url=row.base_url), model="gpt-5.6")
+    asked = Request(
+        model="gpt-5.6",
+        messages=(Message("user", (TextBlock("x"),)),),
+        reasoning=ReasoningPolicy(mode="effort", effort="max"),
+    )
+    body: dict[str, object] = {
+        "id": "r",
+        "object": "response",
+        "status": "completed",
+        "model": "gpt-5.6",
+        "output": [],
+        "reasoning": {"effort": applied, "summary": None},
+        "usage": {"input_tokens": 1, "output_tokens": 99, "output_tokens_details": {"reasoning_tokens": 90}},
+    }
+    sent: dict[str, object] = {"type": "response.completed", "response": body} if streamed else body
+    data = msgspec.json.encode(sent)
+    response = decode(b"data: " + data + b"\n\n" if streamed else data, "openai", streamed=streamed)
+    attempt = first_attempt(asked, [target])
+    told = receipt(response, attempt, forwarded=False)
+    assert told["verdict"] == verdict
+    assert told["observed"]["effort"] == (applied if applied in ("medium", "max") else None)
+    assert dict(late_headers(response, attempt, UNKNOWN_COST))["X-Bardo-Reasoning"].endswith(f"verdict={verdict}")

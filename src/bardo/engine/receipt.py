@@ -19,7 +19,7 @@ from bardo.values.attempts import AttemptRecord
 from bardo.values.cost import CallCost, add_costs, exact_dollars, usd
 from bardo.values.degradation import UNLISTED, Degradation, unlisted
 from bardo.values.reasoning import ReasoningChain
-from bardo.values.request import Request
+from bardo.values.request import EFFORTS, Request
 from bardo.values.response import Response
 
 
@@ -77,7 +77,7 @@ def late_headers(response: Response, attempt: Attempt, cost: CallCost) -> list[t
     """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0; a cost is left out then."""
     chain = response.reasoning
     known = chain.reported or chain.tokens_approx or chain.empty
-    headers = [] if attempt.control is None else [("X-Bardo-Reasoning", _seen(attempt.control, chain).header)]
+    headers = [] if attempt.control is None else [("X-Bardo-Reasoning", _seen(attempt.control, response).header)]
     headers.append(("X-Bardo-Reasoning-Tokens", str(chain.reasoning_tokens) if known else "unknown"))
     if chain.tokens_approx:
         headers.append(("X-Bardo-Reasoning-Tokens-Approx", "true"))
@@ -126,8 +126,9 @@ _SEEN: dict[tuple[object, ...], _Seen] = {}
 _MOST_SEEN = 512
 
 
-def _seen(plan: ControlPlan, chain: ReasoningChain) -> _Seen:
+def _seen(plan: ControlPlan, response: Response) -> _Seen:
     """Return what is told of the thinking that was planned so, made once for all calls of one plan whose replies show the same."""
+    chain, effort = response.reasoning, _applied_effort(response)
     key = (
         id(plan),
         chain.visibility,
@@ -137,11 +138,12 @@ def _seen(plan: ControlPlan, chain: ReasoningChain) -> _Seen:
         chain.empty,
         chain.withheld,
         not chain.content,
+        effort,
     )
     known = _SEEN.get(key)
     if known is not None and known.plan is plan:
         return known
-    seen = observation(chain)
+    seen = observation(chain, effort)
     verdict = observe(plan, seen)
     made = _Seen(plan, control.receipt(plan, seen, verdict), _printable(receipt_header(plan, verdict)))
     if not seen.reasoning_tokens:
@@ -150,6 +152,14 @@ def _seen(plan: ControlPlan, chain: ReasoningChain) -> _Seen:
             _SEEN.clear()
         _SEEN[key] = made
     return made
+
+
+def _applied_effort(response: Response) -> str | None:
+    """Return the level that a reply says was applied: Responses has it under `reasoning`, and some servers of Chat beside the choices."""
+    fields = {} if response.carried is None else response.carried.fields
+    said = fields.get("reasoning")
+    effort = said.get("effort") if isinstance(said, dict) else fields.get("reasoning_effort")
+    return effort if effort in ("none", *EFFORTS) else None
 
 
 def _names(degraded: tuple[Degradation, ...]) -> str:
@@ -255,7 +265,7 @@ def receipt(response: Response, attempt: Attempt, *, forwarded: bool) -> dict[st
     Where the provider has several endpoints, also which one was asked, and why; and where the request said what it needs, the route.
     """
     plan = attempt.control
-    fields = {} if plan is None else _seen(plan, response.reasoning).receipt.copy()
+    fields = {} if plan is None else _seen(plan, response).receipt.copy()
     if attempt.endpoint is not None:
         fields["endpoint"] = msgspec.to_builtins(attempt.endpoint)
     if attempt.route is not None:

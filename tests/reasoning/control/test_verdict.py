@@ -46,7 +46,24 @@ MUCH = Observation(reasoning_tokens=1507, reported=True)
 ENOUGH = Observation(reasoning_tokens=1506, reported=True)
 GUESSED = Observation(reasoning_tokens=9000, approx=True, text_seen=True)
 
+
+def applied(level: str, seen: Observation = COUNTED) -> Observation:
+    return msgspec.structs.replace(seen, effort=level)
+
+
 RULES = [
+    ("the reply says that a lower level was applied", HIGH, CHAT, applied("medium"), "clamped"),
+    ("the reply says that a higher level was applied", LOW, CHAT, applied("medium"), "clamped"),
+    ("the reply says that the level was applied", HIGH, CHAT, applied("high"), "honoured"),
+    ("the reply says so, and nobody knows whether it thought", HIGH, CHAT, applied("medium", NOTHING), "clamped"),
+    ("the reply says that no level was applied, and shows no thinking", HIGH, CHAT, applied("none", NOTHING), "void"),
+    ("the reply says that no level was applied, and it thought", HIGH, CHAT, applied("none"), "honoured"),
+    ("the reply says a word that is no level", HIGH, CHAT, applied("default"), "honoured"),
+    ("what was seen goes before the word", HIGH, CHAT, applied("high", NONE), "void"),
+    ("off, and the reply says that no level was applied", OFF, QWEN, applied("none", NOTHING), "honoured"),
+    ("off, and the reply says that a level was applied", OFF, QWEN, applied("low", NOTHING), "contradicted"),
+    ("off, and it did not think whatever it says", OFF, QWEN, applied("low", NONE), "honoured"),
+    ("off, and it thought whatever it says", OFF, QWEN, applied("none", COUNTED), "hidden_only"),
     ("nothing asked", None, CHAT, COUNTED, "unknown"),
     ("off, and it did not think", OFF, QWEN, NONE, "honoured"),
     ("off, and nobody knows", OFF, QWEN, NOTHING, "unknown"),
@@ -133,6 +150,7 @@ def test_a_receipt_says_intent_emission_layer_and_verdict() -> None:
             "approx": True,
             "text_seen": True,
             "visibility": "visible",
+            "effort": None,
         },
         "verdict": "clamped",
     }

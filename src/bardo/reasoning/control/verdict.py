@@ -5,8 +5,9 @@ its opaque state; it *did not think* where it reports 0 tokens, or holds a block
 nobody knows.
 
 1. Nothing was asked: `unknown`.
-2. Off was asked. Did not think: `honoured`. The least there is was sent instead: `floored`. Nobody knows: `unknown`. Thought, and its
-   text was seen: `contradicted`. Thought, but only tokens or opaque state show it: `hidden_only`.
+2. Off was asked. Did not think: `honoured`. The least there is was sent instead: `floored`. Nobody knows: what the reply says was applied,
+   `honoured` for no level and `contradicted` for one; `unknown` where it says nothing. Thought, and its text was seen: `contradicted`.
+   Thought, but only tokens or opaque state show it: `hidden_only`.
 3. Auto was asked. Nobody knows: `unknown`; else `honoured`, for whether to think was the model's to decide.
 4. Reported more than 1.25 times the budget that was asked for (and 256 tokens more), whatever was sent for it: `contradicted`. For a level
    that was sent as a budget, that budget counts. An estimate never contradicts.
@@ -14,7 +15,8 @@ nobody knows.
    `contradicted` where it thought after all.
 6. Did not think, though told to. A form that leaves it to the model, or a level up to `low` that was asked for: `unknown`, for an easy
    question needs no thought. Else `void`: the control moved nothing.
-7. A level or budget other than the asked one was sent: `clamped`.
+7. A level or budget other than the asked one was sent, or the reply says that another level was applied than was sent: `clamped`. It says
+   that none was, and does not show that it thought: `void`.
 8. Nobody knows whether it thought, or nobody knows the model, or the server of a model that thinks unasked: `unknown`, for that a model
    thinks is no evidence that it was told how much. Else `honoured`.
 
@@ -41,7 +43,8 @@ _LIGHT = frozenset(EFFORTS[: EFFORTS.index("low") + 1])
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What a reply shows of its thinking. `reasoning_tokens` None: not reported and not to be estimated.
 
-    `empty`: it holds a block of thinking with nothing in it.
+    `empty`: it holds a block of thinking with nothing in it. `effort` is the level that the reply says was applied, None where it
+    says nothing.
     """
 
     reasoning_tokens: int | None = None
@@ -50,6 +53,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     text_seen: bool = False
     empty: bool = False
     visibility: ReasoningVisibility = ReasoningVisibility.NONE
+    effort: str | None = None
 
     @property
     def thought(self) -> bool | None:
@@ -59,8 +63,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         return False if self.reported or self.empty else None
 
 
-def observation(chain: ReasoningChain) -> Observation:
-    """Return what a chain shows."""
+def observation(chain: ReasoningChain, effort: str | None = None) -> Observation:
+    """Return what a chain shows, beside the level that its reply says was applied."""
     return Observation(
         reasoning_tokens=chain.reasoning_tokens if chain.reported or chain.tokens_approx or chain.empty else None,
         reported=chain.reported,
@@ -68,6 +72,7 @@ def observation(chain: ReasoningChain) -> Observation:
         text_seen=bool(chain.content) or chain.withheld,
         empty=chain.empty,
         visibility=chain.visibility,
+        effort=effort,
     )
 
 
@@ -89,7 +94,9 @@ def observe(plan: ControlPlan, observed: Observation) -> Verdict:
     if thought is False:
         asked = None if plan.policy is None or plan.mode != "effort" else plan.policy.effort
         return "unknown" if plan.soft or (asked or plan.level) in _LIGHT else "void"
-    if plan.clamped:
+    if observed.effort == "none" and not thought:
+        return "void"
+    if plan.clamped or _applied_other(plan, observed):
         return "clamped"
     return "unknown" if thought is None or _unproven(plan) else "honoured"
 
@@ -106,8 +113,15 @@ def _off(plan: ControlPlan, observed: Observation, thought: bool | None) -> Verd
     if plan.floored:
         return "floored"
     if thought is None:
-        return "unknown"
+        return "honoured" if observed.effort == "none" else "contradicted" if observed.effort in EFFORTS else "unknown"
     return "contradicted" if observed.text_seen else "hidden_only"
+
+
+def _applied_other(plan: ControlPlan, observed: Observation) -> bool:
+    """Whether the reply says that another level was applied than was sent."""
+    asked = plan.policy.effort if plan.policy is not None else None
+    sent = plan.level or (asked if plan.mode == "effort" and plan.budget is None else None)
+    return sent is not None and observed.effort in EFFORTS and observed.effort != sent
 
 
 def _exceeded(plan: ControlPlan, observed: Observation) -> bool:
@@ -132,6 +146,7 @@ def receipt(plan: ControlPlan, observed: Observation, verdict: Verdict) -> dict[
             "approx": observed.approx,
             "text_seen": observed.text_seen,
             "visibility": observed.visibility.value,
+            "effort": observed.effort,
         },
         "verdict": verdict,
     }
