@@ -89,6 +89,20 @@ def test_a_quiet_tick_is_answered_without_a_model(calm: House, tick: dict[str, A
     assert (row.subsystem, row.cost_nanos, row.outcome) == ("heartbeat_t0", 0, "ok")
 
 
+def test_000_a_subsystem_has_its_pipeline_by_whatever_name_it_is_called() -> None:
+    """000 §5: heartbeats of T1 are `fast`, those of T2 `standard`, and so is risk."""
+    with house([says("anthropic", CALM, LOW, HIGH)], toml=f"{TABLE}pipelines = true\n") as it:
+        for model, said, wanted in (
+            ("bardo/heartbeat", {"tick": {"anomaly": 0.4}}, "fast"),
+            ("bardo/heartbeat", {"tick": {"novelty": 0.9}}, "standard"),
+            (f"anthropic/{LOW}", {"intent": {"subsystem": "heartbeat_t2"}}, "standard"),
+            (f"anthropic/{LOW}", {}, None),
+        ):
+            bardo, _, _ = call(it, model, **said)
+            row = it.log.row(bardo["request_id"])
+            assert (None if row.pipeline is None else row.pipeline["profile"]) == wanted
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("client", ["openai_chat", "openai_responses", "anthropic_messages", "gemini", "ollama"])
 def test_a_quiet_tick_is_answered_in_every_clients_dialect(calm: House, client: str, stream: bool) -> None:

@@ -57,6 +57,29 @@ def test_a_key_names_the_profile_of_its_calls() -> None:
         assert profile_of(running, "quick") == "by_alias"
 
 
+def test_a_subsystem_that_a_call_names_has_the_profile_of_its_workload() -> None:
+    with house([Simulator("deepseek")], toml=TOML) as running:
+        assert profile_of(running, "deepseek/m", headers={"x-bardo-subsystem": "work"}) == "by_workload"
+        assert profile_of(running, "deepseek/m", bardo={"intent": {"subsystem": "work"}}) == "by_workload"
+        assert profile_of(running, "deepseek/m", headers={"x-bardo-subsystem": "cheap"}) == "by_default"
+        assert profile_of(running, "quick", headers={"x-bardo-subsystem": "work"}) == "by_alias"
+        both = {"x-bardo-subsystem": "work", "x-bardo-pipeline": "by_call"}
+        assert profile_of(running, "deepseek/m", headers=both) == "by_call"
+
+
+@pytest.mark.parametrize("how", ["subsystem", "pipeline"])
+def test_a_locked_layer_stays_also_where_a_calls_subsystem_has_another_profile(how: str) -> None:
+    locked = TOML.replace("[inference.pipeline]", '[inference.pipeline]\nlocked = ["prefilter"]')
+    toml = locked.replace('by_workload = { layers = ["prefilter"] }', "by_workload = { layers = [] }")
+    said = {"x-bardo-subsystem": "work"} | ({"x-bardo-pipeline": "by_workload"} if how == "pipeline" else {})
+    with house([Simulator("deepseek")], toml=toml) as running:
+        answer = ask(running.address, "openai_chat", "deepseek/m", headers=said)
+        assert "pipeline.prefilter" in answer.headers["x-bardo-degraded"]
+        row = running.log.row(answer.headers["x-bardo-request-id"])
+        assert row.pipeline is not None
+        assert "prefilter" in [one["layer"] for one in row.pipeline["layers"]]
+
+
 def test_a_locked_layer_stays_on_and_says_so() -> None:
     toml = '[inference.pipeline]\nprofile = "fast"\nlocked = ["prefilter"]\n'
     with house([Simulator("deepseek")], toml=toml) as running:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
+import msgspec
+
 from bardo.catalog.pipeline_rows import LayerPlace, layer_rows, layers_of_profile, profile_rows
 from bardo.context.layer import Layer
 from bardo.edge.client_keys import KeyEntry
@@ -38,8 +40,9 @@ class LayerChoice:
     def choose(self, request: Request | EmbedRequest, client_key: str) -> LayerSelection | None:
         """Return the layers of one call; None where it has none.
 
-        The call itself names its profile, or else the key that it came with, an alias or the workload of its model, or the configuration.
-        Layers that the operator locked, and would have on the call, stay whatever profile the call names.
+        The call itself names its profile, or else the key that it came with, an alias, its workload (that of its subsystem, of its tick
+        or of its model), or the configuration. Layers that the operator locked, and would have on the call, stay whatever profile or
+        subsystem the call names.
         Raises InvalidRequest for a profile or a layer that nobody knows, and Forbidden for one that the caller may not choose.
         """
         options = request.options
@@ -52,6 +55,11 @@ class LayerChoice:
             self._check_allowed(asked, options.layers, own, client_key)
         kept = () if asked is None or asked == configured else self._locked_in(configured)
         profile = configured if asked is None else asked
+        if options.intent is not None and self._settings.locked:
+            # Without its subsystem, which the call names, it would have another profile.
+            plain = msgspec.structs.replace(request, options=msgspec.structs.replace(options, intent=None))
+            own, _ = self._configured(plain, client_key)
+            kept = tuple(dict.fromkeys((*kept, *(() if own == profile else self._locked_in(own)))))
         if (not profile or profile == OFF) and not options.layers and not kept:
             return None
         plan, lost = self._plan(profile or OFF, options.layers, kept)
@@ -59,9 +67,15 @@ class LayerChoice:
 
     def _configured(self, request: Request | EmbedRequest, client_key: str) -> tuple[str, str]:
         """Return the profile that the operator gives a call, and its workload."""
-        runner = self._parts.runner
-        found = runner.directory.found(request.model)
-        workload = runner.directory.workloads.find(found.model)
+        runner, options = self._parts.runner, request.options
+        directory = runner.directory
+        found = directory.found(request.model)
+        if options.agent_step is not None:
+            workload = directory.workloads.get(options.agent_step.workload)
+        elif options.intent is not None:
+            workload = directory.workloads.of_call(options.intent, found.model)
+        else:
+            workload = directory.workloads.find(found.model)
         name = "" if workload is None else workload.name
         for rule in (*runner.rules(client_key), *found.steps):
             if rule.pipeline:
