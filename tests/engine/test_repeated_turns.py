@@ -131,7 +131,7 @@ def test_a_turn_with_other_tools_is_planned(monkeypatch: pytest.MonkeyPatch) -> 
     assert _repeated(other, at, facts) is None
 
 
-@pytest.mark.parametrize("preset", ["deepseek", "groq", "moonshot", "vllm", "anthropic", "gemini"])
+@pytest.mark.parametrize("preset", ["deepseek", "groq", "zai", "vllm", "anthropic", "gemini"])
 def test_what_is_restored_of_earlier_thinking_is_in_the_attempt(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_tools, "LEAST_BYTES", 1)
     monkeypatch.setattr("bardo.dialects.repeated_items.LEAST_BYTES", 1)
