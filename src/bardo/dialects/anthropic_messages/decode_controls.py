@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.constants import NAME
 from bardo.dialects.anthropic_messages.decode_messages import carried
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.structs import read
 from bardo.dialects.wire import without
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
@@ -25,34 +27,38 @@ _KNOWN_DISPLAYS = ("summarized", "omitted")
 
 def read_tool(value: Any, at: str) -> Tool:
     """Return a function, or a tool that Anthropic defines itself (it has a `type`), which is carried whole."""
-    tool = take(value, dict, at)
-    kind = optional(tool, "type", str, f"{at}.") or "custom"
+    fields = take(value, dict, at)
+    kind = optional(fields, "type", str, f"{at}.") or "custom"
     if kind != "custom":
-        name = optional(tool, "name", str, f"{at}.") or kind
-        return Tool(name=name, hosted=True, carried=Carried(NAME, tool))
+        name = optional(fields, "name", str, f"{at}.") or kind
+        return Tool(name=name, hosted=True, carried=Carried(NAME, fields))
+    tool = read(fields, wire.Tool, at)
     return Tool(
-        name=required(tool, "name", str, f"{at}."),
-        description=optional(tool, "description", str, f"{at}.") or "",
-        schema=required(tool, "input_schema", dict, f"{at}."),
-        strict=optional(tool, "strict", bool, f"{at}."),
-        carried=carried(without(tool, "type", "name", "description", "input_schema", "strict")),
+        name=tool.name,
+        description=tool.description or "",
+        schema=tool.input_schema,
+        strict=tool.strict,
+        carried=carried(tool),
     )
 
 
 def read_tool_choice(fields: dict[str, Any]) -> ToolChoice | None:
     """Return which tools may be called."""
-    choice = optional(fields, "tool_choice", dict)
-    if choice is None:
+    value = fields.get("tool_choice")
+    if value is None:
         return None
-    kind = required(choice, "type", str, "tool_choice.")
-    if kind not in _CHOICES:
+    choice = read(value, wire.ToolChoice, "tool_choice")
+    if choice.type not in _CHOICES:
         raise InvalidRequest(
-            f"tool_choice.type is {kind!r}", hint=f"use {', '.join(_CHOICES)}", param="tool_choice.type"
+            f"tool_choice.type is {choice.type!r}", hint=f"use {', '.join(_CHOICES)}", param="tool_choice.type"
         )
-    one_at_a_time = optional(choice, "disable_parallel_tool_use", bool, "tool_choice.")
+    named = choice.type == "tool"
+    if named and choice.name is None:
+        raise InvalidRequest("tool_choice.name is required", param="tool_choice.name")
+    one_at_a_time = choice.disable_parallel_tool_use
     return ToolChoice(
-        mode=_CHOICES[kind],
-        name=required(choice, "name", str, "tool_choice.") if kind == "tool" else "",
+        mode=_CHOICES[choice.type],
+        name=choice.name or "" if named else "",
         parallel=None if one_at_a_time is None else not one_at_a_time,
     )
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.documents import picture_or_document
-from bardo.dialects.jsonfield import optional, required, take
-from bardo.dialects.wire import arguments_of, without
+from bardo.dialects.structs import Unknown, Wire, as_it_came, carried_fields, read
+from bardo.dialects.wire import arguments_of
 from bardo.values.blocks import (
     Block,
     Carried,
     DocumentBlock,
     ImageBlock,
     ReasoningBlock,
-    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -37,21 +37,18 @@ def read_system(value: Any) -> tuple[Message, ...]:
     """Return the system prompt, text or blocks, as the first message."""
     if value is None:
         return ()
-    return (Message("system", _content(value, "system")),)
+    content: str | list[wire.Block] = read(value, str | list[wire.Block], "system")
+    return (Message("system", _content(content)),)
 
 
 def read_message(value: Any, place: str) -> Message:
     """Return one message. Raises InvalidRequest naming the field."""
-    message = take(value, dict, place)
-    text, role = message.get("content"), message.get("role")
-    if len(message) == 2 and type(text) is str and type(role) is str and role in _ROLES:
-        return Message(_ROLES[role], (TextBlock(text),) if text else ())
-    at = f"{place}."
-    role = required(message, "role", str, at)
-    if role not in _ROLES:
-        raise InvalidRequest(f"{at}role is {role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
-    content = _content(required(message, "content", (str, list), at), f"{at}content")
-    return Message(_ROLES[role], content, carried(without(message, "role", "content")))
+    message = read(value, wire.Message, place)
+    role = _ROLES.get(message.role)
+    if role is None:
+        at = f"{place}.role"
+        raise InvalidRequest(f"{at} is {message.role!r}", hint=f"use {', '.join(_ROLES)}", param=at)
+    return Message(role, _content(message.content), carried(message))
 
 
 def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -106,133 +103,103 @@ def _with_tool_name(block: Block, names: dict[str, str]) -> Block:
     return msgspec.structs.replace(block, name=names.get(block.call_id, ""))
 
 
-def carried(fields: dict[str, Any]) -> Carried | None:
-    """Return fields of this dialect to be passed on, or None where there are none."""
+def carried(struct: Wire) -> Carried | None:
+    """Return what is only carried of a struct, or None where there is nothing."""
+    fields = carried_fields(struct)
     return Carried(NAME, fields) if fields else None
 
 
-def _content(value: Any, at: str) -> tuple[Block, ...]:
-    said = take(value, (str, list), at)
-    if isinstance(said, str):
-        return (TextBlock(said),) if said else ()
-    blocks: list[Block | Carrier] = []
-    for place, item in enumerate(said):
-        _read_block(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].", blocks)
-    return settled(blocks)
+def _content(content: str | list[wire.Block]) -> tuple[Block, ...]:
+    if type(content) is str:
+        return (TextBlock(content),) if content else ()
+    blocks = [_READERS[type(block)](block) for block in content]
+    return tuple(blocks) if Carrier not in map(type, blocks) else settled(blocks)
 
 
-def _read_block(block: dict[str, Any], at: str, before: list[Block | Carrier]) -> None:
-    kind = required(block, "type", str, at)
-    if kind == "redacted_thinking":
-        before.append(_read_redacted(block, at))
-    elif kind == "thinking":
-        before.append(_read_thinking(block, at))
-    elif kind == "tool_use":
-        before.append(_read_call(block, at))
-    elif kind == "tool_result":
-        before.append(_read_result(block, at))
-    else:
-        before.append(_read_plain(block, at))
+def _read_text(block: wire.Text) -> TextBlock:
+    return TextBlock(block.text, carried=carried(block))
 
 
-def _read_plain(block: dict[str, Any], at: str) -> ResultPart:
-    """Return a block that may stand in a tool result too."""
-    kind = required(block, "type", str, at)
-    if kind == "text":
-        return TextBlock(required(block, "text", str, at), carried=carried(without(block, "type", "text")))
-    if kind == "image":
-        return _read_image(block, at)
-    if kind == "document":
-        return _read_document(block, at)
-    return _read_search_result(block, at) if kind == "search_result" else UnknownBlock(NAME, block)
+def _read_unknown(block: Unknown) -> UnknownBlock:
+    return UnknownBlock(NAME, block.whole.value)
 
 
-def _read_search_result(block: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
+def _read_search_result(block: wire.SearchResult) -> DocumentBlock | UnknownBlock:
     """Return a result of the caller's own search as a document that says where it was found."""
-    content = required(block, "content", list, at)
     parts = [
-        part.get("text") if isinstance(part, dict) and part.keys() == {"type", "text"} else None for part in content
+        part.get("text") if isinstance(part, dict) and part.keys() == {"type", "text"} else None
+        for part in block.content
     ]
-    source = required(block, "source", str, at)
     texts = [text for text in parts if isinstance(text, str)]
-    if not source or not texts or len(texts) < len(parts):
-        return UnknownBlock(NAME, block)
-    rest = without(block, "type", "content", "source", "title")
-    return DocumentBlock(
-        text=PARTS_JOIN.join(texts),
-        name=optional(block, "title", str, at) or "",
-        source=source,
-        carried=carried({**rest, PARTS: texts} if len(texts) > 1 else rest),
-    )
+    if not block.source or not texts or len(texts) < len(parts):
+        return UnknownBlock(NAME, as_it_came(block))
+    rest = carried(block)
+    if len(texts) > 1:
+        rest = Carried(NAME, {**(rest.fields if rest else {}), PARTS: texts})
+    return DocumentBlock(text=PARTS_JOIN.join(texts), name=block.title or "", source=block.source, carried=rest)
 
 
-def _read_image(block: dict[str, Any], at: str) -> ImageBlock | DocumentBlock | UnknownBlock:
+def _read_image(block: wire.Image) -> ImageBlock | DocumentBlock:
     """Return a picture; data of another type is a document, which some clients send so."""
-    source = required(block, "source", dict, at)
-    kind = required(source, "type", str, f"{at}source.")
-    rest = carried(without(block, "type", "source"))
-    if kind == "base64":
-        data, media_type = (required(source, name, str, f"{at}source.") for name in ("data", "media_type"))
-        return picture_or_document(media_type, data, carried=rest)
-    if kind == "url":
-        return ImageBlock(url=required(source, "url", str, f"{at}source."), carried=rest)
-    return UnknownBlock(NAME, block)
+    rest = carried(block)
+    if isinstance(block.source, wire.UrlSource):
+        return ImageBlock(url=block.source.url, carried=rest)
+    return picture_or_document(block.source.media_type, block.source.data, carried=rest)
 
 
-def _read_document(block: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
-    source = required(block, "source", dict, at)
-    at_source = f"{at}source."
-    kind = required(source, "type", str, at_source)
-    name = optional(block, "title", str, at) or ""
-    rest = carried(without(block, "type", "source", "title"))
-    if kind == "url":
-        return DocumentBlock(url=required(source, "url", str, at_source), name=name, carried=rest)
-    if kind not in ("base64", "text"):
-        return UnknownBlock(NAME, block)
-    data = required(source, "data", str, at_source)
-    media_type = optional(source, "media_type", str, at_source) or ""
-    if kind == "text":
-        return DocumentBlock(media_type=media_type, text=data, name=name, carried=rest)
-    return DocumentBlock(media_type=media_type, data=data, name=name, carried=rest)
+def _read_document(block: wire.Document) -> DocumentBlock:
+    source, name = block.source, block.title or ""
+    rest = carried(block)
+    if isinstance(source, wire.UrlSource):
+        return DocumentBlock(url=source.url, name=name, carried=rest)
+    if isinstance(source, wire.TextSource):
+        return DocumentBlock(media_type=source.media_type or "", text=source.data, name=name, carried=rest)
+    return DocumentBlock(media_type=source.media_type or "", data=source.data, name=name, carried=rest)
 
 
-def _read_thinking(block: dict[str, Any], at: str) -> ReasoningBlock:
-    text = required(block, "thinking", str, at)
-    states = SIGNED_BLOCKS.decode_signature(optional(block, "signature", str, at) or "")
-    rest = carried(without(block, "type", "thinking", "signature"))
+def _read_thinking(block: wire.Thinking) -> ReasoningBlock:
+    states = SIGNED_BLOCKS.decode_signature(block.signature or "")
     # Thinking without a signature is nobody's: bardo wrote it so for a provider that signs nothing.
-    return ReasoningBlock(text=text, format=states[0].format if states else "thinking", opaque=states, carried=rest)
+    form = states[0].format if states else "thinking"
+    return ReasoningBlock(text=block.thinking, format=form, opaque=states, carried=carried(block))
 
 
-def _read_redacted(block: dict[str, Any], at: str) -> ReasoningBlock | Carrier:
-    found = SIGNED_BLOCKS.decode_redacted(required(block, "data", str, at))
+def _read_redacted(block: wire.RedactedThinking) -> ReasoningBlock | Carrier:
+    found = SIGNED_BLOCKS.decode_redacted(block.data)
     form = found.states[0].format if found.states else FORMAT
-    thinking = ReasoningBlock(format=form, opaque=found.states, carried=carried(without(block, "type", "data")))
+    thinking = ReasoningBlock(format=form, opaque=found.states, carried=carried(block))
     return thinking if found.owner is None else Carrier(found.states, found.owner, thinking)
 
 
-def _read_call(block: dict[str, Any], at: str) -> ToolCallBlock:
-    given = block.get("input")
+def _read_call(block: wire.ToolUse) -> ToolCallBlock:
     return ToolCallBlock(
-        id=required(block, "id", str, at),
-        name=required(block, "name", str, at),
-        arguments=arguments_of(take({} if given is None else given, dict, f"{at}input")),
-        carried=carried(without(block, "type", "id", "name", "input")),
+        id=block.id,
+        name=block.name,
+        arguments=arguments_of(block.input or {}),
+        carried=carried(block),
     )
 
 
-def _read_result(block: dict[str, Any], at: str) -> ToolResultBlock:
+def _read_result(block: wire.ToolResult) -> ToolResultBlock:
+    content = block.content
     return ToolResultBlock(
-        call_id=required(block, "tool_use_id", str, at),
-        content=_result_content(optional(block, "content", (str, list), at), f"{at}content"),
-        is_error=bool(optional(block, "is_error", bool, at)),
-        carried=carried(without(block, "type", "tool_use_id", "content", "is_error")),
+        call_id=block.tool_use_id,
+        content=(TextBlock(content),)
+        if isinstance(content, str)
+        else tuple([_READERS[type(part)](part) for part in content or ()]),
+        is_error=bool(block.is_error),
+        carried=carried(block),
     )
 
 
-def _result_content(value: Any, at: str) -> tuple[ResultPart, ...]:
-    if isinstance(value, str):
-        return (TextBlock(value),)
-    return tuple(
-        _read_plain(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].") for place, item in enumerate(value or ())
-    )
+_READERS: dict[type, Callable[[Any], Any]] = {
+    wire.Text: _read_text,
+    wire.Image: _read_image,
+    wire.Document: _read_document,
+    wire.SearchResult: _read_search_result,
+    wire.Thinking: _read_thinking,
+    wire.RedactedThinking: _read_redacted,
+    wire.ToolUse: _read_call,
+    wire.ToolResult: _read_result,
+    Unknown: _read_unknown,
+}
