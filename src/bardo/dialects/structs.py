@@ -176,7 +176,16 @@ _EXPECTED = re.compile(
 )
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*?)`(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
 _NO_TAG = re.compile(r"Invalid value (?P<value>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
-_KINDS = {"str": str, "bool": bool, "int": int, "float": float, "array": list, "object": dict}
+_KINDS = {
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "array": list,
+    "object": dict,
+    "list": list,
+    "dict": dict,
+}
 
 
 def _refuse(problem: str, at: str) -> NoReturn:

@@ -1,0 +1,102 @@
+"""Bodies read into structs: what is unknown stands beside, what is wrong is named, and nobody writes what only bardo may."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.dialects.anthropic_messages import wire
+from bardo.dialects.anthropic_messages.decode_request import decode_request
+from bardo.dialects.structs import OTHERS, Unknown, carried_fields, read
+from bardo.values.blocks import TextBlock, UnknownBlock
+from bardo.values.errors import InvalidRequest
+from bardo.values.wire import Arrival
+from support.generated_wire import GeneratedValues
+
+
+def _message(*blocks: dict[str, Any]) -> wire.Message:
+    return read({"role": "user", "content": [*blocks]}, wire.Message, "messages[0]")
+
+
+def test_fields_without_a_name_stand_beside_the_struct() -> None:
+    found = _message({"type": "text", "text": "a", "x": 1, "y": None, "cache_control": {"type": "ephemeral"}}).content
+    assert isinstance(found, list)
+    assert carried_fields(found[0]) == {"x": 1, "cache_control": {"type": "ephemeral"}}  # type: ignore[arg-type]
+
+
+def test_a_block_of_an_unknown_type_is_kept_whole() -> None:
+    block = {"type": "container_upload", "file_id": "f", "text": None}
+    found = _message({"type": "text", "text": "a"}, block).content
+    assert isinstance(found[1], Unknown)
+    assert found[1].whole.value == block
+
+
+def test_a_block_whose_part_has_an_unknown_type_is_kept_whole() -> None:
+    block = {"type": "image", "source": {"type": "file", "file_id": "f"}}
+    found = _message(block).content
+    assert isinstance(found[0], Unknown)
+    assert found[0].whole.value == block
+
+
+def test_a_part_of_a_result_that_may_not_stand_there_is_kept_whole() -> None:
+    call = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    result = _message({"type": "tool_result", "tool_use_id": "a", "content": [call]}).content[0]
+    assert isinstance(result, wire.ToolResult)
+    assert isinstance(result.content, list)
+    assert isinstance(result.content[0], Unknown)
+
+
+@pytest.mark.parametrize("whole", [{"text": "unseen"}, None, "text", {"value": {}}])
+def test_no_client_writes_what_stands_beside(whole: Any) -> None:
+    block = {"type": "text", "text": "seen", OTHERS: whole}
+    body = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [block]}]}
+    (text,) = decode_request(msgspec.json.encode(body), Arrival()).messages[0].blocks
+    assert isinstance(text, TextBlock)
+    assert text.text == "seen"
+    assert text.carried is None or text.carried.fields == {OTHERS: whole}
+
+
+def test_no_client_writes_a_block_that_was_kept_whole() -> None:
+    block = {"type": OTHERS, "whole": {"type": "text", "text": "unseen"}}
+    body = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": [block]}]}
+    (found,) = decode_request(msgspec.json.encode(body), Arrival()).messages[0].blocks
+    assert isinstance(found, UnknownBlock)
+    assert found.value == block
+
+
+@pytest.mark.parametrize(
+    ("value", "words", "param"),
+    [
+        (5, "messages[3] must be an object, not a number", "messages[3]"),
+        (None, "messages[3] must be an object, not null", "messages[3]"),
+        ({"content": ""}, "messages[3].role is required", "messages[3].role"),
+        ({"role": None, "content": ""}, "messages[3].role is required", "messages[3].role"),
+        ({"role": "user", "content": True}, "messages[3].content must be a string or an array, not a boolean", ""),
+        ({"role": "user", "content": [[]]}, "messages[3].content[0] must be an object, not an array", ""),
+        ({"role": "user", "content": [{}]}, "messages[3].content[0].type is required", ""),
+        ({"role": "user", "content": [{"type": []}]}, "messages[3].content[0].type must be a string, not an array", ""),
+        ({"role": "user", "content": [{"type": "text", "x": 1}]}, "messages[3].content[0].text is required", ""),
+        (
+            {"role": "user", "x": 1, "content": [{"type": "image", "source": {"type": "url", "url": 1.5}}]},
+            "messages[3].content[0].source.url must be a string, not a number",
+            "",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(value: Any, words: str, param: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        read(value, wire.Message, "messages[3]")
+    assert caught.value.message == words
+    assert not param or caught.value.param == param
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_the_structs_allow_is_read_and_nothing_else_breaks(seed: int) -> None:
+    oddity = (0.0, 0.02, 0.2)[seed % 3]
+    value = GeneratedValues(seed, oddity).of(wire.Message)
+    try:
+        read(value, wire.Message, "messages[0]")
+    except InvalidRequest:
+        assert oddity, value
