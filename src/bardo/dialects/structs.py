@@ -91,11 +91,21 @@ def _carried_by(kind: type[Wire]) -> tuple[tuple[str, ...], Callable[[Wire], tup
     return kind.CARRIED, attrgetter("others", *kind.CARRIED) if kind.CARRIED else lambda struct: (struct.others,)
 
 
-def as_it_came(struct: Wire) -> dict[str, Any]:
-    """Return the JSON object that a struct was read from, without fields that are null."""
-    value = msgspec.to_builtins(struct)
-    others = value.pop(OTHERS, None)
-    return {name: item for name, item in {**value, **(others or {})}.items() if item is not None}
+def as_it_came(value: Any) -> Any:
+    """Return the JSON value that a struct was read from, without its fields that are null."""
+    if isinstance(value, list):
+        return [*map(as_it_came, value)]
+    if isinstance(value, Unknown):
+        return value.whole.value
+    if not isinstance(value, Wire):
+        return value
+    config = value.__struct_config__
+    found: dict[str, Any] = {config.tag_field: config.tag} if config.tag_field else {}
+    for field in msgspec.structs.fields(value):
+        held = getattr(value, field.name)
+        if held is not None and field.encode_name != OTHERS:
+            found[field.encode_name] = as_it_came(held)
+    return found | (value.others or {})
 
 
 _Part = Callable[[Any], Any]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import msgspec
 
 from bardo.dialects.documents import picture_or_document, read_file, split_data_url
-from bardo.dialects.jsonfield import kind_of, optional, required, take
+from bardo.dialects.jsonfield import kind_of, take
+from bardo.dialects.openai_chat import wire
 from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.openai_chat.details import PlacedDetail, decode_details, plain_before
 from bardo.dialects.openai_chat.extra import decode_states
 from bardo.dialects.openai_chat.thinking_blocks import ThinkingBlocks
+from bardo.dialects.structs import Unknown, Wire, as_it_came, carried_fields, read
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -38,49 +40,47 @@ _ROLES: dict[str, Role] = {
     "tool": "user",
     "function": "user",
 }
-_SPEAKERS = _ROLES.keys() - {"tool", "function"}
-_READ = frozenset(
-    {"role", "content", "tool_calls", "tool_call_id", "function_call", "refusal", "extra_content"}
-    | {"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"}
-)
-_READ_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
+_SPEAKERS: dict[str, Role] = {name: role for name, role in _ROLES.items() if name not in ("tool", "function")}
+_THINKING: tuple[Literal["reasoning_content", "reasoning"], ...] = ("reasoning_content", "reasoning")
 
 
 def decode_message(value: Any, at: str) -> Message:
     """Return one message. Raises InvalidRequest naming the field."""
-    fields = take(value, dict, at)
-    text, wire_role = fields.get("content"), fields.get("role")
-    if len(fields) == 2 and type(text) is str and type(wire_role) is str and wire_role in _SPEAKERS:
-        return Message(_ROLES[wire_role], (TextBlock(text),) if text else ())
-    wire_role = required(fields, "role", str, f"{at}.")
-    role = _ROLES.get(wire_role)
+    if type(value) is dict and len(value) == 2 and type(text := value.get("content")) is str:
+        # Most messages are no more.
+        speaker = _SPEAKERS.get(name) if type(name := value.get("role")) is str else None
+        if speaker is not None:
+            return Message(speaker, (TextBlock(text),) if text else ())
+    message = read(value, wire.Message, at)
+    role = _ROLES.get(message.role)
     if role is None:
         known = ", ".join(sorted(_ROLES))
-        raise InvalidRequest(f"{at}.role is {wire_role!r}", hint=f"use one of {known}", param=f"{at}.role")
-    if wire_role in ("tool", "function"):
-        return Message(role, (_tool_result(fields, wire_role, at),))
-    states, extra = decode_states(fields.get("extra_content"))
-    said = [*decode_content(fields.get("content"), f"{at}.content", states), *_refusal(fields, at)]
-    blocks = interleaved(_reasoning(fields, at), said, _calls(fields, at))
-    rest = {**_unknown_fields(fields), **({"extra_content": extra} if extra else {})}
-    return Message(role, tuple(blocks), Carried(NAME, rest) if rest else None)
+        raise InvalidRequest(f"{at}.role is {message.role!r}", hint=f"use one of {known}", param=f"{at}.role")
+    if message.role in ("tool", "function"):
+        return Message(role, (_tool_result(message, at),))
+    states, extra = decode_states(message.extra_content) if message.extra_content is not None else ((), {})
+    said = _with_states(_content(message.content), states) if states else _content(message.content)
+    if message.refusal:
+        said.append(RefusalBlock(message.refusal))
+    blocks = interleaved(_reasoning(message), said, _calls(message, at))
+    return Message(role, tuple(blocks), _carried(message, {"extra_content": extra} if extra else {}))
 
 
-def _unknown_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name not in _READ and value is not None}
+def _carried(struct: Wire, more: dict[str, Any] | None = None) -> Carried | None:
+    """Return what is only carried of a struct, and more than that; None where there is nothing."""
+    fields = carried_fields(struct)
+    if more:
+        fields = {**(fields or {}), **more}
+    return Carried(NAME, fields) if fields else None
 
 
-def _reasoning(fields: dict[str, Any], at: str) -> list[PlacedDetail]:
+def _reasoning(message: wire.Message) -> list[PlacedDetail]:
     """Return the thinking a client gives back: of the details, else of the first plain field; state alone goes with plain text."""
-    details = fields.get("reasoning_details")
+    details, blocks = message.reasoning_details, message.thinking_blocks
     if isinstance(details, str):
         return [PlacedDetail(ReasoningBlock(text=details, format="reasoning_details"))] if details else []
-    listed = optional(fields, "reasoning_details", list, f"{at}.") or []
-    details = [take(detail, dict, f"{at}.reasoning_details[{place}]") for place, detail in enumerate(listed)]
-    blocks = optional(fields, "thinking_blocks", list, f"{at}.") or []
-    placed = decode_details(details or ThinkingBlocks().pieces(blocks))
-    plain = [(name, optional(fields, name, str, f"{at}.")) for name in ("reasoning_content", "reasoning")]
-    name, text = next(((name, text) for name, text in plain if text), ("", ""))
+    placed = decode_details(details or ThinkingBlocks().pieces(blocks or ())) if details or blocks else []
+    name, text = next(((name, text) for name in _THINKING if (text := getattr(message, name))), ("", ""))
     readable = [one.block.readable for one in placed if one.block.readable]
     if not text or readable:
         before = plain_before(text, readable)
@@ -89,43 +89,37 @@ def _reasoning(fields: dict[str, Any], at: str) -> list[PlacedDetail]:
     return [PlacedDetail(ReasoningBlock(text=text, format=placed[0].block.format if placed else name, opaque=states))]
 
 
-def _refusal(fields: dict[str, Any], at: str) -> list[Block]:
-    refusal = optional(fields, "refusal", str, f"{at}.")
-    return [RefusalBlock(refusal)] if refusal else []
-
-
-def _calls(fields: dict[str, Any], at: str) -> list[Block]:
-    calls = optional(fields, "tool_calls", list, f"{at}.") or []
-    blocks: list[Block] = [_call(call, f"{at}.tool_calls[{place}]") for place, call in enumerate(calls)]
-    older = optional(fields, "function_call", dict, f"{at}.")
-    if older:
-        name = required(older, "name", str, f"{at}.function_call.")
-        arguments = optional(older, "arguments", str, f"{at}.function_call.") or ""
-        blocks.append(
-            ToolCallBlock(id="", name=name, arguments=arguments, carried=Carried(NAME, {"function_call": True}))
-        )
+def _calls(message: wire.Message, at: str) -> list[Block]:
+    blocks = [_call(call, f"{at}.tool_calls[{place}]") for place, call in enumerate(message.tool_calls or ())]
+    older = message.function_call
+    if older is not None and older != wire.OlderCall():
+        if older.name is None:
+            raise InvalidRequest(f"{at}.function_call.name is required", param=f"{at}.function_call.name")
+        form = Carried(NAME, {"function_call": True})
+        blocks.append(ToolCallBlock(id="", name=older.name, arguments=older.arguments or "", carried=form))
     return blocks
 
 
-def _call(value: Any, at: str) -> Block:
-    call = take(value, dict, at)
-    kind = "custom" if call.get("type") == "custom" else "function"
-    if call.get(kind) is None:
-        return UnknownBlock(NAME, {"tool_call": call})
-    fields = take(call[kind], dict, f"{at}.{kind}")
-    text = "input" if kind == "custom" else "arguments"
-    states, extra = decode_states(call.get("extra_content"))
-    rest = {name: held for name, held in call.items() if name not in _READ_OF_CALL and held is not None}
-    more = {name: held for name, held in fields.items() if name not in ("name", text) and held is not None}
-    rest |= {"function": more} if more else {}
-    rest |= {"extra_content": extra} if extra else {}
-    rest |= {"type": kind} if kind == "custom" else {}
+def _call(call: wire.Call, at: str) -> Block:
+    kind = "custom" if call.type == "custom" else "function"
+    said = call.custom if kind == "custom" else call.function
+    if said is None:
+        return UnknownBlock(NAME, {"tool_call": as_it_came(call)})
+    text = "input" if isinstance(said, wire.Custom) else "arguments"
+    states, extra = decode_states(call.extra_content) if call.extra_content is not None else ((), {})
+    rest: dict[str, Any] = {}
+    if more := carried_fields(said):
+        rest["function"] = more
+    if extra:
+        rest["extra_content"] = extra
+    if kind == "custom":
+        rest["type"] = kind
     return ToolCallBlock(
-        id=optional(call, "id", str, f"{at}.") or "",
-        name=required(fields, "name", str, f"{at}.{kind}."),
-        arguments=_arguments(fields.get(text), f"{at}.{kind}.{text}"),
+        id=call.id or "",
+        name=said.name,
+        arguments=_arguments(getattr(said, text), f"{at}.{kind}.{text}"),
         opaque=states,
-        carried=Carried(NAME, rest) if rest else None,
+        carried=_carried(call, rest),
     )
 
 
@@ -136,24 +130,27 @@ def _arguments(value: Any, at: str) -> str:
     raise InvalidRequest(f"{at} must be a string, not {kind_of(value)}", hint=hint, param=at)
 
 
-def _tool_result(fields: dict[str, Any], wire_role: str, at: str) -> ToolResultBlock:
-    older = wire_role == "function"
-    rest = {name: value for name, value in _unknown_fields(fields).items() if not (older and name == "name")}
-    return ToolResultBlock(
-        call_id="" if older else required(fields, "tool_call_id", str, f"{at}."),
-        name=(required if older else optional)(fields, "name", str, f"{at}.") or "",
-        content=_result_content(fields.get("content"), f"{at}.content"),
-        carried=Carried(NAME, rest) if rest else None,
-    )
-
-
-def _result_content(content: Any, at: str) -> tuple[ResultPart, ...]:
-    found: list[ResultPart] = []
-    for place, block in enumerate(decode_content(content, at, ())):
+def _tool_result(message: wire.Message, at: str) -> ToolResultBlock:
+    older = message.role == "function"
+    for name in ("name",) if older else ("tool_call_id",):
+        if getattr(message, name) is None:
+            raise InvalidRequest(f"{at}.{name} is required", param=f"{at}.{name}")
+    rest = _carried(message)
+    if older and rest is not None:
+        left = {name: value for name, value in rest.fields.items() if name != "name"}
+        rest = Carried(NAME, left) if left else None
+    content: list[ResultPart] = []
+    for place, block in enumerate(_content(message.content)):
         if not isinstance(block, ResultPart):
-            raise InvalidRequest(f"{at}[{place}] cannot stand in the result of a tool", param=f"{at}[{place}]")
-        found.append(block)
-    return tuple(found)
+            place_of = f"{at}.content[{place}]"
+            raise InvalidRequest(f"{place_of} cannot stand in the result of a tool", param=place_of)
+        content.append(block)
+    return ToolResultBlock(
+        call_id="" if older else message.tool_call_id or "",
+        name=take(message.name or "", str, f"{at}.name"),
+        content=tuple(content),
+        carried=rest,
+    )
 
 
 def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: Sequence[Block]) -> list[Block]:
@@ -190,14 +187,10 @@ def _length(block: Block) -> int:
     return len(block.text) if isinstance(block, TextBlock) else 0
 
 
-def decode_content(content: Any, at: str, states: Sequence[Opaque]) -> list[Block]:
-    """Return the blocks of `content`; opaque `states` of the message belong to its last text."""
-    blocks: list[Block]
+def _content(content: str | list[wire.Part | str] | None) -> list[Block]:
     if content is None or isinstance(content, str):
-        blocks = [TextBlock(content)] if content else []
-    else:
-        blocks = [_part(part, f"{at}[{place}]") for place, part in enumerate(take(content, (list,), at))]
-    return _with_states(blocks, tuple(states)) if states else blocks
+        return [TextBlock(content)] if content else []
+    return [_READERS[type(part)](part) for part in content]
 
 
 def _with_states(blocks: list[Block], states: tuple[Opaque, ...]) -> list[Block]:
@@ -208,66 +201,48 @@ def _with_states(blocks: list[Block], states: tuple[Opaque, ...]) -> list[Block]
     return [*blocks, TextBlock("", opaque=states)]
 
 
-def _part(value: Any, at: str) -> Block:
-    if isinstance(value, str):
-        return TextBlock(value)
-    part = take(value, dict, at)
-    match required(part, "type", str, f"{at}."):
-        case "text" | "input_text" | "output_text":
-            carried = _carried_of_part(part, "type", "text")
-            return TextBlock(take(part.get("text"), str, f"{at}.text"), carried=carried)
-        case "refusal":
-            return RefusalBlock(take(part.get("refusal"), str, f"{at}.refusal"))
-        case "image_url":
-            return _image(part, at)
-        case "file":
-            return _file(part, at)
-        case "thinking":
-            return _thinking(part, at)
-        case _:
-            return UnknownBlock(NAME, part)
+def _read_text(part: wire.Text) -> TextBlock:
+    return TextBlock(part.text, carried=_carried(part))
 
 
-def _carried_of_part(part: dict[str, Any], *read: str) -> Carried | None:
-    rest = {name: held for name, held in part.items() if name not in read and held is not None}
-    return Carried(NAME, rest) if rest else None
-
-
-def _file(part: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
+def _read_file(part: wire.File) -> DocumentBlock | UnknownBlock:
     """Return a document. What was uploaded before is known to its provider only."""
-    file = take(part.get("file"), dict, f"{at}.file")
-    data, name = (optional(file, key, str, f"{at}.file.") or "" for key in ("file_data", "filename"))
-    found = read_file(data, name) if data and file.keys() <= {"file_data", "filename"} else None
+    file = part.file
+    data = file.file_data if file.others is None else None
+    found = read_file(data, file.filename or "") if data else None
     if found is None:
-        return UnknownBlock(NAME, part)
-    return msgspec.structs.replace(found, carried=_carried_of_part(part, "type", "file"))
+        return UnknownBlock(NAME, as_it_came(part))
+    return msgspec.structs.replace(found, carried=_carried(part))
 
 
-def _image(part: dict[str, Any], at: str) -> ImageBlock | DocumentBlock:
+def _read_image(part: wire.Image) -> ImageBlock | DocumentBlock:
     """Return a picture; a data URL of another type is a document, which some clients send so."""
-    image = part.get("image_url")
-    fields = {"url": image} if isinstance(image, str) else take(image, dict, f"{at}.image_url")
-    url = required(fields, "url", str, f"{at}.image_url.")
-    carried = _carried_of_part(part, "type", "image_url")
-    detail = optional(fields, "detail", str, f"{at}.image_url.") or ""
+    image = part.image_url
+    url, detail = (image, None) if isinstance(image, str) else (image.url, image.detail)
     inline = split_data_url(url)
     if inline:
-        return picture_or_document(*inline, detail=detail, carried=carried)
-    return ImageBlock(url=url, detail=detail, carried=carried)
+        return picture_or_document(*inline, detail=detail or "", carried=_carried(part))
+    return ImageBlock(url=url, detail=detail or "", carried=_carried(part))
 
 
-def _thinking(part: dict[str, Any], at: str) -> ReasoningBlock:
-    inner = part.get("thinking")
-    pieces = inner if isinstance(inner, list) else [inner]
-    signature = optional(part, "signature", str, f"{at}.")
+def _read_thinking(part: wire.Thinking) -> ReasoningBlock:
+    pieces = part.thinking if isinstance(part.thinking, list) else [part.thinking]
+    texts = [piece.text if isinstance(piece, wire.Thought) else piece for piece in pieces]
     return ReasoningBlock(
-        text="".join(_thought_text(piece, f"{at}.thinking[{place}]") for place, piece in enumerate(pieces)),
+        text="".join(text or "" for text in texts),
         format="content_list",
-        opaque=(Opaque("signature", signature, "content_list"),) if signature else (),
+        opaque=(Opaque("signature", part.signature, "content_list"),) if part.signature else (),
     )
 
 
-def _thought_text(piece: Any, at: str) -> str:
-    if isinstance(piece, dict):
-        return optional(piece, "text", str, f"{at}.") or ""
-    return "" if piece is None else take(piece, str, at)
+_READERS: dict[type, Callable[[Any], Block]] = {
+    str: TextBlock,
+    wire.Text: _read_text,
+    wire.InputText: _read_text,
+    wire.OutputText: _read_text,
+    wire.Refusal: lambda part: RefusalBlock(part.refusal),
+    wire.Image: _read_image,
+    wire.File: _read_file,
+    wire.Thinking: _read_thinking,
+    Unknown: lambda part: UnknownBlock(NAME, part.whole.value),
+}
