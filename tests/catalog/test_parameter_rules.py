@@ -20,7 +20,7 @@ OTHER_PARAMETERS = {"choices", "logit_bias", "logprobs", "max_output_tokens", "r
 PARAMETERS = {*Sampling.__struct_fields__, *OTHER_PARAMETERS}
 EFFECTS = (
     "drop", "within", "limits", "one_of", "rename", "choices", "stops", "no_forced_tool", "drop_foreign", "replace", "call_ids",
-    "no_prefill", "no_thinking_back",
+    "no_prefill", "trimmed_prefill", "no_thinking_back",
 )  # fmt: skip
 
 

@@ -353,3 +353,36 @@ def test_what_a_message_is_made_of_stays_whatever_a_refusal_names() -> None:
     sent = as_it_came(looped("call_1"))
     for name in ("content", "role", "tool_calls", "tool_call_id"):
         assert refused(sent, f"Unknown parameter: 'messages[1].{name}'.") is None
+
+
+@pytest.mark.parametrize(
+    ("preset", "model"),
+    [
+        ("anthropic", "claude-sonnet-4-5"),
+        ("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+        ("openrouter", "anthropic/claude-sonnet-4.5"),
+    ],
+)
+@pytest.mark.parametrize("begun", ["So ", "So\n\n", "So\t"])
+def test_an_answer_that_the_caller_began_ends_without_white_space_for_claude(
+    preset: str, model: str, begun: str
+) -> None:
+    sent = put(preset, model, messages=[ASK, {"role": "assistant", "content": begun}])
+    (last,) = body_of(sent)["messages"][-1:]
+    assert last["content"] in ("So", [{"text": "So"}])
+    assert lost(sent)["prefill"] == (begun, "So")
+
+
+def test_an_answer_begun_with_white_space_alone_is_left_out_for_claude() -> None:
+    sent = put("anthropic", "claude-sonnet-4-5", messages=[ASK, {"role": "assistant", "content": " \n"}])
+    assert [one["role"] for one in body_of(sent)["messages"]] == ["user"]
+    assert lost(sent)["prefill"] == (" \n", "")
+
+
+@pytest.mark.parametrize(("preset", "model"), [("deepseek", "deepseek-chat"), ("anthropic", "claude-sonnet-4-5")])
+def test_white_space_stays_where_it_is_taken(preset: str, model: str) -> None:
+    begun = {"role": "assistant", "content": "So "}
+    messages = [ASK, begun] if preset == "deepseek" else [ASK, begun, ASK]
+    sent = put(preset, model, messages=messages)
+    assert body_of(sent)["messages"][1]["content"] == "So "
+    assert "prefill" not in lost(sent)

@@ -316,3 +316,19 @@ def test_gemini_counts_the_results_in_the_content_after_the_calls(results: list[
     called = {"role": "model", "parts": [{"functionCall": call}] * 2}
     contents = [{"role": "user", "parts": [{"text": "x"}]}, called, *answers]
     assert ask(Simulator("gemini"), {**body_for("gemini"), "contents": contents})[0] == status
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([{"role": "assistant", "content": "So "}], "final assistant content cannot end with trailing whitespace"),
+        ([{"role": "user", "content": [{"type": "text", "text": ""}]}], "text content blocks must be non-empty"),
+        ([{"role": "user", "content": " \n"}], "text content blocks must contain non-whitespace text"),
+        ([{"role": "user", "content": ""}], "all messages must have non-empty content"),
+    ],
+)
+def test_anthropic_refuses_text_that_says_nothing(messages: list[Body], words: str) -> None:
+    body = body_for("anthropic")
+    status, refused = ask(Simulator("anthropic"), {**body, "messages": [{"role": "user", "content": "Hello."}, *messages]})
+    assert status == 400
+    assert words in str(at(refused, "error.message"))

@@ -35,8 +35,8 @@ class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     that are taken out where the client speaks another dialect than the provider; `replace` gives values that others stand in for, by
     parameter, and `with_tools_or_json` has the rule hold only for requests with tools or an answer in JSON.
 
-    Of messages: `call_ids` are the ids that calls may have, `no_prefill` says that the last message must not be the assistant's, and
-    `no_thinking_back` that earlier thinking is refused.
+    Of messages: `call_ids` are the ids that calls may have, `no_prefill` says that the last message must not be the assistant's,
+    `trimmed_prefill` that it must not end with white space where it is, and `no_thinking_back` that earlier thinking is refused.
     """
 
     name: str
@@ -59,6 +59,7 @@ class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     with_tools_or_json: bool = False
     call_ids: CallIds | None = None
     no_prefill: bool = False
+    trimmed_prefill: bool = False
     no_thinking_back: bool = False
     why: str
 

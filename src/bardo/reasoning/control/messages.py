@@ -29,9 +29,8 @@ def fit_messages(
     """Return the request with messages that the target takes, and every difference."""
     degraded: list[Degradation] = []
     for rule in rules_of(plan, parameters or builtin_parameters()):
-        if not (rule.no_thinking_back or rule.call_ids is not None or rule.no_prefill) or not holds(
-            rule, plan, request
-        ):
+        of_messages = rule.no_thinking_back or rule.call_ids is not None or rule.no_prefill or rule.trimmed_prefill
+        if not of_messages or not holds(rule, plan, request):
             continue
         if rule.no_thinking_back:
             request = _without_thinking(request, rule.why, degraded)
@@ -39,6 +38,8 @@ def fit_messages(
             request = _with_ids(request, rule, rule.call_ids, degraded)
         if rule.no_prefill:
             request = _without_prefill(request, rule.why, degraded)
+        if rule.trimmed_prefill:
+            request = _with_trimmed_prefill(request, rule.why, degraded)
     return request, tuple(degraded)
 
 
@@ -122,3 +123,14 @@ def _without_prefill(request: Request, why: str, degraded: list[Degradation]) ->
     degraded.append(Degradation("prefill", asked=last.text[:80], sent=CONTINUE, why=why))
     asked = Message("user", (TextBlock(CONTINUE),))
     return msgspec.structs.replace(request, messages=(*request.messages, asked))
+
+
+def _with_trimmed_prefill(request: Request, why: str, degraded: list[Degradation]) -> Request:
+    last = request.messages[-1] if request.messages else None
+    text = last.blocks[-1] if last is not None and last.role == "assistant" and last.blocks else None
+    if last is None or not isinstance(text, TextBlock) or text.text == (trimmed := text.text.rstrip()):
+        return request
+    degraded.append(Degradation("prefill", asked=text.text[-80:], sent=trimmed[-80:], why=why))
+    blocks = (*last.blocks[:-1], *([msgspec.structs.replace(text, text=trimmed)] if trimmed else ()))
+    begun = (msgspec.structs.replace(last, blocks=blocks),) if blocks else ()
+    return msgspec.structs.replace(request, messages=(*request.messages[:-1], *begun))

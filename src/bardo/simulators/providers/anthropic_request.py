@@ -80,6 +80,7 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
     for index, message in enumerate(messages):
         _check_message(index, message, messages[index - 1] if index else {}, text(body.get("model")))
     _check_calls_answered(messages)
+    _check_texts(messages)
     _check_end(messages[-1], text(body.get("model")))
     _check_forced(body)
     anthropic_cache.check(body)
@@ -144,6 +145,27 @@ def _check_message(index: int, message: Fields, before: Fields, model: str) -> N
                 f"{identifier}. Each `tool_result` block must have a corresponding `tool_use` block in the previous "
                 "message.",
             )
+
+
+def _check_texts(messages: Sequence[Fields]) -> None:
+    """Refuse text that says nothing, and an answer begun by the caller that ends with white space (anomalyco/opencode#1295)."""
+    for index, message in enumerate(messages):
+        said = message.get("content")
+        may_be_empty = index == len(messages) - 1 and message.get("role") == "assistant"
+        if not said and not may_be_empty:
+            words = "all messages must have non-empty content except for the optional final assistant message"
+            raise Refusal("bad_value", f"messages.{index}: {words}")
+        for written in (
+            [said] if isinstance(said, str) else [text(block.get("text")) for block in _blocks(message, "text")]
+        ):
+            if not written and not isinstance(said, str):
+                raise Refusal("bad_value", "messages: text content blocks must be non-empty")
+            if written and not written.strip():
+                raise Refusal("bad_value", "messages: text content blocks must contain non-whitespace text")
+    last = rows(messages[-1].get("content"))
+    end = text(last[-1].get("text")) if last else text(messages[-1].get("content"))
+    if messages[-1].get("role") == "assistant" and end != end.rstrip():
+        raise Refusal("bad_value", "messages: final assistant content cannot end with trailing whitespace")
 
 
 def _check_end(last: Fields, model: str) -> None:
