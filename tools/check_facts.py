@@ -23,9 +23,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
+import msgspec
+
 import bardo
 from bardo.catalog.models import builtin_models
 from bardo.catalog.replay import builtin_replay
+from bardo.dialects.structs import OTHERS
 from bardo.surfaces.gateway.openapi.document import openapi_document
 from bardo.values.request import EFFORTS
 
@@ -125,6 +128,69 @@ def _words(value: Any) -> Iterator[str]:
             yield from _words(inner)
 
 
+class Struct(NamedTuple):
+    """A struct of a dialect, and the types of an SDK that have its fields."""
+
+    sdk: str
+    struct: str
+    module: str
+    types: tuple[str, ...]
+
+
+_ANTHROPIC, _OPENAI = "anthropic.types", "openai.types.chat"
+STRUCTS = (
+    Struct("anthropic_messages", "Text", _ANTHROPIC, ("TextBlockParam",)),
+    Struct("anthropic_messages", "Base64Source", _ANTHROPIC, ("Base64ImageSourceParam",)),
+    Struct("anthropic_messages", "DocumentBase64", _ANTHROPIC, ("Base64PDFSourceParam",)),
+    Struct("anthropic_messages", "UrlSource", _ANTHROPIC, ("URLImageSourceParam", "URLPDFSourceParam")),
+    Struct("anthropic_messages", "TextSource", _ANTHROPIC, ("PlainTextSourceParam",)),
+    Struct("anthropic_messages", "Image", _ANTHROPIC, ("ImageBlockParam",)),
+    Struct("anthropic_messages", "Document", _ANTHROPIC, ("DocumentBlockParam",)),
+    Struct("anthropic_messages", "SearchResult", _ANTHROPIC, ("SearchResultBlockParam",)),
+    Struct("anthropic_messages", "Thinking", _ANTHROPIC, ("ThinkingBlockParam",)),
+    Struct("anthropic_messages", "RedactedThinking", _ANTHROPIC, ("RedactedThinkingBlockParam",)),
+    Struct("anthropic_messages", "ToolUse", _ANTHROPIC, ("ToolUseBlockParam",)),
+    Struct("anthropic_messages", "ToolResult", _ANTHROPIC, ("ToolResultBlockParam",)),
+    Struct("anthropic_messages", "Tool", _ANTHROPIC, ("ToolParam",)),
+    Struct(
+        "anthropic_messages", "ToolChoice", _ANTHROPIC,
+        ("ToolChoiceAutoParam", "ToolChoiceAnyParam", "ToolChoiceNoneParam", "ToolChoiceToolParam"),
+    ),
+    Struct("openai_chat", "Text", _OPENAI, ("ChatCompletionContentPartTextParam",)),
+    Struct("openai_chat", "Refusal", _OPENAI, ("ChatCompletionContentPartRefusalParam",)),
+    Struct("openai_chat", "Image", _OPENAI, ("ChatCompletionContentPartImageParam",)),
+    Struct(
+        "openai_chat", "Message", _OPENAI,
+        (
+            "ChatCompletionSystemMessageParam", "ChatCompletionDeveloperMessageParam", "ChatCompletionUserMessageParam",
+            "ChatCompletionAssistantMessageParam", "ChatCompletionToolMessageParam", "ChatCompletionFunctionMessageParam",
+        ),
+    ),
+    Struct(
+        "openai_chat", "Call", _OPENAI,
+        ("ChatCompletionMessageFunctionToolCallParam", "ChatCompletionMessageCustomToolCallParam"),
+    ),
+)  # fmt: skip
+"""Structs in `wire.py` of a dialect, and what they are called in its SDK."""
+
+
+def _of_structs() -> Iterator[Difference]:
+    """Yield the fields that an SDK's types have and bardo's structs lack, and those that no SDK's type has."""
+    for one in STRUCTS:
+        try:
+            module = import_module(one.module)
+        except ModuleNotFoundError:
+            continue
+        named = {name for kind in one.types for name in get_type_hints(getattr(module, kind))}
+        struct = getattr(import_module(f"bardo.dialects.{one.sdk}.wire"), one.struct)
+        tag = struct.__struct_config__.tag_field
+        had = {field.encode_name for field in msgspec.structs.fields(struct)} - {OTHERS} | ({tag} if tag else set())
+        yield from (
+            Difference(one.sdk, "field that bardo lacks", f"{one.struct}.{name}") for name in sorted(named - had)
+        )
+        yield from (Difference(one.sdk, "field of bardo's own", f"{one.struct}.{name}") for name in sorted(had - named))
+
+
 RESOURCES = {
     "openai": (
         "openai.resources.chat.completions.completions", "openai.resources.responses.responses", "openai.resources.responses.input_tokens",
@@ -207,6 +273,7 @@ def differences() -> Iterator[Difference]:
     served = _served()
     for sdk in RESOURCES:
         yield from (Difference(sdk, "endpoint", path) for path in endpoints(sdk) if path not in served)
+    yield from _of_structs()
     yield from _of_bedrock()
 
 
