@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 import msgspec
 
@@ -14,6 +15,9 @@ from bardo.routing.workloads import Workload
 from bardo.values.errors import UnknownModel
 from bardo.values.operations import ModelInfo
 from bardo.values.request import Operation
+
+_MOST_PREFIXES = 3
+"""How often a provider's id may stand before a model of it, where others list the names with fewer."""
 
 
 async def listed_models(directory: ProviderDirectory, *, seconds: float | None = None) -> list[ModelInfo]:
@@ -33,6 +37,26 @@ async def listed_models(directory: ProviderDirectory, *, seconds: float | None =
             models[name] = await _alias_info(directory, name)
     routes = directory.workloads if models else ()
     return [*models.values(), *(_workload_info(one.model_name, one) for one in routes)]
+
+
+async def names_to_ask(directory: ProviderDirectory, targets: Sequence[Target]) -> list[str]:
+    """Return the name by which each of some models is asked for at its provider, the listed one where it is listed; empty where none is."""
+    listed = {(one.provider, one.model): one.id for one in await listed_models(directory) if not one.route}
+    names = []
+    for target in targets:
+        name = listed.get((target.provider.id, target.model), "")
+        if not name:
+            # A list that was kept may have what the provider's own does not show, which its provider may serve all the same.
+            before = f"{target.provider.id}/"
+            for prefixes in range(_MOST_PREFIXES + 1):
+                tried = before * prefixes + target.model
+                with contextlib.suppress(UnknownModel):
+                    first = (await directory.placement(tried, asks=False)).targets[0]
+                    if (first.provider.id, first.model) == (target.provider.id, target.model):
+                        name = tried
+                        break
+        names.append(name)
+    return names
 
 
 async def find_model(directory: ProviderDirectory, name: str) -> ModelInfo:

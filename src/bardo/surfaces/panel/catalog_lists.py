@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlencode
 
 import msgspec
@@ -60,19 +60,21 @@ def has_words(text: str, words: Sequence[str]) -> bool:
     return all(word in lowered for word in words)
 
 
-def models_table(names: Sequence[ListedName], known: Sequence[KnownModel], *, searched: bool) -> Table:
-    """Return a row for each model: what is known of its thinking with who says so, its context and its price."""
+def models_table(
+    names: Sequence[ListedName], asked_by: Sequence[str], known: Sequence[KnownModel], *, searched: bool
+) -> Table:
+    """Return a row for each model: what it is asked for by, what is known of its thinking with who says so, its context and its price."""
     return Table(
         name="models",
         caption="Models of the configured providers",
-        heads=(Head("model", wrap=True), Head("provider"), Head("thinking", wrap=True), Head("source", wrap=True),
-               Head("context", number=True), Head("$ per 1M tokens, in / out", number=True), Head("listed on")),
-        rows=tuple(_model(name, one) for name, one in zip(names, known, strict=True)),
+        heads=(Head("model", wrap=True), Head("provider"), Head("its name there", wrap=True), Head("thinking", wrap=True),
+               Head("source", wrap=True), Head("context", number=True), Head("$ per 1M tokens, in / out", number=True), Head("listed on")),
+        rows=tuple(_model(*row) for row in zip(names, asked_by, known, strict=True)),
         empty=_NOTHING_FOUND if searched else "No models are known. List them under a provider, or run bardo catalog refresh.",
     )  # fmt: skip
 
 
-def _model(name: ListedName, known: KnownModel) -> tuple[Cell | str, ...]:
+def _model(name: ListedName, asked_by: str, known: KnownModel) -> tuple[Cell | str, ...]:
     merged, listed = known.merged, known.listing and known.listing.models.get(name.model)
     fact = next((one for one in merged.facts if one.field == "control"), None)
     efforts = merged["efforts"]
@@ -81,14 +83,22 @@ def _model(name: ListedName, known: KnownModel) -> tuple[Cell | str, ...]:
     context = live or (listed and listed.facts.context)
     day = known.listing.date.isoformat() if known.listing is not None and listed is not None else ""
     return (
-        Cell(name.model, href=name.address),
+        Cell(asked_by or name.model, href=name.address),
         name.provider.id,
+        _other_name(name, asked_by),
         Cell(words or "unknown", below=", ".join(efforts) if efforts else ""),
         "" if fact is None else source_text(fact.holds) + (", sources disagree" if merged.disagreements else ""),
         count(context) if context else NOT_REPORTED,
         short_price(known.price),
         day,
     )
+
+
+def _other_name(name: ListedName, asked_by: str) -> str:
+    """Return what is to be said of a model's name there, where it is not asked for by it."""
+    if not asked_by:
+        return "no name leads to it"
+    return "" if asked_by == name.model else name.model
 
 
 def preset_rows() -> Sequence[ProviderRow]:
@@ -101,19 +111,26 @@ def provider_text(row: ProviderRow) -> str:
     return " ".join((row.id, row.name, row.dialect, *row.key_variables, *row.aliases))
 
 
-def providers_table(rows: Sequence[ProviderRow], configured: Sequence[Provider], *, addresses: bool) -> Table:
-    """Return a row for each provider: its dialect, the names of its variables, and what is configured of it."""
+def providers_table(
+    rows: Sequence[ProviderRow], configured: Sequence[Provider], examples: Mapping[str, str], *, addresses: bool
+) -> Table:
+    """Return a row for each provider: its dialect, the names of its variables, and what is configured of it.
+
+    `examples` are models of configured providers, by the names that they are asked for by.
+    """
     return Table(
         name="providers",
         caption="Providers",
         heads=(Head("preset"), Head("name", wrap=True), Head("dialect"), Head("key variables", wrap=True), Head("data retention"),
-               Head("configured here", wrap=True), Head("address", wrap=True)),
-        rows=tuple(_provider(row, [one for one in configured if one.row.id == row.id], addresses) for row in rows),
+               Head("configured here", wrap=True), Head("ask for, as an example", wrap=True), Head("address", wrap=True)),
+        rows=tuple(_provider(row, [one for one in configured if one.row.id == row.id], examples, addresses) for row in rows),
         empty=_NOTHING_FOUND,
     )  # fmt: skip
 
 
-def _provider(row: ProviderRow, own: Sequence[Provider], addresses: bool) -> tuple[Cell | str, ...]:
+def _provider(
+    row: ProviderRow, own: Sequence[Provider], examples: Mapping[str, str], addresses: bool
+) -> tuple[Cell | str, ...]:
     # An address of one's own may say more than other keys' holders should know.
     shown = row.base_url if addresses or not own else ""
     models = sum(len(one.models) for one in own)
@@ -125,6 +142,7 @@ def _provider(row: ProviderRow, own: Sequence[Provider], addresses: bool) -> tup
         ", ".join(row.key_variables) or NOT_REPORTED,
         "none" if row.private else "",
         Cell(here, below=f"{models:,} models" if models else "") if own else "",
+        ", ".join(examples[one.id] for one in own if one.id in examples),
         shown or ("your own" if not row.base_url else ""),
     )
 
