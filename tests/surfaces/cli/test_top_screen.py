@@ -190,3 +190,15 @@ def test_what_is_spent_and_what_is_reserved_are_told_apart(reserved: float, esti
     view.today_estimated = estimated
     lines = [line.plain for line in screen_of(view, 100.0, 120, 10)]
     assert lines[2].endswith(f"  {words}")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+def test_the_name_of_a_model_is_shown_whole_and_other_columns_go_first(width: int) -> None:
+    name = "claude-sonnet-5-20261101-preview"
+    view = TopView(address="a")
+    view.calls.take(published(started(name)))
+    lines = [line.plain for line in screen_of(view, 101.0, width, 12)]
+    assert f"{name}/{name}" in "".join("".join(lines).split())
+    heads = next(line for line in lines if line.startswith("state")).split()
+    assert heads[:2] == ["state", "model"]
+    assert ("verdict" in heads) is (width == 140)

@@ -90,7 +90,7 @@ def _providers(as_json: bool) -> None:
         return
     from bardo.surfaces.render.tables import Column, table
 
-    columns = (Column("preset"), Column("dialect"), Column("key"), Column("address", cut=True))
+    columns = (Column("preset", keep=True), Column("dialect"), Column("key"), Column("address", cut=True))
     show(table(columns, (_provider(row) for row in rows)))
 
 
@@ -105,7 +105,7 @@ def _formats(config: Path | None, as_json: bool) -> None:
         return
     from bardo.surfaces.render.tables import Column, table
 
-    columns = (Column("format"), Column("example"), Column("models", cut=True))
+    columns = (Column("format", keep=True), Column("example"), Column("models", cut=True))
     show(table(columns, (_format(row) for row in rows)))
     print_stderr("An example without a beginning: the prompt holds it. --json prints whole rows.")
 

@@ -93,7 +93,7 @@ def _show(outcome: Outcome, *, dry: bool) -> None:
     if outcome.held:
         print_stderr(f"{outcome.provider}: prices moved more than tenfold, and stay: {', '.join(outcome.held[:5])}")
     if dry and found:
-        columns = (Column("model"), Column("what"), Column("before", wrap=True), Column("after", wrap=True))
+        columns = (Column("model", keep=True), Column("what"), Column("before", wrap=True), Column("after", wrap=True))
         show(table(columns, map(_cells, found[:_MOST_SHOWN])))
         if len(found) > _MOST_SHOWN:
             print_stderr(f"and {len(found) - _MOST_SHOWN:,} more: --json shows all")

@@ -13,13 +13,13 @@ from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.wording import one_line
 
 _COLUMNS = (
-    Column("provider"),
-    Column("model"),
-    Column("key"),
+    Column("provider", keep=True),
+    Column("model", keep=True),
+    Column("key", keep=True),
     Column("calls", right=True),
     Column("input", right=True),
-    Column("read", right=True),
-    Column("written", right=True),
+    Column("read", right=True, drop=1),
+    Column("written", right=True, drop=2),
     Column("saved", right=True),
 )
 

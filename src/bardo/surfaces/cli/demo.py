@@ -16,9 +16,9 @@ from bardo.surfaces.render.thinking_sign import THINKING, ThinkingSign
 from bardo.surfaces.render.wording import count, excerpt
 
 _COLUMNS = (
-    Column("provider"),
-    Column("dialect"),
-    Column("client dialect"),
+    Column("provider", keep=True),
+    Column("dialect", drop=1),
+    Column("client dialect", drop=2),
     Column("reply"),
     Column("visibility"),
     Column("thinking", right=True),

@@ -26,12 +26,12 @@ _MOST_BYTES = 8 * 1024 * 1024
 _CLEAR = "\x1b[H\x1b[2J"
 _COLUMNS = (
     Column("state"),
-    Column("provider"),
-    Column("model", cut=True),
+    Column("provider", keep=True),
+    Column("model", keep=True),
     Column("failed", right=True),
-    Column("p50", right=True),
-    Column("p95", right=True),
-    Column("first token", right=True),
+    Column("p50", right=True, drop=1),
+    Column("p95", right=True, drop=2),
+    Column("first token", right=True, drop=3),
     Column("again in", right=True),
     Column("why", wrap=True),
 )

@@ -72,7 +72,12 @@ def _summary(one: Conversation) -> dict[str, object]:
 def _show(found: list[Conversation]) -> None:
     from bardo.surfaces.render.tables import Column, table
 
-    columns = (Column("name"), Column("questions", right=True), Column("model", cut=True), Column("last"))
+    columns = (
+        Column("name", keep=True),
+        Column("questions", right=True, drop=1),
+        Column("model", keep=True),
+        Column("last"),
+    )
     now = time.time()
     rows = [(one.name, f"{one.questions:,}", one.model, moment(one.changed_at, now)) for one in found]
     show(table(columns, rows))

@@ -139,7 +139,7 @@ def list_keys(config: Config = None, as_json: AsJson = False) -> None:
     heads = ("id", "name", "state", "models", "limits", "tags")
     show(
         table(
-            [Column(head, wrap=head in ("models", "limits", "tags")) for head in heads],
+            [Column(head, wrap=head in ("models", "limits", "tags"), keep=head in ("id", "name")) for head in heads],
             [_row(one, now) for one in accounts],
         )
     )

@@ -70,7 +70,9 @@ def models(
         return
     if shown:
         titles = ("model", "provider", "key", *(TITLES[name] for name in _SHOWN), "price")
-        columns = [Column(title) for title in titles]
+        # What may go first where there is little room: the facts of the catalog, from the last one on.
+        kept = ("model", "provider")
+        columns = [Column(title, keep=title in kept, drop=place) for place, title in enumerate(titles)]
         show(table(columns, map(_cells, shown)))
     else:
         whose = f"no model of {provider} is known" if provider else "no model is known that can be asked"

@@ -136,12 +136,14 @@ def _show_sums(ledger: Ledger | None, by: str, *, as_json: bool) -> None:
         show_json({by: {name: {"usd": nanos / 10**9, "nanos": nanos} for name, nanos in sums.items()}})
         return
     rows = [(name or "-", dollars(nanos)) for name, nanos in sums.items()]
-    show(table((Column(by), Column("paid or held back", right=True)), rows))
+    show(table((Column(by, keep=True), Column("paid or held back", right=True)), rows))
 
 
 def _show(entries: list[LedgerEntry]) -> None:
     heads = ("id", "when", "state", "paid", "provider", "recipient", "note")
-    columns = [Column(head, right=head == "paid", wrap=head in ("id", "note", "recipient")) for head in heads]
+    columns = [
+        Column(head, right=head == "paid", wrap=head in ("note", "recipient"), keep=head == "id") for head in heads
+    ]
     show(table(columns, [_row(entry) for entry in entries]))
 
 
@@ -155,7 +157,7 @@ def _show_found(found: list[ReconciledPayment]) -> None:
         print_stderr("every payment is settled or released")
         return
     columns = (
-        Column("id", wrap=True),
+        Column("id", keep=True),
         Column("was"),
         Column("is"),
         Column("paid", right=True),

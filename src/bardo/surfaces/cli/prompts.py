@@ -37,7 +37,7 @@ def list_all(context: typer.Context, as_json: AsJson = False) -> None:
         return
     from bardo.surfaces.render.tables import Column, table
 
-    columns = (Column("name"), Column("variables", wrap=True), Column("about", cut=True))
+    columns = (Column("name", keep=True), Column("variables", wrap=True), Column("about", cut=True))
     rows = [
         (name, ", ".join(one.names) or "none", excerpt(one.about or one.prompt, _BEGINNING))
         for name, one in found.items()

@@ -205,7 +205,12 @@ def _stop_event() -> asyncio.Event:
 
 
 def _print_addresses(simulators: Sequence[Simulator], addresses: Mapping[str, str]) -> None:
-    columns = (Column("simulator"), Column("dialect"), Column("base URL"), Column("models"))
+    columns = (
+        Column("simulator", keep=True),
+        Column("dialect", drop=1),
+        Column("base URL", keep=True),
+        Column("models", wrap=True),
+    )
     models = {one.provider.name: ", ".join(one.models) for one in simulators}
     rows = ((name, PRESETS[name].dialect, url, models[name]) for name, url in addresses.items())
     show(table(columns, rows), stderr=True)
@@ -219,7 +224,7 @@ def _list(names: Sequence[str], *, as_json: bool) -> None:
     if as_json:
         show_json({"simulators": listing(dict.fromkeys(names, ""))})
         return
-    columns = (Column("simulator"), Column("dialect"), Column("preset"), Column("models"))
+    columns = (Column("simulator", keep=True), Column("dialect", drop=1), Column("preset"), Column("models", wrap=True))
     rows = (
         (name, PRESETS[name].dialect, PRESETS[name].catalog_name, ", ".join(PRESETS[name].models)) for name in names
     )

@@ -16,7 +16,6 @@ from bardo.surfaces.render.wording import (
     count,
     difference,
     dollars,
-    excerpt,
     moment,
     printable,
     seconds,
@@ -35,13 +34,13 @@ _MOST_ASKED = 3
 
 _CALL_COLUMNS = (
     Column("time", least=8),
-    Column("id", least=_SHORT_ID),
-    Column("dialects", least=16),
-    Column("model", cut=True, least=14),
+    Column("id", least=_SHORT_ID, keep=True),
+    Column("dialects", least=16, drop=4),
+    Column("model", keep=True, least=14),
     Column("in", right=True, least=5),
     Column("out", right=True, least=5),
-    Column("thinking", right=True, least=8),
-    Column("took", right=True, least=6),
+    Column("thinking", right=True, least=8, drop=2),
+    Column("took", right=True, least=6, drop=3),
     Column("outcome", least=7),
 )
 
@@ -56,7 +55,7 @@ def _call(row: LogRow, now: float) -> tuple[str, ...]:
         moment(row.started_at, now),
         row.request_id[:_SHORT_ID],
         dialects(row),
-        excerpt(model_cell(row), 60),
+        model_cell(row),
         count(row.input_tokens),
         count(row.output_tokens, estimated=row.tokens_approx and row.outcome != "ok"),
         count(row.reasoning_tokens, estimated=row.tokens_approx),

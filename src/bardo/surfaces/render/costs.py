@@ -13,8 +13,9 @@ from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
 
 def costs_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> TextTable:
     """Return calls, tokens and cost of each group."""
-    heads = ("calls", "failed", "in", "out", "thinking", "cost", "difference")
-    columns = (*_common_columns(by), *(Column(head, right=True) for head in heads), Column(""))
+    # What may go first where there is little room.
+    heads = {"calls": 0, "failed": 4, "in": 0, "out": 0, "thinking": 3, "cost": 0, "difference": 5}
+    columns = (*_common_columns(by), *(Column(head, right=True, drop=drop) for head, drop in heads.items()), Column(""))
     return table(columns, ((*_common_cells(one, by), *_cells(one)) for one in records))
 
 
@@ -25,7 +26,7 @@ def causes_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> 
 
 
 def _common_columns(by: Sequence[Dimension]) -> tuple[Column, ...]:
-    return tuple([Column(name, cut=name == "model") for name in by])
+    return tuple([Column(name, keep=True) for name in by])
 
 
 def _common_cells(record: dict[str, Any], by: Sequence[Dimension]) -> tuple[str, ...]:

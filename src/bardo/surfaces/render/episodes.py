@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     Column("time", least=8),
-    Column("id", least=12),
-    Column("model", cut=True, least=10),
-    Column("thinking", right=True, least=8),
-    Column("found by"),
+    Column("id", least=12, keep=True),
+    Column("model", keep=True, least=10),
+    Column("thinking", right=True, least=8, drop=1),
+    Column("found by", drop=2),
     Column("question", wrap=True),
     Column("excerpt", wrap=True),
 )

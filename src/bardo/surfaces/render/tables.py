@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.style import Style
 from rich.table import Table
@@ -33,13 +34,15 @@ _STYLES = {
     "problem": "red",
 }
 _GAP = 2
+_READABLE = 10
 
 
 class Column(NamedTuple):
     """A column's head.
 
-    Only `wrap` columns may hold line breaks. Where a table is too wide, they are wrapped and `cut` columns shortened before the others
-    suffer. `least` keeps tables aligned that follow each other.
+    Only `wrap` columns may hold line breaks. A `keep` column says what a row is about: no letter of it is lost. Where a table is too wide,
+    columns with a number to `drop` are left out, the highest first; then `wrap` columns are wrapped and `cut` ones shortened; where that
+    does not suffice for what is kept, each row becomes a block of lines. `least` keeps tables aligned that follow each other.
     """
 
     head: str
@@ -47,6 +50,8 @@ class Column(NamedTuple):
     wrap: bool = False
     cut: bool = False
     least: int | None = None
+    keep: bool = False
+    drop: int = 0
 
 
 class TextTable:
@@ -67,6 +72,9 @@ class TextTable:
             for place, column in enumerate(self._columns)
         ]
         fits = sum(widths) + _GAP * (len(widths) - 1) <= options.max_width
+        if not fits and any(column.keep for column in self._columns):
+            yield from self._narrow(widths, options.max_width)
+            return
         if not fits or not lines or any("\n" in cell or "\t" in cell for line in lines for cell in line):
             yield self.as_rich()
             return
@@ -85,6 +93,43 @@ class TextTable:
                     shown, plain = "", ""
                 plain += shown + " " * _GAP
             yield Segment(f"{plain[:-_GAP]}\n")
+
+    def _narrow(self, widths: Sequence[int], most: int) -> RenderResult:
+        """Return the table without columns that may go, or its rows as blocks: what a row is about stands there whole."""
+        shown = list(range(len(widths)))
+        may_go = sorted(
+            (column.drop, place) for place, column in enumerate(self._columns) if column.drop and not column.keep
+        )
+        while (width := self._least_width(shown, widths)) > most and may_go:
+            shown.remove(may_go.pop()[1])
+        if width <= most:
+            columns = [
+                column._replace(least=widths[place], cut=False) if column.keep else column
+                for place, column in enumerate(self._columns)
+            ]
+            rows = [[row[place] for place in shown] for row in self._rows]
+            made = TextTable([columns[place] for place in shown], rows, head=self._head)
+            total = sum(widths[place] for place in shown) + _GAP * (len(shown) - 1)
+            yield made if total <= most else made.as_rich()
+            return
+        for row in self._rows:
+            about = [cell for column, cell in zip(self._columns, row, strict=True) if column.keep and cell]
+            yield Text("  ".join(about), style="bold", overflow="fold")
+            rest = [
+                f"{column.head} {cell}".strip()
+                for column, cell in zip(self._columns, row, strict=True)
+                if cell and not column.keep
+            ]
+            yield Padding(Text("  ".join(rest), overflow="fold"), (0, 0, 0, _GAP))
+
+    def _least_width(self, shown: Sequence[int], widths: Sequence[int]) -> int:
+        """Return how wide some columns are at least, of which those that may be wrapped or shortened are as narrow as can be read."""
+        needed = 0
+        for place in shown:
+            column, width = self._columns[place], widths[place]
+            flexible = not column.keep and (column.wrap or column.cut)
+            needed += min(width, max(_READABLE, column.least or 0, cell_len(column.head))) if flexible else width
+        return needed + _GAP * (len(shown) - 1)
 
     def as_rich(self) -> Table:
         """Return the table as rich makes it narrow."""

@@ -21,6 +21,8 @@ _KEYS = "q quit  p pause  ↑↓ select  Enter details  r reasoning  / filter"
 _HEAD = 5
 _LEAST_CALLS = 3
 _MOST_SHOWN = 1_000
+_LONGEST_NAME = 120
+"""Letters of a model's name that are shown whole, whatever it takes: a client may have sent any name."""
 
 
 @dataclass(slots=True)
@@ -118,25 +120,37 @@ def _worst_state(provider: ProviderHealth) -> tuple[str, str]:
 
 def _calls(view: TopView, chosen: TopCall | None, now: float, width: int, height: int) -> Iterator[Text]:
     shown = view.calls.shown(view.wanted)
-    yield Text(_row(("state", "model", "key", "thinking", "out", "took", "cost", "verdict"), width), style="bold")
+    longest = max((min(cell_len(_line(_served(call))), _LONGEST_NAME) for call in shown), default=0)
+    kept = _kept_columns(width, longest)
+    heads = ("state", "model", "key", "thinking", "out", "took", "cost", "verdict")
+    yield Text(_row(heads, width, kept), style="bold")
     place = next((at for at, call in enumerate(shown) if chosen is not None and call.id == chosen.id), 0)
-    most = max(0, height - 1)
+    # A name that has no room even alone goes on in the next lines.
+    room = max(8, width - sum(_WIDTHS[one] + 1 for one in kept))
+    each = max(1, -(-longest // room))
+    most = max(1, max(0, height - 1) // each)
     first = max(0, place - most + 1)
     for call in shown[first : first + most]:
         style = "reverse" if call is chosen else ""
-        line = Text(_row(_cells(call, now), width), style=style)
+        line = Text(_row(_cells(call, now), width, kept), style=style)
         line.stylize(_STYLES.get(call.state, ""), 0, 10)
         yield line
+        for piece in list(_wrap(_line(_served(call)), room))[1:each]:
+            yield Text(f"{' ' * (_WIDTHS[0] + 1)}{piece}", style=style)
     if not shown:
         yield Text("no calls that match" if view.wanted else "no calls yet", style="dim")
 
 
+def _served(call: TopCall) -> str:
+    """Return who serves which model; where nobody does yet, what was asked for."""
+    return f"{call.provider}/{call.model}" if call.provider else call.asked or call.id
+
+
 def _cells(call: TopCall, now: float) -> tuple[str, ...]:
     estimated = call.running
-    served = f"{call.provider}/{call.model}" if call.provider else call.asked or call.id
     return (
         call.state,
-        served,
+        _served(call),
         call.key,
         count(call.reasoning_tokens, estimated=estimated and call.reasoning_tokens is not None),
         count(call.output_tokens, estimated=estimated and call.output_tokens is not None),
@@ -150,10 +164,17 @@ _WIDTHS = (10, 0, 8, 9, 8, 8, 9, 12)
 _RIGHT = (3, 4, 5, 6)
 
 
-def _row(cells: Sequence[str], width: int) -> str:
-    """Write one line of the list. What is not needed goes first where there is little room: verdict, key, then thinking."""
-    left_out = [place for place, least in ((7, 96), (2, 84), (3, 56), (6, 44)) if width < least]
-    kept = [place for place in range(len(cells)) if place not in left_out]
+def _kept_columns(width: int, longest: int) -> list[int]:
+    """Return the columns that there is room for beside the longest name of a model. What is not needed goes first: verdict, then key."""
+    kept = list(range(len(_WIDTHS)))
+    for place, least in ((7, 96), (2, 84), (3, 56), (6, 44), (5, 0), (4, 0)):
+        if width < least or width - sum(_WIDTHS[one] + 1 for one in kept) < longest:
+            kept.remove(place)
+    return kept
+
+
+def _row(cells: Sequence[str], width: int, kept: Sequence[int]) -> str:
+    """Write one line of the list."""
     model = max(8, width - sum(_WIDTHS[place] + 1 for place in kept))
     parts = []
     for place in kept:
@@ -162,7 +183,7 @@ def _row(cells: Sequence[str], width: int) -> str:
         if place in _RIGHT:
             text = " " * max(0, size - cell_len(text)) + text
         elif cell_len(text) > size:
-            text = set_cell_size(text, size - 1) + "…"
+            text = next(_wrap(text, size)) if place == 1 else set_cell_size(text, size - 1) + "…"
         parts.append(set_cell_size(text, size))
     return " ".join(parts)
 
