@@ -47,7 +47,8 @@ class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """All rows. `keep` are the fields that no request goes without, `of_messages` those that messages of Chat do go without.
 
     `never_learned` are fields that every call sends, whatever an earlier one was told. `relation` are the words of a refusal that is about
-    how fields go together, `everywhere` the names that any refusal may have in it, `roots` what may stand before the name of a field.
+    how fields go together, `forced_tool` those of one that is about a forced tool beside thinking, `everywhere` the names that any refusal
+    may have in it, `roots` what may stand before the name of a field.
     """
 
     refusal: tuple[FieldRefusal, ...]
@@ -55,12 +56,17 @@ class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     of_messages: tuple[str, ...] = ()
     never_learned: tuple[str, ...] = ()
     relation: str = r"(?!)"
+    forced_tool: str = r"(?!)"
     everywhere: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
 
     def is_about_relation(self, said: str) -> bool:
         """Whether a refusal is about how fields go together."""
         return _compiled(self.relation).search(said[:_LONGEST]) is not None
+
+    def is_about_forced_tool(self, said: str) -> bool:
+        """Whether a refusal is about a tool that is forced while the model thinks."""
+        return _compiled(self.forced_tool).search(said[:_LONGEST]) is not None
 
     def named(self, said: str, param: str, is_quoted: Callable[[str], bool]) -> list[NamedField]:
         """Return the fields that a refusal may be about, the likeliest first.

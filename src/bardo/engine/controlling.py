@@ -23,6 +23,7 @@ from bardo.reasoning.control import (
     plan_reasoning,
     repair_refusal,
 )
+from bardo.reasoning.control.off import without_thinking
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
 from bardo.values.request import Control, Message, ReasoningPolicy, Request
@@ -127,6 +128,19 @@ def repaired(
     if repair is None:
         return None
     return _fitted(request, repair.plan, _policy(request), fields_at(request, target)), repair.fact
+
+
+def yielded(plan: ControlPlan, request: Request, target: Target) -> ControlledRequest:
+    """Return the request once more without thinking, which a forced tool does not go with there: turned off, or else not asked for."""
+    why = "a forced tool does not go with thinking here"
+    off = without_thinking(plan, why)
+    if off is None:
+        lost = Degradation("reasoning", asked=plan.intent if plan.mode != "none" else plan.emitted, sent=None, why=why)
+        degraded = (*plan.degraded, lost)
+        off = msgspec.structs.replace(
+            plan, fields={}, emitted="nothing", level=None, budget=None, thinks=None, clamped=True, degraded=degraded
+        )
+    return _fitted(request, off, None, fields_at(request, target))
 
 
 def _policy(request: Request) -> ReasoningPolicy | None:

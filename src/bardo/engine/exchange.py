@@ -134,6 +134,9 @@ def _attempt_that_heeds(
 ) -> Attempt | None:
     """Return the attempt once more in a form that heeds a refusal, with what that teaches; None where nothing follows from it."""
     draft.may_forward, said = attempt.forward, words.text[:LONGEST_WORDS]
+    if draft.yield_to_forced_tool(words, refusal.status):
+        # It holds for this request alone: the model thinks where no tool is forced.
+        return draft.freeze()
     learned = draft.repair(words, refusal.status)
     if learned is not None:
         return draft.freeze(tuple([msgspec.structs.replace(one, words=said) for one in learned]))

@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 
+from bardo.catalog.field_refusals import builtin_field_refusals
 from bardo.catalog.replay import Binding, builtin_replay
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.history_repair import refuse_repairs
 from bardo.engine.attempt import Attempt
-from bardo.engine.controlling import dialects_of, repaired
+from bardo.engine.controlling import dialects_of, repaired, yielded
 from bardo.engine.forwarded_body import as_it_came
 from bardo.engine.hosted_search.plan import SearchPlan, with_search
 from bardo.engine.kept_budget.plan import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
@@ -162,6 +163,16 @@ class Draft:
         if fact is None or words.is_about_relation(controlled.plan.fields.keys()):
             return ()
         return (RefusedThinking(self.target, fact, controlled.plan.emitted),)
+
+    def yield_to_forced_tool(self, words: ProviderWords, status: int) -> bool:
+        """Go without thinking where a refusal says that no tool can be forced beside it; False where it says nothing of that."""
+        choice = self.shaped.tool_choice
+        forced = choice is not None and choice.mode in ("required", "named")
+        if status not in (400, 422) or not forced or not builtin_field_refusals().is_about_forced_tool(words.text):
+            return False
+        again = yielded(self._settled.controlled.plan, bare(self.shaped), self.target)
+        self.planned = settled(again, self.target, self.facts, self.knowledge)
+        return True
 
     def leave_out_state(self, attempt: Attempt, refusal: UpstreamRefused) -> bool:
         """Leave out the earlier state that a refusal is about; False where it is about none, or none is left to leave out.
