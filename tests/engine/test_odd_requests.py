@@ -241,3 +241,30 @@ def test_an_unknown_block_that_stands_alone_is_said_in_words(preset: str, kind: 
     assert answer.status == 200, answer.text
     assert "search_the_web" in json.dumps(gateway.sent)
     assert f"content.{kind}" in told(answer)
+
+
+CITED = [{"type": "url_citation", "url_citation": {"url": "https://example.org", "title": "t"}}]
+
+
+@pytest.mark.parametrize(
+    ("preset", "message", "sent", "changes"),
+    [
+        ("groq", {"content": "Yes.", "annotations": CITED}, {"content": "Yes."}, {"messages.annotations"}),
+        ("groq", {"content": "Yes.", "refusal": None, "audio": None, "annotations": []}, {"content": "Yes."}, set()),
+        ("mistral", {"content": None, "refusal": "No."}, {"content": "No."}, {"messages.refusal"}),
+        ("cerebras", {"content": "", "refusal": "No."}, {"content": "No."}, {"messages.refusal"}),
+        ("openai_chat", {"content": "Yes.", "annotations": CITED}, {"content": "Yes.", "annotations": CITED}, set()),
+        ("openrouter", {"content": "Yes.", "annotations": CITED}, {"content": "Yes.", "annotations": CITED}, set()),
+    ],
+)
+def test_fields_of_openais_replies_go_back_only_where_they_are_taken(
+    preset: str, message: dict[str, Any], sent: dict[str, Any], changes: set[str]
+) -> None:
+    gateway = SimulatedGateway(preset, TARGETS[preset][0])
+    ask = {"role": "user", "content": "Is it?"}
+    history = [ask, {"role": "assistant", **message}, ask]
+    answer = gateway.post("/v1/chat/completions", {"model": gateway.model, "messages": history})
+    assert answer.status == 200, answer.text
+    assert not gateway.refusals
+    assert gateway.sent["messages"][1] == {"role": "assistant", **sent}
+    assert {one for one in told(answer) if one.startswith("messages.")} == changes

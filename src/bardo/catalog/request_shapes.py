@@ -56,7 +56,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     `tool_schemas`: schemas of tools are written as `subset`, a row of `schema_subsets.toml`, says, and with `typed` each place has a type.
     `property_keys`: keys of the properties of a tool. `plain_root`: the schema of a tool is an object, without `oneOf` and the like on top.
     `no_user_after_tool`: the model speaks between results and the user. `one_system`: text of the system stands at the beginning.
-    `user_first`: the user says something before the model does.
+    `user_first`: the user says something before the model does. `assistant_fields`: `fields` of an assistant's message are refused.
     Models are named in small letters. `letters`, `first` and `longest` belong to names and keys (`NameRule`).
     """
 
@@ -70,6 +70,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         "no_user_after_tool",
         "one_system",
         "user_first",
+        "assistant_fields",
     ]
     dialects: tuple[DialectName, ...]
     providers: tuple[str, ...] = ()
@@ -80,6 +81,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     longest: int = 0
     subset: str = ""
     typed: bool = False
+    fields: tuple[str, ...] = ()
     refusal: str
     source: str
 
@@ -96,7 +98,8 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
     """All that one target demands. `tool_names` and `property_keys` are None where any is taken, `rules` are the names of the demands.
 
-    `subset` is what it takes of JSON Schema in tools, empty where all; `typed`: each place of such a schema has a type.
+    `subset` is what it takes of JSON Schema in tools, empty where all; `typed`: each place of such a schema has a type. `assistant_fields`
+    are those that no assistant's message may have.
     """
 
     tool_names: NameRule | None = None
@@ -104,6 +107,7 @@ class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
     rules: frozenset[str] = frozenset()
     subset: str = ""
     typed: bool = False
+    assistant_fields: tuple[str, ...] = ()
 
 
 def shape_at(row: ProviderRow, model: str) -> RequestShape:
@@ -122,6 +126,7 @@ def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
         rules=frozenset(named),
         subset="" if schemas is None else schemas.subset,
         typed=schemas is not None and schemas.typed,
+        assistant_fields=tuple(dict.fromkeys(name for rule in rules for name in rule.fields)),
     )
 
 

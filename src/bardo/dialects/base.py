@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.assistant_fields import without_fields
 from bardo.dialects.audio import carry_sound, with_plain_sound
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
@@ -233,7 +234,8 @@ class Dialect:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
         early = Losses(self.declaration)
         is_foreign = request.dialect != self.name
-        request = with_sound_history(request, shape_at(row, request.model), early)
+        shape = shape_at(row, request.model)
+        request = with_sound_history(request, shape, early)
         request = with_plain_sound(with_known_media(request, early))
         # None of these steps adds a class that a later one looks for.
         parts = parts_of(request.messages) if is_foreign else frozenset()
@@ -256,6 +258,8 @@ class Dialect:
             body = with_shared(body, carried | hosted)
         if request.dialect == self.name and request.body is not None:
             body = with_original_form(body, request.body)
+        if shape.assistant_fields:
+            body = without_fields(body, shape.assistant_fields, losses)
         path = self.request_path(request)
         if row.paths is not None:
             path = row.paths.path(request.model, stream=request.stream)

@@ -15,6 +15,7 @@ import msgspec
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.dialects.assistant_fields import holds_fields
 from bardo.dialects.audio import has_plain_sound
 from bardo.dialects.base import Dialect
 from bardo.dialects.documents import holds_document_as_picture
@@ -59,6 +60,8 @@ def may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow) -> bo
         return False
     shape = shape_at(row, request.model)
     if not takes_called_names(request.messages, shape.tool_names) or not is_sound(request, shape, row.dialect):
+        return False
+    if shape.assistant_fields and holds_fields(body, shape.assistant_fields):
         return False
     if not has_known_media(request) or not has_plain_sound(request):
         return False

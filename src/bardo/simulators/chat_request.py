@@ -169,6 +169,17 @@ def check_tool_names(body: Fields, most: int) -> None:
         check_length(f"{place}.function.name", text(fields(value.get("function")).get("name")), most)
 
 
+def own_fields_of_answers(body: Fields) -> list[tuple[int, str]]:
+    """Return the fields of OpenAI's replies in assistant's messages, which strict servers refuse, each with the place of its message."""
+    return [
+        (index, name)
+        for index, message in enumerate(rows(body.get("messages")))
+        if message.get("role") == "assistant"
+        for name in ("annotations", "audio", "refusal")
+        if name in message
+    ]
+
+
 def check_pictures(body: Fields) -> None:
     """Refuse a picture beside the user's own messages, in OpenAI's words as of 2026-11."""
     for index, message in enumerate(rows(body.get("messages"))):

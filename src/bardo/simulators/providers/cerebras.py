@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
@@ -131,5 +132,6 @@ def _check_properties(body: Fields) -> None:
             raise Refusal("bad_value", f"body.messages.{index}: {words}", status=422)
         if "reasoning_content" in message:
             wrong.append(f"messages.{index}.assistant.reasoning_content")
+    wrong += [f"messages.{index}.assistant.{name}" for index, name in chat_request.own_fields_of_answers(body)]
     if wrong:
         raise Refusal("unknown_field", "\n".join(f"{name}: property '{name}' is unsupported" for name in wrong))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat, asks_for_usage
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
@@ -31,6 +32,10 @@ class Groq(Chat):
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         conversation = super().decode_request(incoming, path)
         _check_reasoning_format(incoming.fields)
+        for index, name in chat_request.own_fields_of_answers(incoming.fields):
+            place = f"messages.{index}"
+            words = f"the following must be satisfied[('{place}' : property '{name}' is unsupported)]"
+            raise Refusal("bad_value", f"'{place}' : for 'role:assistant' {words}")
         return conversation
 
     def reply_id(self, exchange: Exchange) -> str:

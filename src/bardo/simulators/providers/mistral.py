@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.demands import MISTRAL_ORDER, Demands
@@ -34,6 +35,7 @@ class Mistral(Chat):
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
         _check_messages(rows(incoming.fields.get("messages")) if isinstance(incoming.body, dict) else [])
+        _check_answers(incoming.fields)
         return super().decode_request(incoming, path)
 
     def demands(self, model: str) -> Demands:
@@ -158,6 +160,13 @@ def _thought(text: str, *, closed: bool) -> Fields:
 
 def _text_chunk(text: str) -> Fields:
     return {"type": "text", "text": text}
+
+
+def _check_answers(body: Fields) -> None:
+    """Refuse fields of an assistant's message that Mistral does not have, as it does with all others."""
+    for index, name in chat_request.own_fields_of_answers(body):
+        place = f"messages.{index}.assistant.{name}"
+        raise Refusal("unknown_field", "Extra inputs are not permitted", parameter=place, status=422)
 
 
 def _check_schema(place: str, schema: Fields) -> None:
