@@ -268,3 +268,24 @@ def test_fields_of_openais_replies_go_back_only_where_they_are_taken(
     assert not gateway.refusals
     assert gateway.sent["messages"][1] == {"role": "assistant", **sent}
     assert {one for one in told(answer) if one.startswith("messages.")} == changes
+
+
+@pytest.mark.parametrize("signature", ["", "c2lnbmVk"])
+def test_a_gemini_clients_calls_without_signatures_are_taken_by_gemini_3(signature: str) -> None:
+    gateway = SimulatedGateway("gemini", "gemini-3.6-flash")
+    call: dict[str, Any] = {"functionCall": {"name": "f", "args": {}}}
+    contents = [
+        {"role": "user", "parts": [{"text": "Look."}]},
+        {"role": "model", "parts": [call]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"output": "sunny"}}}]},
+    ]
+    if signature:
+        call["thoughtSignature"] = signature
+    answer = gateway.post(path_for("gemini", gateway.model), {"contents": contents})
+    if signature:
+        # Whose signature it is Google alone can tell: it goes as it came.
+        first: Any = gateway.simulator.requests[0].body
+        assert call in first["contents"][1]["parts"]
+        return
+    assert answer.status == 200, answer.text
+    assert "thoughtSignature" in told(answer)

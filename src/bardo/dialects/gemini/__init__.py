@@ -32,7 +32,9 @@ DIALECT = Dialect(
     stream_framing="sse",
     decode_request=requests_in.decode_request,
     as_functions=with_plain_choice,
-    mends=lambda request, row: has_stray_references((request.body or {}).get("contents")),
+    mends=lambda request, row: (
+        has_stray_references((request.body or {}).get("contents")) or requests_out.lacks_signatures(request)
+    ),
     declaration=requests_out.DECLARATION,
     request_path=requests_out.request_path,
     encode_body=requests_out.encode_body,

@@ -18,6 +18,7 @@ from bardo.dialects.gemini.references import with_lone_references
 from bardo.dialects.gemini.schema import json_schema
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
+from bardo.values.blocks import ToolResultBlock
 from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoice
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
@@ -77,6 +78,18 @@ def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
     words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
     own = {"generationConfig": {"thinkingConfig": words}} if words else {}
     return merge_fields(own, (request.control or Control()).fields)
+
+
+def lacks_signatures(request: Request) -> bool:
+    """Whether a call of the current turn has no signature where the model wants one: it refuses such a request."""
+    if not _signs_calls(request.model):
+        return False
+    for message in reversed(request.messages):
+        if message.role != "assistant" and ToolResultBlock not in message.kinds:
+            return False
+        if message.role == "assistant" and message.calls and not message.calls[0].opaque:
+            return True
+    return False
 
 
 def _signs_calls(model: str) -> bool:
