@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support.odd_requests import CLIENTS, PNG, Drawn, draw, written
+from support.odd_requests import CLIENTS, PNG, Drawn, Turn, draw, written
 from support.sampling import sample, seed
 from support.simulated_gateway import SimulatedGateway
 from support.talk import Answer, path_for
@@ -289,3 +289,20 @@ def test_a_gemini_clients_calls_without_signatures_are_taken_by_gemini_3(signatu
         return
     assert answer.status == 200, answer.text
     assert "thoughtSignature" in told(answer)
+
+
+@pytest.mark.parametrize("client", ["anthropic_messages", "openai_chat"])
+@pytest.mark.parametrize("preset", ["anthropic", "vertex_anthropic", "bedrock"])
+def test_ids_of_other_models_calls_have_claudes_letters_and_still_match(preset: str, client: str) -> None:
+    gateway = SimulatedGateway(preset, TARGETS[preset][0])
+    drawn = draw("plain")
+    drawn.tools, drawn.forced, drawn.effort, drawn.stops = [("f", {"type": "object"})], "", "", []
+    drawn.turns = [
+        Turn("user", ["Look."]),
+        Turn("assistant", [], [("functions.find:0", "f", {})]),
+        Turn("user", results=[("functions.find:0", "f", ["sunny"])]),
+    ]
+    answer = asked(gateway, client, drawn)
+    assert answer.status == 200, answer.text
+    assert "functions.find:0" not in json.dumps(gateway.sent["messages"])
+    assert "tool_call.id" in told(answer)

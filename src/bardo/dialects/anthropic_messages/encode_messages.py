@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +33,6 @@ from bardo.values.request import Message, Request
 Wire = dict[str, Any]
 # What is found of a conversation once.
 _WRITTEN = "anthropic_messages.written"
-_NO_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _BLANK = "history.empty_text"
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
@@ -70,13 +68,6 @@ def has_blank_text(request: Request) -> bool:
         )
 
     return fold_history(request.messages, "blank_text", None, False, extend)
-
-
-def tool_id(call_id: str) -> str:
-    """Return a call's id in the letters Anthropic takes; the same id always becomes the same."""
-    if call_id and not _NO_ID.search(call_id):
-        return call_id
-    return f"{_NO_ID.sub('_', call_id)}_{zlib.crc32(call_id.encode('utf-8', 'replace')):08x}"
 
 
 def _is_prompt(message: Message) -> bool:
@@ -220,7 +211,7 @@ def _call(block: ToolCallBlock, losses: Losses) -> Wire:
         )
     return {
         "type": "tool_use",
-        "id": _id(block.id, losses),
+        "id": block.id,
         "name": block.name,
         "input": input_of(block.arguments),
         **losses.own_fields(block.carried),
@@ -234,17 +225,10 @@ def _result(block: ToolResultBlock, losses: Losses) -> Wire:
         fields["is_error"] = True
     return {
         "type": "tool_result",
-        "tool_use_id": _id(block.call_id, losses),
+        "tool_use_id": block.call_id,
         **fields,
         **losses.own_fields(block.carried),
     }
-
-
-def _id(call_id: str, losses: Losses) -> str:
-    sent = tool_id(call_id)
-    if sent != call_id:
-        losses.lose("tool call id", call_id, "Anthropic takes letters, digits, _ and -", sent=sent, key=call_id)
-    return sent
 
 
 def lacks_thinking(turns: Sequence[Wire]) -> bool:
