@@ -158,6 +158,23 @@ def test_rules_that_moonshot_does_not_know_are_told() -> None:
     assert "named by a pattern are no longer possible" in written.degraded[0].why
 
 
+def test_ollama_gets_no_boolean_in_the_place_of_a_schema() -> None:
+    shape = RequestShape(rules=frozenset({"tool_schemas"}), objects=True)
+    properties = {
+        "any": True,
+        "none": False,
+        "old": {"type": "string", "required": True},
+        "list": {"type": "array", "items": True},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["any"], "additionalProperties": False}
+    written = written_tool_schemas((Tool(name="f", schema=schema), Tool(name="g", schema=ODD)), shape)
+    assert written is not None
+    objects = {"any": {}, "none": {"not": {}}, "old": {"type": "string"}, "list": {"type": "array", "items": {}}}
+    assert written.tools[0].schema == {**schema, "properties": objects}
+    assert written.tools[1].schema is ODD
+    assert not written.forms
+
+
 def test_a_schema_of_mistral_loses_its_names_alone() -> None:
     shape = RequestShape(rules=frozenset({"tool_schemas"}), subset="mistral_tools")
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "f", **ODD}

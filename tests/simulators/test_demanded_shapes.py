@@ -73,7 +73,7 @@ def violation(rule: ShapeRule) -> Drawn:
         case "property_keys":
             return drawn(asks(), tools=[("f", {"type": "object", "properties": {"$filter": TEXT}})])
         case "tool_schemas":
-            odd = {**PLAIN, "$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {}}}
+            odd = {**PLAIN, "$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": True, "b": {}}}
             return drawn(asks(), tools=[("f", odd)])
         case "plain_root":
             return drawn(asks(), tools=[("f", {"type": "object", "oneOf": [PLAIN, {"type": "object"}]})])

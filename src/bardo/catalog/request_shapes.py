@@ -53,7 +53,8 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One demand, and who makes it: the dialects, and the providers and models by globs (none: all), but for `not_providers`.
 
     `answered_calls`: each call has one result behind it, and each result a call. `unique_calls`: no two calls have one id.
-    `tool_schemas`: schemas of tools are written as `subset`, a row of `schema_subsets.toml`, says, and with `typed` each place has a type.
+    `tool_schemas`: schemas of tools are written as `subset`, a row of `schema_subsets.toml`, says, with
+    `typed` each place has a type, with `objects` it is an object, also where JSON Schema takes true or false.
     `property_keys`: keys of the properties of a tool. `plain_root`: the schema of a tool is an object, without `oneOf` and the like on top.
     `no_user_after_tool`: the model speaks between results and the user. `one_system`: text of the system stands at the beginning.
     `user_first`: the user says something before the model does. `assistant_fields`: `fields` of an assistant's message are refused.
@@ -81,6 +82,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     longest: int = 0
     subset: str = ""
     typed: bool = False
+    objects: bool = False
     fields: tuple[str, ...] = ()
     refusal: str
     source: str
@@ -98,8 +100,8 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
     """All that one target demands. `tool_names` and `property_keys` are None where any is taken, `rules` are the names of the demands.
 
-    `subset` is what it takes of JSON Schema in tools, empty where all; `typed`: each place of such a schema has a type. `assistant_fields`
-    are those that no assistant's message may have.
+    `subset` is what it takes of JSON Schema in tools, empty where all; `typed`: each place of such a schema has a type, `objects`: it is no
+    boolean. `assistant_fields` are those that no assistant's message may have.
     """
 
     tool_names: NameRule | None = None
@@ -107,6 +109,7 @@ class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
     rules: frozenset[str] = frozenset()
     subset: str = ""
     typed: bool = False
+    objects: bool = False
     assistant_fields: tuple[str, ...] = ()
 
 
@@ -126,6 +129,7 @@ def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
         rules=frozenset(named),
         subset="" if schemas is None else schemas.subset,
         typed=schemas is not None and schemas.typed,
+        objects=schemas is not None and schemas.objects,
         assistant_fields=tuple(dict.fromkeys(name for rule in rules for name in rule.fields)),
     )
 

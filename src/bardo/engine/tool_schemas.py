@@ -105,6 +105,7 @@ def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | Non
             continue
         form = _form_of(tool.schema, shape)
         schema = _schema(tool.schema, form)
+        schema = _in_objects(schema) if shape.objects else schema
         if shape.subset:
             try:
                 rewritten = _in_subset(schema, shape)
@@ -145,6 +146,19 @@ def _in_subset(schema: dict[str, Any], shape: RequestShape) -> RewrittenSchema:
         schema = {**schema, "type": "object"}
     rewritten = rewrite(schema, subset(shape.subset))
     return replace(rewritten, schema=_typed(rewritten.schema)) if shape.typed else rewritten
+
+
+def _in_objects(schema: Any) -> Any:
+    """Return a schema in which true and false, and what is required, stand in the forms of today that are no booleans."""
+    if not isinstance(schema, dict):
+        return ({} if schema else {"not": {}}) if isinstance(schema, bool) else schema
+    kept = {name: value for name, value in schema.items() if name != "required" or isinstance(value, list)}
+    return {
+        name: value
+        if name == "additionalProperties" and isinstance(value, bool)
+        else with_parts({name: value}, _in_objects)[name]
+        for name, value in kept.items()
+    }
 
 
 def _typed(schema: Any) -> Any:

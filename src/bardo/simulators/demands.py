@@ -288,7 +288,21 @@ MISTRALS = re.compile(r"(?i)mi[sx]tral|ministral|magistral|devstral|codestral|pi
 """Names of models with such a template."""
 
 
+def _check_go_types(place: str, schema: Fields) -> None:
+    """Refuse a property that is no object, and a `required` that is no list (can1357/oh-my-pi#4488 and ollama/ollama#18051, 2026)."""
+    waiting: list[object] = [schema]
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, dict):
+            words = "json: cannot unmarshal bool into Go struct field ToolFunctionParameters.tools.function.parameters.properties"
+            raise Refusal("bad_value", f"{words} of type api.ToolProperty", parameter=place)
+        if not isinstance(one.get("required", []), list):
+            words = "json: cannot unmarshal object into Go struct field ToolProperty.required of type []string"
+            raise Refusal("bad_value", words, parameter=place)
+        waiting += fields(one.get("properties")).values()
+
+
 def ollama_demands(model: str) -> Demands:
     """Return what Ollama demands: the renderers of Qwen3.5 and later take the system at the beginning alone (ollama/ollama#17774, 2026)."""
     late = "system message must be at the beginning" if re.search(r"(?i)qwen3\.[5-9]", model) else ""
-    return Demands(late_system=late)
+    return Demands(late_system=late, check_schema=_check_go_types)

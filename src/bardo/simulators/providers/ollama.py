@@ -30,7 +30,7 @@ class Ollama(Chat):
     off_switches = (("reasoning_effort", "none"), ("reasoning.effort", "none"))
 
     def demands(self, model: str) -> Demands:
-        return replace(super().demands(model), late_system=ollama_demands(model).late_system)
+        return replace(ollama_demands(model), tool_names=super().demands(model).tool_names)
 
     def describe_server(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         return shown(incoming, models)
