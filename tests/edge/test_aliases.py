@@ -141,3 +141,12 @@ def test_a_gateway_answers_to_its_aliases() -> None:
         listed = {model.id for model in client.models.list()}
     assert "best" in listed
     assert not listed & {"lost", "claude-haiku-*"}
+
+
+def test_a_gateway_turns_thinking_on_for_a_name_with_thinking_behind_it() -> None:
+    with house([Simulator("anthropic")]) as running:
+        for name in ("claude-sonnet-4-5", "claude-sonnet-4-5-thinking", "anthropic/claude-sonnet-4-5-thinking"):
+            assert ask(running.address, "openai_chat", name).status == 200
+            sent = running.last("anthropic")
+            assert sent["model"] == "claude-sonnet-4-5"
+            assert ("thinking" in sent) == name.endswith("-thinking")

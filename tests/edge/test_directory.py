@@ -357,3 +357,23 @@ def test_the_names_that_are_kept_are_bounded() -> None:
         assert "unknown" not in directory._placed
 
     run(ask)
+
+
+def test_what_a_name_with_thinking_behind_it_means_is_asked_of_who_may_list_it() -> None:
+    for listed, meant in (("m", "m"), ("m-thinking", "m-thinking")):
+        lists = Lists({"lab": [listed]})
+
+        async def play(lists: Lists = lists) -> tuple[str, bool, list[str]]:
+            directory = lists.directory(server("lab"))
+            found = await directory.found_as_listed("m-thinking")
+            await directory.found_as_listed("m-thinking")
+            return found.model, found.thinks, [target.model for target in await directory.targets("m-thinking")]
+
+        assert asyncio.run(play()) == (meant, meant == "m", [meant])
+        assert lists.asked == ["lab"]
+
+
+def test_no_list_is_asked_for_where_a_name_says_what_it_means() -> None:
+    lists = Lists({"lab": ["m"]})
+    assert asyncio.run(lists.directory(server("lab")).found_as_listed("m:high")).suffix == "high"
+    assert lists.asked == []

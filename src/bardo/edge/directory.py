@@ -24,7 +24,7 @@ from bardo.edge.settings_routing import workloads_of
 from bardo.engine.aliases import Aliases, ResolvedModel
 from bardo.engine.refusal_causes import is_about_model
 from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, near_names, provider_before, resolve
-from bardo.engine.thinking_names import with_thinking_name
+from bardo.engine.thinking_names import may_be_thinking_name, with_thinking_name
 from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.values.degradation import Degradation
 from bardo.values.error_cleaning import clean_error
@@ -198,6 +198,14 @@ class ProviderDirectory:
         listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
         found = ResolvedModel(model) if listed else with_thinking_name(found, self._providers)
         return _remember(self._names, model, found)
+
+    async def found_as_listed(self, model: str) -> ResolvedModel:
+        """Return what a name stands for; where that depends on who lists it, providers that nobody has asked for their lists are asked."""
+        found = self.found(model)
+        if may_be_thinking_name(found) and any(map(self._due, self._providers)):
+            await self.discover(seconds=PLACING_SECONDS)
+            found = self.found(model)
+        return found
 
     def workload(self, model: str) -> Workload | None:
         """Return the workload that a model's name stands for, None where it stands for models."""

@@ -196,7 +196,7 @@ class Runner(SecretHolder):
                 await self.provider_ids.check(request, tenant)
             if call.refused is not None:
                 raise call.refused
-            asked = with_effort(request, found, rules)
+            asked = with_effort(request, await self.directory.found_as_listed(request.model), rules)
             await begin_call(self, live, asked, call, earlier=earlier)
             return live
         except BardoError as problem:

@@ -20,6 +20,11 @@ _ENDING = "-thinking"
 _ON_DEMAND = frozenset(("effort", "budget", "level", "toggle", "adaptive"))
 
 
+def may_be_thinking_name(found: ResolvedModel) -> bool:
+    """Whether it depends on who lists which models what a name stands for."""
+    return found.thinks or (found.suffix is None and found.model.endswith(_ENDING))
+
+
 def with_thinking_name(found: ResolvedModel, providers: Sequence[Provider]) -> ResolvedModel:
     """Return the model that a name with `-thinking` means, and that it thinks; a name that is a model's own as it is."""
     bare = found.model.removesuffix(_ENDING)
