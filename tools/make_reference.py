@@ -251,6 +251,8 @@ MEANINGS = {
     "at most in one of whose answer nothing came",
     "budgets.overrun": "what becomes of answers that are being given when the budget of their key is spent: `finish`, or `cut`, "
     "where they end with what came of them",
+    "budgets.spread_percent": "what keys are charged above the provider's cost, in percent of it; budgets and what a key is told it spent "
+    "hold it, and the log has the cost alone",
     "payments.wallet_key_env": "the environment variable with the private key of the wallet that pays for calls; empty: nothing is paid",
     "payments.order": "the ways to pay a provider that asks for a payment of each call, in the order they are tried: `diem`, its daily "
     "allocation; `wallet`, a payment of the call; `prepaid`, the balance behind its API key",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import load_settings
 from bardo.values.errors import ConfigError
-from surfaces.cli.support import bardo
 
 FILE = '[aliases]\nt1 = "lab/small"\n[[providers]]\nid = "blockrun"\n[[providers]]\nid = "openrouter"\n'
 
@@ -44,21 +42,11 @@ def test_the_key_of_openrouter_has_two_names() -> None:
     assert "openrouter" in [one.id for one in with_keys(Keyring({"BARDO_OPENROUTER_KEY": "k"}))]
 
 
-UNUSED = ["BARDO_INFERENCE_SPREAD_PCT"]
-
-
-@pytest.mark.parametrize("name", UNUSED)
-def test_a_variable_without_effect_is_named(file: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "bardo.settings"):
-        load_settings(file, {name: "1"})
-    assert f"{name} is set and has no effect" in caplog.text
-
-
-def test_the_doctor_names_it_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BARDO_INFERENCE_SPREAD_PCT", "20")
-    file.write_text("[log]\nenabled = false\n")
-    found = bardo("doctor", "--config", str(file), "--json").json["findings"]
-    assert "BARDO_INFERENCE_SPREAD_PCT is set and has no effect" in [one["found"] for one in found]
+def test_003_the_spread_is_that_of_the_environment(file: Path) -> None:
+    assert load_settings(file, {"BARDO_INFERENCE_SPREAD_PCT": "20"}).budgets.spread_percent == 20
+    for wrong in ("much", "-1", "nan", "inf", "1e9"):
+        with pytest.raises(ConfigError, match="BARDO_INFERENCE_SPREAD_PCT"):
+            load_settings(file, {"BARDO_INFERENCE_SPREAD_PCT": wrong})
 
 
 def test_kept_replies_may_be_set_by_the_environment(file: Path) -> None:

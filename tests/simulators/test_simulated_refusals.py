@@ -329,6 +329,8 @@ def test_gemini_counts_the_results_in_the_content_after_the_calls(results: list[
 )
 def test_anthropic_refuses_text_that_says_nothing(messages: list[Body], words: str) -> None:
     body = body_for("anthropic")
-    status, refused = ask(Simulator("anthropic"), {**body, "messages": [{"role": "user", "content": "Hello."}, *messages]})
+    status, refused = ask(
+        Simulator("anthropic"), {**body, "messages": [{"role": "user", "content": "Hello."}, *messages]}
+    )
     assert status == 400
     assert words in str(at(refused, "error.message"))

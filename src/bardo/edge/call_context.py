@@ -25,6 +25,7 @@ from bardo.values.request import Request
 from bardo.values.response import Response
 
 if TYPE_CHECKING:
+    from bardo.edge.accounts.call_gate import CallGate
     from bardo.edge.payments.payer import Payments
     from bardo.edge.provider_ids import ProviderIds
     from bardo.edge.telemetry.telemetry import Telemetry
@@ -76,6 +77,8 @@ class CallContext(Protocol):
     """How many tokens a model writes that is not counted."""
     payments: Payments | None
     """What pays providers that ask for a payment of each call; None where nothing is configured."""
+    gate: CallGate | None
+    """What lets the calls of keys through, and says what they are charged; None where there are no keys."""
     telemetry: Telemetry | None
     """What monitoring systems are told of calls by; None where nobody is told."""
     episodes: EpisodeSink | None

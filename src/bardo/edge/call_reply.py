@@ -238,7 +238,13 @@ class CallReply:
             self._recorder.attempts.records(),
             self._recorder.payment_fields(),
             None if self._verification is None else self._verification.fields(),
+            self._charged_nanos(),
         )
+
+    def _charged_nanos(self) -> int | None:
+        """Return what the key of the call is charged; None where that is the cost itself, or the call has no key."""
+        gate = self._context.gate
+        return None if gate is None or self._recorder.key_id is None else gate.charged(self.cost_of_request.nanos)
 
     def _is_whole(self) -> bool:
         """Whether the reply said its last event, and the caller took it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import ceil
 from typing import Annotated, Literal, cast
 
 import msgspec
@@ -24,7 +26,8 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     `nothing`, its older name) it counts as nothing. A key may have its own. `assumed_output_tokens`: how long an answer is taken to be that
     has no bound in its request, or of which nothing came before its client left or its provider failed.
     `overrun`: whether an answer that goes on when the budget of its key is spent is brought to its end (`finish`), or ended with what came
-    of it (`cut`).
+    of it (`cut`). `spread_percent` is what keys are charged above the provider's cost: their budgets and what they are told they spent
+    hold it, and the log keeps the provider's cost alone.
     """
 
     store: str = ""
@@ -34,6 +37,13 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     assumed_usd_per_million_output: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 25.0
     assumed_output_tokens: Annotated[int, msgspec.Meta(ge=0)] = 1000
     overrun: Literal["finish", "cut"] = "finish"
+    spread_percent: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 0.0
+
+    def charged(self, nanos: int) -> int:
+        """Return what a key is charged for a provider's cost, in nano-dollars: a part of one is a whole one (003, "Configuration")."""
+        if not self.spread_percent:
+            return nanos
+        return ceil(nanos * (100 + Fraction(repr(self.spread_percent))) / 100)
 
     def rule(self, own: str) -> UnknownCost:
         """Return what holds for calls of unknown cost of a key whose own word is `own`, empty where it has none."""

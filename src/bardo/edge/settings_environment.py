@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ _FIELDS: dict[str, tuple[str, str]] = {
     "BARDO_INFERENCE_CACHE_TTL": ("inference.pipeline.cache", "ttl_seconds"),
     "BARDO_INFERENCE_CACHE_THRESHOLD": ("inference.pipeline.cache", "min_cosine"),
     "BARDO_INFERENCE_MAX_RETRIES": ("failover", "retries"),
+    "BARDO_INFERENCE_SPREAD_PCT": ("budgets", "spread_percent"),
 }
 _INSTEAD_OF: dict[str, dict[str, str]] = {
     "BARDO_LOG_PATH": {"url": "", "url_env": ""},
@@ -42,10 +42,6 @@ WORKERS_FOLDER = "BARDO_WORKERS_FOLDER"
 _OF_WORKERS = ("replay", "responses", "provider_ids", "inference.pipeline.cache", "health")
 _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
 _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
-# Names of the documents that bardo implements for which it has nothing yet: whoever sets them is told.
-_WITHOUT_EFFECT = ("BARDO_INFERENCE_SPREAD_PCT",)
-
-_log = logging.getLogger("bardo.settings")
 
 
 def with_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
@@ -61,14 +57,7 @@ def with_environment(settings: Settings, environment: Mapping[str, str]) -> Sett
     for variable, provider in _ADDRESSES.items():
         if address := environment.get(variable):
             settings = _with_address(settings, provider, address)
-    for variable in unused_variables(environment):
-        _log.warning("%s is set and has no effect", variable)
     return settings
-
-
-def unused_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return the variables that are set, are known, and have no effect."""
-    return [name for name in _WITHOUT_EFFECT if environment.get(name)]
 
 
 def _with_shared_files(settings: Settings, folder: str) -> Settings:

@@ -24,7 +24,10 @@ from bardo.values.response import Response
 
 
 class CallFacts(NamedTuple):
-    """What is told of a call beside its reply: its id, the attempt that was answered, what it cost, and all of its attempts."""
+    """What is told of a call beside its reply: its id, the attempt that was answered, what it cost, and all of its attempts.
+
+    `charged_nanos` is what its key is charged, where that is another amount than the cost.
+    """
 
     request_id: str
     attempt: Attempt
@@ -32,6 +35,7 @@ class CallFacts(NamedTuple):
     attempts: tuple[AttemptRecord, ...]
     payment: dict[str, Any] | None = None
     verification: dict[str, Any] | None = None
+    charged_nanos: int | None = None
 
 
 _MAX_NAMES = 1_500
@@ -192,7 +196,7 @@ def extension(request: Request, response: Response, call: CallFacts, *, forwarde
         "request_id": call.request_id,
         "provider": attempt.target.provider.id,
         "model": attempt.target.model,
-        **cost_extension(call.cost, call.attempts),
+        **cost_extension(call.cost, call.attempts, call.charged_nanos),
         "degraded": msgspec.to_builtins(response.degraded),
     }
     if call.payment is not None:
@@ -210,10 +214,17 @@ def extension(request: Request, response: Response, call: CallFacts, *, forwarde
     return fields
 
 
-def cost_extension(cost: CallCost, attempts: tuple[AttemptRecord, ...]) -> dict[str, Any]:
-    """Return the fields of the `bardo` object that tell what a call cost, and by which attempts; what is not known is None."""
+def cost_extension(
+    cost: CallCost, attempts: tuple[AttemptRecord, ...], charged_nanos: int | None = None
+) -> dict[str, Any]:
+    """Return the fields of the `bardo` object that tell what a call cost, and by which attempts; what is not known is None.
+
+    What its key is charged is told where it is another amount.
+    """
+    charged = {} if charged_nanos is None else {"charged_usd": _usd(charged_nanos)}
     return {
         "cost_usd": _usd(cost.nanos),
+        **charged,
         "cost": {
             "usd": _usd(cost.nanos),
             "nanos": cost.nanos,

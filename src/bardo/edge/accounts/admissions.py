@@ -18,8 +18,8 @@ from bardo.edge.accounts.account import Account
 from bardo.edge.accounts.budget_meter import BudgetMeter, StreamMeter
 from bardo.edge.accounts.call_facts import (
     CallFacts,
+    charged_nanos,
     demand_of,
-    nanos_of,
     overrun,
     refusal,
     tokens_of,
@@ -196,7 +196,8 @@ class Admissions:
         admission = self._admitted.pop(row.request_id, None)
         if admission is None:
             return
-        nanos, taken, tokens, budgets = nanos_of(row), admission.taken, tokens_of(row), self._budgets
+        taken, tokens, budgets = admission.taken, tokens_of(row), self._budgets
+        nanos = charged_nanos(row, budgets)
         counted = unknown_nanos(row, admission.account, admission.facts, budgets) if nanos is None else nanos
         if tokens is None and admission.facts.prompt_tokens is not None:
             tokens = min(admission.facts.tokens, admission.facts.prompt_tokens + budgets.assumed_output_tokens)
@@ -271,7 +272,7 @@ class Admissions:
         used = watched.call.so_far(facts.prompt_tokens or 0)
         if used.nanos is None and not facts.free and self._budgets.rule(account.unknown_cost) == "estimate":
             used = used._replace(nanos=self._budgets.assumed_nanos(used.input_tokens, used.output_tokens))
-        watched.nanos = used.nanos or 0
+        watched.nanos = self._budgets.charged(used.nanos or 0)
         if allowance.grow(taken, tokens=used.input_tokens + used.output_tokens, nanos=watched.nanos, now=now):
             self._grown.add(account.id)
         if self.log is not None and facts.prompt_tokens is not None and used.output_tokens >= watched.noted + least:

@@ -12,10 +12,11 @@ from bardo.values.errors import OverBudget, RateLimited
 
 
 class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a call before it is sent. `nanos` is what it may cost, None where nobody knows; `free`: it can cost nothing.
+    """What is known of a call before it is sent.
 
-    `prompt_tokens` are those of the request alone, and `likely_output` those that its answer is taken to have where nothing came of it.
-    `likely_nanos` is what the call counts as then, where nobody knows what it cost.
+    `nanos` is what its key may be charged for it, None where nobody knows; `free`: it can cost nothing. `prompt_tokens` are those of the
+    request alone, and `likely_output` those that its answer is taken to have where nothing came of it. `likely_nanos` is what the call
+    counts as then, where nobody knows what it cost.
 
     `thousand_nanos` is what a thousand tokens of its answer may cost, 0 where nobody knows.
 
@@ -78,9 +79,11 @@ def tokens_of(row: LogRow) -> int | None:
     return max(tried, (row.input_tokens or 0) + (row.output_tokens or 0))
 
 
-def nanos_of(row: LogRow) -> int | None:
-    """Return what a call cost; None where nobody knows."""
-    return 0 if row.cost_nanos is None and _took_nothing(row) else row.cost_nanos
+def charged_nanos(row: LogRow, budgets: BudgetSettings) -> int | None:
+    """Return what the key of a call is charged for it; None where nobody knows what it cost."""
+    if row.cost_nanos is None:
+        return 0 if _took_nothing(row) else None
+    return budgets.charged(row.cost_nanos)
 
 
 def unknown_nanos(row: LogRow, account: Account, facts: CallFacts, budgets: BudgetSettings) -> int | None:
@@ -90,7 +93,7 @@ def unknown_nanos(row: LogRow, account: Account, facts: CallFacts, budgets: Budg
         return facts.likely_nanos
     rule = budgets.rule(account.unknown_cost)
     if rule == "estimate":
-        return budgets.assumed_nanos(row.input_tokens or 0, row.output_tokens or 0)
+        return budgets.charged(budgets.assumed_nanos(row.input_tokens or 0, row.output_tokens or 0))
     return 0 if rule == "allow" else None
 
 

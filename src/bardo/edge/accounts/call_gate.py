@@ -126,12 +126,16 @@ class CallGate:
         lost = tuple(Degradation("model", asked=name, why=WITHOUT_PRICE) for name in target_names(dropped))
         return msgspec.structs.replace(placed, targets=kept, skipped=(*placed.skipped, *lost))
 
+    def charged(self, nanos: int | None) -> int | None:
+        """Return what a key is charged for what a call cost; None where that is not known, or is the provider's cost alone."""
+        return None if nanos is None or not self._settings.spread_percent else self._settings.charged(nanos)
+
     def settle(self, row: LogRow) -> None:
         """Count what a call took, by its row in the log."""
         self.accounts.settle(row)
 
     def _most_nanos(self, account: Account, targets: Sequence[Target], value: int, most: int) -> int | None:
-        """Return what a call may cost at the dearest of its targets; None where no price is known, and none is assumed."""
+        """Return what a call may be charged at the dearest of its targets; None where no price is known, and none is assumed."""
         now, found = self._clock(), None
         for target in targets[:_MOST_PRICED]:
             nanos = estimate(self._prices.price(target.provider, target.model, now), value, most)
@@ -139,7 +143,7 @@ class CallGate:
                 nanos = self._settings.assumed_nanos(value, most)
             if nanos is not None and (found is None or nanos > found):
                 found = nanos
-        return found
+        return None if found is None else self._settings.charged(found)
 
 
 def permitted(account: Account, asked: str, placed: Placement) -> Placement:

@@ -57,7 +57,7 @@ def open_accounts(settings: Settings, environment: Mapping[str, str] | None = No
     stored = _has_stored_keys(place)
     if not pairs and not stored:
         return None
-    spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None)
+    spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None, settings.budgets.charged)
     if stored or any(account.limited for _, account in pairs):
         return _with_database(settings, place, configured_accounts(pairs), spend, environment)
     usage = UsageReader(None, spend, has_log=settings.log.enabled)
@@ -67,7 +67,7 @@ def open_accounts(settings: Settings, environment: Mapping[str, str] | None = No
 
 def open_limits(settings: Settings, environment: Mapping[str, str] | None = None) -> Accounts:
     """Return what counts the calls of accounts that come with no key, such as the users of a chat. Raises DatabaseProblem."""
-    spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None)
+    spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None, settings.budgets.charged)
     return _with_database(settings, state_path(settings, environment), {}, spend, environment)
 
 

@@ -6,7 +6,7 @@ Loads SQLAlchemy when it is first asked.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 
 class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of a key to one model. `nanos` are of the `cost_known` calls whose cost is known, `estimated_nanos` a part of them."""
+    """The calls of a key to one model.
+
+    `cost_known` counts those whose cost is known, which are summed in `nanos`, `estimated_nanos` a part of them; `charged` is what the key
+    is charged for them.
+    """
 
     provider: str
     model: str
@@ -33,19 +37,24 @@ class ModelUsage(msgspec.Struct, frozen=True, kw_only=True):
     nanos: int
     cost_known: int
     estimated_nanos: int = 0
+    charged: int
 
 
 class LogSpend:
-    """Reads the sums that a log keeps. `path` is None where the log is off. Its methods block; any thread may call them."""
+    """Reads the sums that a log keeps. `path` is None where the log is off, and `charged` says what a key is charged for a cost.
 
-    def __init__(self, path: str | Path | None) -> None:
+    Its methods block; any thread may call them.
+    """
+
+    def __init__(self, path: str | Path | None, charged: Callable[[int], int] = int) -> None:
         self._path = path
+        self._charged = charged
         self._lock = threading.Lock()
         self._engine: Engine | None = None
 
     def __call__(self, account: str, first_day: int, last_day: int) -> int:
-        """Return the nano-dollars that the calls of a key cost from the first to the last day (20261123), where their cost is known."""
-        return sum(one.nanos for one in self.by_model(account, first_day, last_day))
+        """Return the nano-dollars that a key is charged for its calls from the first to the last day (20261123), of known cost."""
+        return sum(one.charged for one in self.by_model(account, first_day, last_day))
 
     def by_model(self, account: str, first_day: int, last_day: int) -> Sequence[ModelUsage]:
         """Return the calls of a key by model, the costliest first."""
@@ -71,8 +80,9 @@ class LogSpend:
         )
         with self._reading() as connection:
             rows = connection.execute(statement).all()
+        counted = [(*one[:2], *map(int, one[2:])) for one in rows]
         names = ModelUsage.__struct_fields__
-        return [ModelUsage(**dict(zip(names, [*one[:2], *map(int, one[2:])], strict=True))) for one in rows]
+        return [ModelUsage(**dict(zip(names, [*one, self._charged(one[-3])], strict=True))) for one in counted]
 
     def close(self) -> None:
         """Close the log."""

@@ -43,7 +43,7 @@ class KeyUsage(msgspec.Struct, frozen=True, kw_only=True):
     def reserved(self, name: LimitName) -> int:
         """Return what of a budget is held for calls that run, and what ended calls of unknown cost count as; the log knows the rest."""
         models = self.today if name == "usd_per_day" else self.models
-        return max(0, self.used.total(name, self.now) - sum(one.nanos for one in models))
+        return max(0, self.used.total(name, self.now) - sum(one.charged for one in models))
 
     def _limit(self, name: LimitName, limit: int) -> dict[str, Any]:
         used = self.used.total(name, self.now)
@@ -76,7 +76,7 @@ class UsageReader:
         if self._store is not None and (self._has_log or account.limited):
             used = self._store.used(account.id, now)
         else:
-            used = LeasedUsage({}, sum(one.nanos for one in of_today), sum(one.nanos for one in models))
+            used = LeasedUsage({}, sum(one.charged for one in of_today), sum(one.charged for one in models))
         return KeyUsage(account=account, now=now, used=used, today=of_today, models=models)
 
 
@@ -87,7 +87,8 @@ def _sums(models: Sequence[ModelUsage], reserved: int) -> dict[str, Any]:
         "failed": sum(one.failed for one in models),
         "input_tokens": sum(one.input_tokens for one in models),
         "output_tokens": sum(one.output_tokens for one in models),
-        "spent_usd": sum(one.nanos for one in models) / NANOS,
+        "spent_usd": sum(one.charged for one in models) / NANOS,
+        "cost_usd": sum(one.nanos for one in models) / NANOS,
         "estimated_usd": sum(one.estimated_nanos for one in models) / NANOS,
         "reserved_usd": reserved / NANOS,
         "calls_of_unknown_cost": calls - known,
@@ -104,6 +105,7 @@ def _model(one: ModelUsage) -> dict[str, Any]:
         "output_tokens": one.output_tokens,
         "cost_usd": one.nanos / NANOS if one.cost_known else None,
         "estimated_usd": one.estimated_nanos / NANOS,
+        "charged_usd": one.charged / NANOS if one.cost_known else None,
         "calls_of_unknown_cost": one.calls - one.cost_known,
     }
 

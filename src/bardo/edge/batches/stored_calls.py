@@ -73,6 +73,7 @@ class StoredContext:
         self.health = HealthKeeper()
         self.payments: Payments | None = None
         self.telemetry: Telemetry | None = None
+        self.gate = runner.gate
         self.prices: PriceBook = BatchPrices(runner.prices)
         self.estimates, self.outputs = runner.estimates, runner.outputs
         self.searcher: WebSearcher | None = None

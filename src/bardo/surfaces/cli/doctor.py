@@ -27,7 +27,6 @@ from bardo.edge.data_paths import log_path
 from bardo.edge.keys import Keyring
 from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings, provider_of
-from bardo.edge.settings_environment import unused_variables
 from bardo.edge.settings_gateway import check_bind
 from bardo.edge.settings_pipeline import OFF, PipelineSettings, profiles_named
 from bardo.edge.settings_secrets import address_secrets
@@ -111,10 +110,6 @@ def run_checks(config: Path | None, environment: Mapping[str, str] | None = None
         wrong = (Finding(area="configuration", status="problem", found=one.message, fix=one.hint) for one in each)
         return [*findings, *wrong]
     findings += [_configuration(settings), *_access(settings, environment), *_packages(settings), *_names(settings)]
-    findings += [
-        Finding(area="environment", status="warning", found=f"{name} is set and has no effect", fix="leave it out")
-        for name in unused_variables(environment)
-    ]
     keyring = Keyring(environment)
     keyring.pays = bool(settings.payments.wallet_key_env)
     findings += asyncio.run(check_providers(settings, keyring))

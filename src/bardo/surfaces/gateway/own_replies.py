@@ -142,8 +142,8 @@ class LimitFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
     """The calls of a day or a month together.
 
-    `spent_usd` is what ended calls cost, with `estimated_usd` of replies that did not come to their end; `reserved_usd` counts for others
-    besides.
+    `spent_usd` is what the key is charged for ended calls, and `cost_usd` what they cost, with `estimated_usd` of replies that did not come
+    to their end; `reserved_usd` counts for others besides.
     """
 
     calls: int
@@ -151,13 +151,14 @@ class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int
     output_tokens: int
     spent_usd: float
+    cost_usd: float
     estimated_usd: float
     reserved_usd: float
     calls_of_unknown_cost: int
 
 
 class ModelUsageFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of this month to one model. `cost_usd` is null where no call's cost is known."""
+    """The calls of this month to one model. `cost_usd`, and `charged_usd` for the key, are null where no call's cost is known."""
 
     provider: str
     model: str
@@ -167,6 +168,7 @@ class ModelUsageFacts(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     cost_usd: float | None
     estimated_usd: float
+    charged_usd: float | None
     calls_of_unknown_cost: int
 
 

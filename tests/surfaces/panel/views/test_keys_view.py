@@ -196,6 +196,7 @@ def test_what_is_spent_and_what_is_reserved_are_told_apart() -> None:
         nanos=3 * NANOS,
         cost_known=2,
         estimated_nanos=NANOS,
+        charged=3 * NANOS,
     )
     used = LeasedUsage({"usd_per_day": {period_of("usd_per_day", 0.0): NANOS // 2}}, 3 * NANOS, 3 * NANOS)
     usage = KeyUsage(account=account, used=used, today=(spent,), models=(spent,))
