@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 
 from bardo.dialects import dialect
+from bardo.dialects.history_repair import refuse_repairs
 from bardo.engine.planning import plan
+from bardo.values.degradation import Degradation
+from bardo.values.errors import InvalidRequest
 from bardo.values.wire import Arrival
 from engine.test_plan_cache import target
 
@@ -99,6 +104,64 @@ def test_a_broken_history_is_mended_and_reported(name: str) -> None:
         check_answered(provider, body)
         assert repairs <= reported, (provider, reported)
         assert not repairs or reported <= {*repairs, "history.result_place"}, (provider, reported)
+
+
+MODEL = {"role": "assistant", "content": "Done."}
+IN_A_ROW: dict[str, tuple[list[Any], list[str]]] = {
+    "of the user": ([USER, USER, MODEL, USER], ["user"]),
+    "of the model": ([USER, MODEL, MODEL, USER], ["assistant"]),
+    "of both": ([USER, USER, MODEL, MODEL, USER], ["assistant", "user"]),
+    "with nothing between": ([USER, {"role": "assistant", "content": " "}, USER], ["user"]),
+    "a call behind a text": ([USER, MODEL, call("a"), result("a"), USER], ["assistant"]),
+    "in alternation": ([USER, MODEL, USER], []),
+    "results": ([USER, call("a", "b"), result("a"), result("b"), USER], []),
+    "with the system between": ([USER, {"role": "system", "content": "Be brief."}, USER], []),
+}
+
+
+@pytest.mark.parametrize("name", IN_A_ROW)
+def test_turns_of_one_role_that_are_joined_are_reported(name: str) -> None:
+    messages, roles = IN_A_ROW[name]
+    for provider, model in TARGETS:
+        body = json.dumps({"model": model, "messages": messages, "max_tokens": 9}).encode()
+        attempt = plan(dialect("openai_chat").decode_request(body, Arrival()), target(provider, model))
+        told = [one for one in attempt.degraded if one.what == "history.turns_of_one_role"]
+        joins = provider in ("anthropic", "bedrock")
+        assert [(one.asked, one.sent) for one in told] == [(role, "joined") for role in roles if joins]
+        if joins:
+            written = [one["role"] for one in json.loads(attempt.wire.body)["messages"]]
+            assert all(one != other for one, other in pairwise(written))
+
+
+@pytest.mark.parametrize(
+    ("client", "provider", "reported"),
+    [
+        ("anthropic_messages", "anthropic", False),
+        ("anthropic_messages", "bedrock", True),
+        ("bedrock_converse", "bedrock", True),
+        ("openai_responses", "anthropic", False),
+    ],
+)
+def test_what_a_dialect_joins_itself_and_items_are_no_turns_of_one_role(
+    client: str, provider: str, reported: bool
+) -> None:
+    said: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": one}]} for one in "ab"]
+    if client == "bedrock_converse":
+        said = [{"role": "user", "content": [{"text": one}]} for one in "ab"]
+    if client == "openai_responses":
+        said = [{"role": "user", "content": [{"type": "input_text", "text": one}]} for one in "ab"]
+    model = dict(TARGETS)[provider]
+    name = "input" if client == "openai_responses" else "messages"
+    body: dict[str, Any] = {name: said} if client == "bedrock_converse" else {"model": model, name: said}
+    body |= {"max_tokens": 9} if client == "anthropic_messages" else {}
+    request = dialect(client).decode_request(json.dumps(body).encode(), Arrival(model=model))
+    attempt = plan(msgspec.structs.replace(request, model=model), target(provider, model))
+    assert ("history.turns_of_one_role" in {one.what for one in attempt.degraded}) is reported
+
+
+def test_turns_of_one_role_are_refused_where_no_history_is_repaired() -> None:
+    with pytest.raises(InvalidRequest, match="two turns of the role user follow each other"):
+        refuse_repairs([Degradation("history.turns_of_one_role", asked="user", sent="joined", why="")], "bedrock")
 
 
 def test_a_sound_history_is_sent_as_it_is() -> None:

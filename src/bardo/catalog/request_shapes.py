@@ -56,6 +56,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     `tool_schemas`: schemas of tools are written as `subset`, a row of `schema_subsets.toml`, says, with
     `typed` each place has a type, with `objects` it is an object, also where JSON Schema takes true or false.
     `property_keys`: keys of the properties of a tool. `plain_root`: the schema of a tool is an object, without `oneOf` and the like on top.
+    `alternating_roles`: no two turns of the user, or of the model, follow each other.
     `no_user_after_tool`: the model speaks between results and the user. `one_system`: text of the system stands at the beginning.
     `user_first`: the user says something before the model does. `assistant_fields`: `fields` of an assistant's message are refused.
     Models are named in small letters. `letters`, `first` and `longest` belong to names and keys (`NameRule`).
@@ -68,6 +69,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         "tool_schemas",
         "answered_calls",
         "unique_calls",
+        "alternating_roles",
         "no_user_after_tool",
         "one_system",
         "user_first",

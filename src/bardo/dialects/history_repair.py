@@ -39,6 +39,7 @@ _BROKEN = {
     "result_place": "the result of {} does not stand right behind its call",
     "call_id_twice": "two calls have the id {}",
     "call_id_missing": "a call of {} has no id",
+    "turns_of_one_role": "two turns of the role {} follow each other",
     "empty_text": "a text has nothing in it but space",
 }
 # Fields of a request that say that its provider keeps earlier turns: results may be of calls in them.
@@ -54,6 +55,12 @@ _KEEPS_TURNS = (
 _JOINED = frozenset(
     ("anthropic_messages", "bedrock_converse", "bedrock_invoke", "openai_responses", "gemini", "gemini_interactions")
 )
+
+
+# Anthropic itself joins turns of one role, so its own clients may send them.
+_JOINS_ITS_OWN = frozenset(("anthropic_messages", "bedrock_invoke"))
+# Dialects whose requests hold items or steps in place of turns.
+_OF_ITEMS = frozenset(("openai_responses", "gemini_interactions"))
 
 
 _Place = tuple[int, int, int]
@@ -152,7 +159,9 @@ def refuse_repairs(repairs: Iterable[Degradation], target: str) -> None:
 
 
 def with_sound_history(request: Request, shape: RequestShape, losses: Losses) -> Request:
-    """Return a request whose history the target takes: itself where it does as it is."""
+    """Return a request whose history the target takes: itself where it does as it is, or where its encoder joins turns of one role."""
+    if "alternating_roles" in shape.rules and not (request.dialect == losses.dialect in _JOINS_ITS_OWN):
+        _report_joined_turns(request, losses)
     if is_sound(request, shape, losses.dialect):
         return request
     messages: Sequence[Message] = request.messages
@@ -165,6 +174,34 @@ def with_sound_history(request: Request, shape: RequestShape, losses: Losses) ->
     if "no_user_after_tool" in shape.rules:
         messages = _with_model_between(messages, losses)
     return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+class _Roles(NamedTuple):
+    """Whose the last turn was, empty where it was nobody's or a tool's, and whose turns followed each other."""
+
+    last: str = ""
+    repeated: frozenset[str] = frozenset()
+
+
+def _report_joined_turns(request: Request, losses: Losses) -> None:
+    """Report turns of one role that follow each other. Results of tools are no turns; clients of items write one turn as several."""
+    if request.dialect in _OF_ITEMS:
+        return
+
+    def extend(found: _Roles, messages: Messages, place: int) -> _Roles:
+        last, repeated = found
+        for message in messages[place:]:
+            if not any(not isinstance(block, TextBlock) or block.text.strip() for block in message.blocks):
+                continue
+            role = "" if message.role == "system" or ToolResultBlock in message.kinds else message.role
+            if role and role == last:
+                repeated |= {role}
+            last = role
+        return _Roles(last, repeated)
+
+    for role in sorted(fold_history(request.messages, "repeated_roles", None, _Roles(), extend).repeated):
+        why = f"turns of the {role} that follow each other are one for {losses.declaration.title}"
+        losses.lose(f"{WHAT}turns_of_one_role", role, why, sent="joined", key=role)
 
 
 def _key(call_id: str, name: str) -> str:

@@ -188,7 +188,7 @@ def test_turns_alternate_and_results_come_first() -> None:
         {"type": "tool_result", "tool_use_id": "t", "content": "42"},
         {"type": "text", "text": "and"},
     ]
-    assert not lost
+    assert lost == {"history.turns_of_one_role": "joined"}
 
 
 def test_a_system_message_amid_the_conversation_becomes_the_users() -> None:

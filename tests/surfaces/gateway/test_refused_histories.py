@@ -32,6 +32,7 @@ BROKEN: dict[str, tuple[str, list[Any], str]] = {
         [ASKED, {"role": "assistant", "content": [USED]}, ASKED],
         "the call call_7 has no result",
     ),
+    "two turns of the user": ("chat", [ASKED, ASKED], "two turns of the role user follow each other"),
     "two calls with one id": (
         "messages",
         [

@@ -213,6 +213,7 @@ def test_what_is_spent_and_what_is_reserved_are_told_apart() -> None:
         "input_tokens": 1,
         "output_tokens": 1,
         "spent_usd": 3.0,
+        "cost_usd": 3.0,
         "estimated_usd": 1.0,
         "reserved_usd": 0.5,
         "calls_of_unknown_cost": 0,
