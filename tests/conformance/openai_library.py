@@ -122,6 +122,9 @@ def _responses_counts(usage: Any) -> Counts:
     return Counts(
         input=usage.input_tokens,
         output=usage.output_tokens,
-        reasoning=usage.output_tokens_details.reasoning_tokens,
+        # An estimate is marked, since the library's types demand a number.
+        reasoning=None
+        if getattr(usage.output_tokens_details, "tokens_approx", False)
+        else usage.output_tokens_details.reasoning_tokens,
         cached=usage.input_tokens_details.cached_tokens,
     )
