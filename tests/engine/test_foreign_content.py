@@ -98,8 +98,9 @@ def test_a_count_that_nobody_reported_and_the_client_reads_as_0_is_reported(
     client: str, usage: Usage, thought: bool, names: list[str]
 ) -> None:
     events: list[Event] = [ThinkStart(0), ThinkChunk(0, "Hm")] if thought else []
-    # Where a stream begins with the prompt's tokens, the client is told an estimate of them.
-    given = {"usage.input_tokens": "an estimate"} if client == MESSAGES and "usage.input_tokens" in names else {}
+    # Where a stream begins with the prompt's tokens, the client is told an estimate of them, and of thinking where it must have a number.
+    estimated = ("usage.reasoning_tokens", *(("usage.input_tokens",) if client == MESSAGES else ()))
+    given = {name: "an estimate" for name in names if name in estimated}
     assert reported(client, *events, UsageUpdate(usage), Finish("stop")) == dict.fromkeys(names, 0) | given
 
 

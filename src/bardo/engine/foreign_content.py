@@ -88,6 +88,8 @@ class ForeignContent:
         if not missing and not self._declared.counts_instead:
             return []
         zeros: dict[str, Any] = {name: 0 for name in missing if name != "reasoning_tokens" or self._thought}
+        if "reasoning_tokens" in zeros:
+            zeros["reasoning_tokens"] = "an estimate"
         if "input_tokens" in zeros and dialect(self._client).starts_with_usage:
             zeros["input_tokens"] = "an estimate"
         others = {name: getattr(usage, other) for name, other in self._declared.counts_instead.items()}
