@@ -185,3 +185,21 @@ def test_an_exact_name_goes_before_a_prefix_and_the_prefixed_model_has_another_n
 @pytest.mark.parametrize("model", ["", "x" * 300, "a\x00b", "a\nb"])
 def test_a_listed_name_that_nobody_can_ask_for_is_not_shown(model: str) -> None:
     assert [name for name, _ in names_of_listed([provider("lab", "vllm", "good", model)])] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("model", "hint"),
+    [
+        (
+            "antropic/x",
+            "did you mean anthropic/x? no provider is configured: set ANTHROPIC_API_KEY (the key of anthropic)",
+        ),
+        ("anthropic/x", "no provider is configured: set ANTHROPIC_API_KEY (the key of anthropic)"),
+        ("zzz/x", "no provider is configured: set a provider's key"),
+        ("claude-x", "no provider is configured: set a provider's key"),
+    ],
+)
+def test_without_providers_it_is_said_which_one_was_meant_and_what_its_key_is_called(model: str, hint: str) -> None:
+    with pytest.raises(UnknownModel) as told:
+        resolve(model, [])
+    assert told.value.hint.startswith(f"{hint} ")

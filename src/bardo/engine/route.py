@@ -16,6 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.routing.fallback_route import RouteStep
 from bardo.values.degradation import Degradation
@@ -258,12 +259,24 @@ def _leads_to(name: str, target: Target, listing: Mapping[str, Provider], provid
 def unknown_model(model: str, providers: Sequence[Provider]) -> UnknownModel:
     """Return the error for a name that leads nowhere, with the nearest names that do."""
     if not providers:
-        hint = "no provider is configured: set a provider's key in the environment, or write a bardo.toml"
-        return UnknownModel(f"no provider serves {model!r}", hint=hint)
+        return UnknownModel(f"no provider serves {model!r}", hint=_hint_without_providers(model))
     near = near_names(model, providers)
     ids = ", ".join(provider.id for provider in providers)
     hint = f"did you mean {' or '.join(near)}?" if near else f"use provider/model with one of {ids}"
     return UnknownModel(f"no provider here serves {model!r}", hint=hint)
+
+
+def _hint_without_providers(model: str) -> str:
+    """Return what to do where no provider is configured: the variable of the key of the provider that is named, or was meant."""
+    prefix, slash, rest = model.partition("/")
+    presets = builtin()
+    row = presets.provider(prefix) if slash else None
+    near = [] if row is not None or not slash else nearest_names(prefix.lower(), presets.names(), cutoff=_SAME_WORD)[:1]
+    meant = f"did you mean {near[0]}/{rest}? " if near else ""
+    row = row or (presets.provider(near[0]) if near else None)
+    variables = " or ".join(row.key_variables) if row is not None else ""
+    key = f"{variables} (the key of {row.id})" if row is not None and variables else "a provider's key"
+    return f"{meant}no provider is configured: set {key} in the environment, or write a bardo.toml"
 
 
 def near_names(model: str, providers: Sequence[Provider]) -> list[str]:

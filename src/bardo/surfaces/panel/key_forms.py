@@ -29,9 +29,12 @@ Read = TypeVar("Read")
 
 def account_of_form(form: Mapping[str, str], now: float) -> Account:
     """Return the account that a form describes, without an id. Raises InvalidRequest that names the field."""
+    name = _text(form, "name")
+    if not name:
+        raise InvalidRequest("a key needs a name", hint="write whom it is for", param="name")
     return Account(
         id="",
-        name=_text(form, "name"),
+        name=name,
         tenant=_text(form, "tenant"),
         tags=_words(form, "tags"),
         models=_parse_field("models", lambda: checked_globs(_words(form, "models"))),

@@ -105,10 +105,11 @@ def test_nobody_revokes_the_key_they_are_signed_in_with(filled: FilledGateway, o
         ("usd_per_month", "nan"),
         ("expires", "some day"),
         ("name", "x" * 201),
+        ("name", "  "),
     ],
 )
 def test_a_mistake_is_said_beside_its_field(operator: PanelReader, field: str, written: str) -> None:
-    answer = operator.send("/keys", {field: written, "tags": "kept"})
+    answer = operator.send("/keys", {"name": "of a mistake", field: written, "tags": "kept"})
     page = SeenPage(answer)
     assert page.status == 400
     assert page.fields[field].get("aria-invalid") == "true"
@@ -177,7 +178,7 @@ def test_no_budget_without_a_log(tmp_path: Path) -> None:
     toml = f"{TOML}[log]\nenabled = false\n"
     with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=toml) as gateway:
         reader = PanelReader(gateway.address, gateway.key(operator=True))
-        page = SeenPage(reader.send("/keys", {"usd_per_month": "1"}))
+        page = SeenPage(reader.send("/keys", {"name": "any", "usd_per_month": "1"}))
         listed = reader.page("/keys")
         reader.close()
     assert "the log is off" in page.text

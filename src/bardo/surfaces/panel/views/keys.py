@@ -121,7 +121,7 @@ def _create(panel: Panel, account: Account) -> tuple[Account, NewKey]:
     from bardo.edge.accounts.key_store import opened_keys
 
     with opened_keys(state_path(panel.settings, panel.environment)) as store:
-        return store.create(account, own_name=bool(account.name))
+        return store.create(account, own_name=True)
 
 
 async def _change(panel: Panel, request: PanelRequest, account: Account) -> None:
