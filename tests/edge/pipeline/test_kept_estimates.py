@@ -54,7 +54,8 @@ def test_a_file_that_makes_no_sense_is_not_heeded(tmp_path: Path, text: str) -> 
         assert (tmp_path / f"{FILE}.corrupt").read_text() == text
 
 
-def test_a_named_pipe_in_the_place_of_the_file_is_set_aside(tmp_path: Path) -> None:
+def test_a_named_pipe_in_the_place_of_the_file_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     os.mkfifo(tmp_path / FILE)
     assert asyncio.run(corrected_after(tmp_path, None)) == 1000
-    assert (tmp_path / f"{FILE}.corrupt").is_fifo()
+    assert (tmp_path / FILE).is_fifo()
+    assert "it is a named pipe" in caplog.text

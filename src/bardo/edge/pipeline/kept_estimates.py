@@ -53,7 +53,9 @@ def _load(path: Path, estimates: PromptEstimates) -> None:
         try:
             aside = set_file_aside(path)
         except OSError as failure:
-            _log.warning("%s cannot be read (%s), nor set aside: %s", path, type(problem).__name__, failure.strerror)
+            _log.warning(
+                "%s cannot be read (%s), nor set aside: %s", path, type(problem).__name__, failure.strerror or failure
+            )
         else:
             _log.warning("%s cannot be read (%s): it is set aside as %s", path, type(problem).__name__, aside)
 
