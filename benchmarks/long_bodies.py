@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from benchmarks.bench import Bench
@@ -74,12 +74,11 @@ BODIES: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
 
 def run(bench: Bench) -> tuple[list[Table], list[Target]]:
     """Send long requests, ask for long replies, and read streams without end, while another client asks for health."""
-    upstream = _peer(bench, "upstream")
-    port = int(upstream.hear())
-    gateway = bench.start(_contestant(port))
-    assert gateway is not None
-    probe = _peer(bench, "probe", str(gateway.port))
-    try:
+    with ExitStack() as stack:
+        upstream = _peer(bench, "upstream", stack)
+        gateway = bench.start(_contestant(int(upstream.hear())))
+        assert gateway is not None
+        probe = _peer(bench, f"probe {gateway.port}", stack)
         _ask(gateway.port, "/v1/chat/completions", {"model": "plain/m-short", **_messages("Hi")})
         alone = _figures(probe, lambda: time.sleep(_QUIET_SECONDS))
         rows = [_row("nothing else", [alone])]
@@ -89,9 +88,6 @@ def run(bench: Bench) -> tuple[list[Table], list[Target]]:
             asked = {"model": model, **_messages("Hi")}
             rows.append(_longest(bench, probe, gateway.port, f"the reply of {model}", "/v1/chat/completions", asked))
         beside = {count: _beside_streams(bench, probe, gateway.port, count) for count in (1, 4)}
-    finally:
-        for one in (probe, upstream):
-            one.stop()
     late = [Row(measure="nothing else", unit="ms", figures=_of([alone[1]]))]
     late += [Row(measure=f"{count} streams", unit="ms", figures=_of([value])) for count, value in beside.items()]
     longest = max(row.figures["bardo"].high for row in rows[1:])
@@ -108,9 +104,12 @@ def run(bench: Bench) -> tuple[list[Table], list[Target]]:
     ]
 
 
-def _peer(bench: Bench, *role: str) -> Started:
-    command = [sys.executable, "-m", "benchmarks.long_bodies_peer", *role]
-    return Started(command, bench.cores.rest, talks=True)
+def _peer(bench: Bench, role: str, stack: ExitStack) -> Started:
+    started = Started(
+        [sys.executable, "-m", "benchmarks.long_bodies_peer", *role.split()], bench.cores.rest, talks=True
+    )
+    stack.callback(started.stop)
+    return started
 
 
 def _contestant(upstream: int) -> Contestant:
