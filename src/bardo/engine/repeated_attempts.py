@@ -28,6 +28,7 @@ from bardo.engine.request_shape import Place, shape_of
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.shape_plan import ShapePlan, plan_shape
 from bardo.engine.tool_names import with_written_names
+from bardo.engine.tool_schemas import with_written_schemas, written_tool_schemas
 from bardo.engine.written_texts import WrittenTexts, written_texts
 from bardo.reasoning.replay import Recalled
 from bardo.values.blocks import TextBlock
@@ -229,8 +230,10 @@ def _written(kept: _EarlierAttempt, asked: Request) -> tuple[WireRequest | None,
         wire = WireRequest(path=before.path, body=body, degraded=before.degraded)
         return with_own_headers(wire, asked, row.dialect), controlled.settled(asked)
     try:
+        shape = shape_at(row, asked.model)
+        asked = with_written_schemas(asked, written_tool_schemas(asked.tools, shape))
         written, lost = controlled.with_content(asked)
-        written = with_written_names(written, None, shape_at(row, asked.model).tool_names)
+        written = with_written_names(written, None, shape.tool_names)
         wire = language.encode_request(written, row)
     except BardoError:
         return None, asked
