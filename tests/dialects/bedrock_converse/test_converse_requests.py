@@ -282,7 +282,7 @@ def test_strict_tools_say_so() -> None:
 
 @pytest.mark.parametrize(
     ("call_id", "start", "kept"),
-    [("call_1", "call_1", True), ("functions.f:0", "functions.f:0", True), ("a|b", "a_b_", False), ("", "call", False)],
+    [("call_1", "call_1", True), ("functions.f:0", "functions.f:0", True), ("a|b", "a_b_", False)],
 )
 def test_tool_ids_are_written_in_converses_letters(call_id: str, start: str, kept: bool) -> None:
     call, result = ToolCallBlock(id=call_id, name="f", arguments="{}"), ToolResultBlock(call_id=call_id)
@@ -292,7 +292,7 @@ def test_tool_ids_are_written_in_converses_letters(call_id: str, start: str, kep
     assert user["content"][0]["toolResult"]["toolUseId"] == used
     assert used.startswith(start)
     assert (used == call_id) is kept
-    assert ({"tool call id", "history.call_id_missing"} & lost(wire).keys() != set()) is not kept
+    assert ("tool call id" in lost(wire)) is not kept
 
 
 def test_a_long_tool_id_is_cut_and_stays_unlike_others() -> None:
