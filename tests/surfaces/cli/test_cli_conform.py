@@ -141,6 +141,11 @@ FAULTS: list[tuple[str, Change, tuple[str, ...]]] = [
     ("tools.whole", replaced(rb'"arguments":"[{]', b'"arguments":"['), ()),
     ("tools.stream", WITHOUT_CALL_IDS, ()),
     ("tools.loop", refuses_results, ()),
+    ("typed.whole", replaced(rb'"content":"[{]', b'"content":"So: {'), ()),
+    ("typed.whole", replaced(rb'\\"clear\\"', rb'\\"snow\\"'), ()),
+    ("typed.whole", replaced(rb', \\"coastal\\": (true|false)', b""), ()),
+    ("typed.whole", with_status(503), ()),
+    ("typed.stream", replaced(rb'"content":"[{]', b'"content":"So: {'), ()),
     ("error.json", with_status(500), ()),
     ("error.value", replaced(b'"error":', b'"detail":'), ()),
     ("error.model", with_status(200), ()),
@@ -188,6 +193,28 @@ def test_requests_that_are_refused_for_one_cause_are_counted_once_with_the_text_
             assert (one["status"], one["faults"]) == ("unclear", ["refused for the same cause as reply.whole"])
         alone = bardo("conform", server.base_url, "--model", "m1", "--json", "--only", "tools").json["findings"]
         assert [one["status"] for one in alone] == ["broken", "unclear", "unclear"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (with_status(400), "an answer in a schema is refused: "),
+        (replaced(rb'"content":"(.*)","reasoning', rb'"content":null,"refusal":"\1","reasoning'), "declined"),
+        (replaced(rb'"finish_reason":"stop"', b'"finish_reason":"length"'), "cut by its limit"),
+        (replaced(rb'"finish_reason":"stop"', b'"finish_reason":"content_filter"'), "declined"),
+    ],
+    ids=["refused", "declined", "cut", "filtered"],
+)
+def test_an_answer_that_was_not_given_breaks_no_law_of_typed_answers(
+    change: Change, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("K", "any")
+    with Faulty(change).running() as server:
+        options = ("--model", "m1", "--key-env", "K", "--only", "typed.whole", "--json")
+        ran = bardo("conform", server.base_url, *options)
+    (finding,) = ran.json["findings"]
+    assert (finding["status"], ran.code) == ("unclear", 0), finding
+    assert said in finding["faults"][0]
 
 
 def test_every_law_is_shown_to_be_broken_by_some_server() -> None:

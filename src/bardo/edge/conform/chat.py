@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.edge.conform.checked_server import Frame, ReceivedReply
-from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
+from bardo.edge.conform.reading import ANSWER_SCHEMA, TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
 
 _FINISHES = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 _THINKING = ("reasoning_content", "reasoning")
@@ -44,6 +44,11 @@ class Chat:
         choice = {"type": "function", "function": {"name": TOOL}} if forced else "auto"
         return {**body, "tools": [{"type": "function", "function": function}], "tool_choice": choice}
 
+    def with_schema(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Ask for an answer in the schema."""
+        schema = {"name": "answer", "strict": True, "schema": ANSWER_SCHEMA}
+        return {**body, "response_format": {"type": "json_schema", "json_schema": schema}}
+
     def with_result(self, body: dict[str, Any], reply: Any, calls: Sequence[ToolUse]) -> dict[str, Any]:
         """Return the next turn: the message as it came, and the results."""
         results = [{"role": "tool", "tool_call_id": call.id, "content": "18 °C, sunny"} for call in calls]
@@ -75,6 +80,7 @@ class Chat:
             reading.require(content is None or isinstance(content, str), "message.content is no text")
             reading.text = content if isinstance(content, str) else ""
             reading.thinking = _thinking(message)
+            reading.refused = bool(message.get("refusal")) or choice.get("finish_reason") == "content_filter"
             for call in message.get("tool_calls") or []:
                 reading.calls.append(_whole_call(call, reading))
             _finish(reading, choice.get("finish_reason"))
@@ -160,6 +166,7 @@ def _choice(reading: Reading, choice: Any) -> None:
     if isinstance(delta.get("content"), str):
         reading.text += delta["content"]
     reading.thinking += _thinking(delta)
+    reading.refused |= bool(delta.get("refusal")) or choice.get("finish_reason") == "content_filter"
     for piece in delta.get("tool_calls") or []:
         _call_piece(reading, piece)
     if choice.get("finish_reason") is not None:

@@ -13,8 +13,18 @@ from bardo.edge.conform.checked_server import MOST_BYTES, CheckedServer, Receive
 from bardo.edge.conform.gemini import Gemini
 from bardo.edge.conform.laws import LAWS, Finding, Status
 from bardo.edge.conform.messages import Messages
-from bardo.edge.conform.reading import QUESTION, TOOL, TOOL_QUESTION, Reading, ToolUse, Wire
+from bardo.edge.conform.reading import (
+    ANSWER_QUESTION,
+    ANSWER_SCHEMA,
+    QUESTION,
+    TOOL,
+    TOOL_QUESTION,
+    Reading,
+    ToolUse,
+    Wire,
+)
 from bardo.edge.conform.responses import Responses
+from bardo.structured.validation import checker
 from bardo.values.errors import ProviderError, Unreachable
 
 WIRES: dict[str, Callable[[], Wire]] = {
@@ -61,7 +71,15 @@ class Checker:
         """
         wanted = {law.id for law in LAWS if not only or law.id in only or law.id.partition(".")[0] in only}
         causes: dict[str, str] = {}
-        for check in (self._plain, self._limits, self._thinking, self._tools, self._errors, self._check_cut_stream):
+        for check in (
+            self._plain,
+            self._limits,
+            self._thinking,
+            self._tools,
+            self._typed,
+            self._errors,
+            self._check_cut_stream,
+        ):
             async for finding in check():
                 if finding.law in wanted:
                     yield _told_once(finding, causes)
@@ -160,6 +178,22 @@ class Checker:
         second = await self._ask(self._wire.with_result(body, first.json, reading.calls))
         answered = self._decode(second)
         return _judged("tools.loop", second, [*answered.faults, *_nothing(answered)])
+
+    async def _typed(self) -> AsyncIterator[Finding]:
+        for law, stream in (("typed.whole", False), ("typed.stream", True)):
+            body = self._wire.with_schema(self._question(ANSWER_QUESTION, stream=stream))
+            reply = await self._ask(body, stream=stream)
+            if reply.status in _REFUSED:
+                # To refuse what one cannot do is honest.
+                why = f"an answer in a schema is refused: {_error_text(reply)}"
+                yield Finding(law=law, status="unclear", faults=(why,), evidence=reply.shown)
+                continue
+            reading = self._decode(reply, stream=stream)
+            if reading.refused or reading.finish in self._wire.limits:
+                why = "the model declined to answer" if reading.refused else "the answer was cut by its limit"
+                yield Finding(law=law, status="unclear", faults=(why,), evidence=reply.shown)
+                continue
+            yield _judged(law, reply, [*reading.faults, *typed_faults(reading)])
 
     async def _errors(self) -> AsyncIterator[Finding]:
         yield self._error("error.json", await self._ask(b'{"model": "x", '), frozenset({400}))
@@ -274,6 +308,18 @@ def _check_thinking(law: str, reply: ReceivedReply, reading: Reading) -> Finding
             law=law, status="unclear", faults=("no thinking came: the model may have had none",), evidence=reply.shown
         )
     return _judged(law, reply, reading.faults)
+
+
+def typed_faults(reading: Reading, schema: Any = ANSWER_SCHEMA) -> list[str]:
+    """Return where the text of an answer is not JSON of a schema."""
+    try:
+        value = json.loads(reading.text)
+    except ValueError:
+        return [f"the answer is no JSON: {' '.join(reading.text[:60].split())!r}"]
+    return [
+        f"the answer breaks its schema at {one.path or 'its top'}: {one.message}"
+        for one in checker(schema).failures(value)
+    ]
 
 
 def _nothing(reading: Reading) -> list[str]:

@@ -8,7 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 from bardo.edge.conform.checked_server import Frame, ReceivedReply
-from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
+from bardo.edge.conform.reading import ANSWER_SCHEMA, TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
+
+_REFUSALS = frozenset({"SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "RECITATION"})
 
 
 class Gemini:
@@ -45,6 +47,11 @@ class Gemini:
         mode = {"mode": "ANY", "allowedFunctionNames": [TOOL]} if forced else {"mode": "AUTO"}
         tools = [{"functionDeclarations": [declared]}]
         return {**body, "tools": tools, "toolConfig": {"functionCallingConfig": mode}}
+
+    def with_schema(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Ask for an answer in the schema."""
+        asked = {"responseMimeType": "application/json", "responseJsonSchema": ANSWER_SCHEMA}
+        return {**body, "generationConfig": {**body["generationConfig"], **asked}}
 
     def with_result(self, body: dict[str, Any], reply: Any, calls: Sequence[ToolUse]) -> dict[str, Any]:
         """Return the next turn: the content as it came, and the results."""
@@ -113,6 +120,7 @@ def _response(reading: Reading, value: Any) -> None:
         if finish is not None:
             reading.require(isinstance(finish, str) and finish.isupper(), f"finishReason is {finish!r}")
             reading.finish = str(finish)
+            reading.refused = reading.finish in _REFUSALS
     usage = value.get("usageMetadata") if isinstance(value, dict) else None
     if isinstance(usage, dict):
         reading.input_tokens = reading.field(usage, "promptTokenCount", int, "usageMetadata")

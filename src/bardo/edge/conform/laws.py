@@ -71,6 +71,16 @@ LAWS: tuple[Law, ...] = (
         why="a turn that its own server refuses ends every agent's loop",
     ),
     Law(
+        id="typed.whole",
+        title="An answer in a schema is JSON of that schema",
+        why="programs read its fields, and the next step fails far from the cause",
+    ),
+    Law(
+        id="typed.stream",
+        title="An answer in a schema is JSON of that schema in a stream too",
+        why="its pieces are put together and read as above",
+    ),
+    Law(
         id="error.json", title="A body that is no JSON is a 400 in the API's form", why="SDKs raise by status and form"
     ),
     Law(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.edge.conform.checked_server import Frame, ReceivedReply
-from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
+from bardo.edge.conform.reading import ANSWER_SCHEMA, TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
 
 _STOPS = frozenset(
     {"end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded"}
@@ -64,6 +64,10 @@ class Messages:
         """Offer the tool."""
         tool = {"name": TOOL, "description": "The weather of a city.", "input_schema": TOOL_SCHEMA}
         return {**body, "tools": [tool], "tool_choice": {"type": "tool", "name": TOOL} if forced else {"type": "auto"}}
+
+    def with_schema(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Ask for an answer in the schema."""
+        return {**body, "output_config": {"format": {"type": "json_schema", "schema": ANSWER_SCHEMA}}}
 
     def with_result(self, body: dict[str, Any], reply: Any, calls: Sequence[ToolUse]) -> dict[str, Any]:
         """Return the next turn: the blocks as they came, and the results."""
@@ -207,6 +211,7 @@ def _block(reading: Reading, block: Any) -> None:
 
 def _stop(reading: Reading, reason: Any) -> None:
     reading.finish = reason if isinstance(reason, str) else ""
+    reading.refused = reading.finish == "refusal"
     reading.require(reading.finish in _STOPS, f"stop_reason is {reason!r}")
 
 

@@ -15,6 +15,23 @@ TOOL_SCHEMA = {
     "properties": {"city": {"type": "string", "description": "the name of the city"}},
     "required": ["city"],
 }
+ANSWER_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "sky": {"type": "string", "enum": ["clear", "cloudy", "rain"]},
+        "place": {
+            "type": "object",
+            "properties": {"country": {"type": "string"}, "coastal": {"type": "boolean"}},
+            "required": ["country", "coastal"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["city", "sky", "place"],
+    "additionalProperties": False,
+}
+"""What all of the dialects take: an enumeration, and an object in the object."""
+ANSWER_QUESTION = "Describe Lisbon on a sunny day, as JSON: its city, its sky, and its place with country and coastal."
 QUESTION = "What is 27 * 43? Answer with the number."
 TOOL_QUESTION = f"Call {TOOL} for the city Paris."
 
@@ -40,6 +57,8 @@ class Reading(msgspec.Struct):
     total_tokens: int | None = None
     thinking_tokens: int | None = None
     ended: bool = False
+    refused: bool = False
+    """Whether the model declined to answer, in the words that the dialect has for it."""
     error: str = ""
     faults: list[str] = []
 
@@ -83,6 +102,8 @@ class Wire(Protocol):
     def with_thinking(self, body: dict[str, Any]) -> dict[str, Any]: ...
 
     def with_tool(self, body: dict[str, Any], *, forced: bool) -> dict[str, Any]: ...
+
+    def with_schema(self, body: dict[str, Any]) -> dict[str, Any]: ...
 
     def with_result(self, body: dict[str, Any], reply: Any, calls: Sequence[ToolUse]) -> dict[str, Any]: ...
 

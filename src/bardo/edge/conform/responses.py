@@ -8,7 +8,7 @@ from typing import Any
 
 from bardo.edge.conform.chat import error_faults, is_overflow
 from bardo.edge.conform.checked_server import Frame, ReceivedReply
-from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
+from bardo.edge.conform.reading import ANSWER_SCHEMA, TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
 
 _STATUSES = frozenset({"completed", "incomplete"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -44,6 +44,11 @@ class Responses:
         """Offer the tool."""
         tool = {"type": "function", "name": TOOL, "description": "The weather of a city.", "parameters": TOOL_SCHEMA}
         return {**body, "tools": [tool], "tool_choice": {"type": "function", "name": TOOL} if forced else "auto"}
+
+    def with_schema(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Ask for an answer in the schema."""
+        written = {"type": "json_schema", "name": "answer", "strict": True, "schema": ANSWER_SCHEMA}
+        return {**body, "text": {"format": written}}
 
     def with_result(self, body: dict[str, Any], reply: Any, calls: Sequence[ToolUse]) -> dict[str, Any]:
         """Return the next turn: the items as they came, and the results."""
@@ -144,6 +149,7 @@ def _response(reading: Reading, response: Any) -> None:
     reading.require(status in _STATUSES, f"response.status is {status!r}")
     details = response.get("incomplete_details") if isinstance(response, dict) else None
     reading.finish = str(details.get("reason")) if isinstance(details, dict) else str(status)
+    reading.refused = reading.finish == "content_filter"
     for item in reading.field(response, "output", list, "response") or []:
         _item(reading, item)
     usage = response.get("usage") if isinstance(response, dict) else None
@@ -160,6 +166,7 @@ def _item(reading: Reading, item: Any) -> None:
     match kind:
         case "message":
             for part in reading.field(item, "content", list, "message") or []:
+                reading.refused |= isinstance(part, dict) and part.get("type") == "refusal"
                 if isinstance(part, dict) and part.get("type") == "output_text":
                     reading.text += reading.field(part, "text", str, "output_text") or ""
                     reading.field(part, "annotations", list, "output_text")
