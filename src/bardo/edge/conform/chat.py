@@ -102,6 +102,9 @@ class Chat:
             if chunk.get("error"):
                 reading.error = json.dumps(chunk["error"])[:200]
                 return
+            if not chunk.get("id") and "prompt_filter_results" in chunk:
+                # Azure tells what its filter found before the reply begins (recorded of o4-mini).
+                return
             ids.add(chunk.get("id"))
             reading.require(chunk.get("object") == "chat.completion.chunk", "chunk.object is not chat.completion.chunk")
             for choice in reading.field(chunk, "choices", list, "chunk") or []:

@@ -103,11 +103,11 @@ class Checker:
         whole = await self._ask(self._question())
         reading = self._decode(whole)
         yield _judged("reply.whole", whole, [*reading.faults, *_nothing(reading)])
-        yield _judged("usage.whole", whole, _usage_faults(reading))
+        yield _judged("usage.whole", whole, usage_faults(reading))
         streamed = await self._ask(self._question(stream=True), stream=True)
         reading = self._decode(streamed, stream=True)
         yield _judged("reply.stream", streamed, [*reading.faults, *_nothing(reading), *_stream_faults(streamed)])
-        yield _judged("usage.stream", streamed, _usage_faults(reading))
+        yield _judged("usage.stream", streamed, usage_faults(reading))
 
     async def _limits(self) -> AsyncIterator[Finding]:
         told = await self._ask(self._question("Count from 1 to 500, with commas.", limit=_FEW))
@@ -337,7 +337,8 @@ def _stream_faults(reply: ReceivedReply) -> list[str]:
     return [*faults, "the connection broke before the end"] if reply.cut else faults
 
 
-def _usage_faults(reading: Reading) -> list[str]:
+def usage_faults(reading: Reading) -> list[str]:
+    """Return what is wrong with the counts of a reply."""
     if not reading.input_tokens or not reading.output_tokens:
         return ["tokens of the prompt or the answer are missing"]
     total = reading.total_tokens

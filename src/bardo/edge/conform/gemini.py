@@ -124,6 +124,10 @@ def _response(reading: Reading, value: Any) -> None:
     usage = value.get("usageMetadata") if isinstance(value, dict) else None
     if isinstance(usage, dict):
         reading.input_tokens = reading.field(usage, "promptTokenCount", int, "usageMetadata")
+        # What a search brought is counted apart from the prompt, and in the total (recorded of gemini-2.5-flash).
+        brought = usage.get("toolUsePromptTokenCount")
+        if reading.input_tokens is not None and isinstance(brought, int):
+            reading.input_tokens += brought
         reading.total_tokens = reading.field(usage, "totalTokenCount", int, "usageMetadata")
         thought, answered = usage.get("thoughtsTokenCount"), usage.get("candidatesTokenCount")
         reading.thinking_tokens = thought if isinstance(thought, int) else None

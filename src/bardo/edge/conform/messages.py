@@ -33,6 +33,8 @@ _DELTAS = {
     "input_json_delta": ("tool_use", "partial_json"),
 }
 """The block to which a delta belongs, and its field."""
+_OTHERS_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+"""Blocks whose arguments come in the same pieces, and which the provider answers itself (recorded of claude-sonnet-4-0, 2025)."""
 
 
 class Messages:
@@ -166,9 +168,10 @@ class _Stream:
             return
         if not block:
             return
-        reading.require(
-            self._open.get("type") == block, f"a {delta.get('type')} in a block of {self._open.get('type')}"
-        )
+        within = self._open.get("type")
+        if block == "tool_use" and within in _OTHERS_CALLS:
+            return
+        reading.require(within == block, f"a {delta.get('type')} in a block of {within}")
         said = reading.field(delta, field, str, str(delta.get("type"))) or ""
         match field:
             case "text":
