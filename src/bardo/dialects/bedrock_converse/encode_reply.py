@@ -73,7 +73,7 @@ class Encoder(SerialEncoder[ConverseBlockWriter, ConverseFrames]):
 
     def write_error(self, error: BardoError) -> None:
         """Write the exception of an error."""
-        self.frames.exception(*exception_of(error))
+        self.frames.exception(*exception_of(error, self.extension))
 
 
 def encode_response(response: Response, request: Request, *, metrics: bool = True) -> bytes:

@@ -65,10 +65,13 @@ def encode_error(error: BardoError) -> bytes:
     return encode_json(said)
 
 
-def exception_of(error: BardoError) -> tuple[str, bytes]:
-    """Return the name and the payload of the event that ends a broken stream: one of the few the dialect knows."""
+def exception_of(error: BardoError, extension: dict[str, Any] | None = None) -> tuple[str, bytes]:
+    """Return the name and the payload of the event that ends a broken stream: one of the few the dialect knows.
+
+    `extension` is what bardo tells of the reply beside the error.
+    """
     name = _IN_STREAM.get(type_of(error), "modelStreamErrorException")
-    return name, encode_json({"message": _words_of(error), "bardo": {"code": error.code}})
+    return name, encode_json({"message": _words_of(error), "bardo": {**(extension or {}), "code": error.code}})
 
 
 def _words_of(error: BardoError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -18,7 +19,7 @@ from bardo.streams.frames import Frame
 from bardo.streams.sse import SseDecoder
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError
-from bardo.values.events import Event, Failed
+from bardo.values.events import Event, Extension, Failed
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.wire import Arrival
@@ -52,11 +53,14 @@ class Encoder:
         else:
             self._inner, self._frames = dialect(self._payload).open_encoder(request, arrival), SseDecoder()
         self._failed = False
+        self._extension: dict[str, Any] = {}
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Return the chunks the event makes."""
         if self._failed:
             return ()
+        if type(item) is Extension:
+            self._extension |= item.fields
         if type(item) is Failed:
             return self._fail(item.error)
         event = event_of_anthropic(item) if self._payload == "anthropic_messages" else item
@@ -70,7 +74,7 @@ class Encoder:
         """Return what was held, and say what happened as Bedrock does: its own event, instead of one of the payload's."""
         self._failed = True
         held = list(self._inner.feed(Failed(error)))
-        name, payload = exception_of(error)
+        name, payload = exception_of(error, self._extension)
         headers = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
         kept = [chunk for chunk in self._payloads(held) if not _tells_of_error(chunk)]
         return (*map(_chunk, kept), encode_event(payload, headers))

@@ -64,7 +64,8 @@ class Encoder(SerialEncoder[StepWriter, StepFrames]):
 
     def write_error(self, error: BardoError) -> None:
         """Write the `error` event."""
-        self.frames.write("error", error=error_fields(error))
+        own = {"bardo": self.extension} if self.extension else {}
+        self.frames.write("error", error=error_fields(error), **own)
         self.frames.close()
 
     def fail(self, error: BardoError) -> None:
