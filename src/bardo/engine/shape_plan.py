@@ -73,13 +73,17 @@ def _beginning(
     asked = done.request
     if not row.quirks.inline_reasoning:
         return ReplyOpening(streamed=asked.stream)
+    seen = facts.start_of_replies(off=off)
+    if seen == "separated" and asked.extra.get("reasoning_format") == "none":
+        # llama-server leaves the thinking in the text where a request says so, whatever it does otherwise (001 §7; tools/server/README.md).
+        seen = None
     return ReplyOpening(
         streamed=asked.stream,
         toggles=toggles,
         off=off and not done.plan.floored,
         schema=asked.output_format is not None,
         rendered=facts.opens_thinking(toggles),
-        seen=facts.start_of_replies(off=off),
+        seen=seen,
     )
 
 
