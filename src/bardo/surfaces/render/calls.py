@@ -16,6 +16,7 @@ from bardo.surfaces.render.wording import (
     count,
     difference,
     dollars,
+    excerpt,
     moment,
     printable,
     seconds,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # The second in which a call began, and as many random digits.
 _SHORT_ID = 12
+_LONGEST_NAME = 160
+"""Letters of a model's name in a list: a client may have sent any name."""
 _MOST_ASKED = 3
 
 _CALL_COLUMNS = (
@@ -55,7 +58,7 @@ def _call(row: LogRow, now: float) -> tuple[str, ...]:
         moment(row.started_at, now),
         row.request_id[:_SHORT_ID],
         dialects(row),
-        model_cell(row),
+        excerpt(model_cell(row), _LONGEST_NAME),
         count(row.input_tokens),
         count(row.output_tokens, estimated=row.tokens_approx and row.outcome != "ok"),
         count(row.reasoning_tokens, estimated=row.tokens_approx),
