@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Self
 
 import msgspec
+import pytest
 
+from bardo.dialects import dialect
+from bardo.dialects.gemini import decode_request as contents
 from bardo.dialects.known_beginnings import MOST_BEGINNINGS, KnownBeginnings
+from bardo.dialects.openai_responses import input_items as items
 from bardo.dialects.repeated_items import RepeatedItems
+from bardo.values.blocks import ToolCallBlock, ToolResultBlock
+from bardo.values.wire import Arrival
 
 ITEMS = RepeatedItems()
 
@@ -74,3 +81,57 @@ def test_what_is_kept_is_bounded() -> None:
     assert 0 < len(small.known) < 10
     small.read(history(*(f"long {place}" for place in range(40))))
     assert len(small.known) < 10
+
+
+CALL = {"functionCall": {"name": "f", "args": {}}}
+CONTENTS: list[Any] = [
+    {"role": "user", "parts": [{"text": "a"}]},
+    {"role": "model", "parts": [{"text": "b", "thought": True}, CALL, {"functionCall": {"id": "c1", "name": "g"}}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "g", "id": "c1", "response": {}}}]},
+    {"role": "model", "parts": [CALL, {"text": "c"}]},
+]
+STEPS: list[Any] = [
+    {"type": "message", "role": "user", "content": "a"},
+    {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c1", "output": "b"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "c"}]},
+]
+
+
+def state(value: Any) -> Any:
+    """Give all that an object holds, down to values."""
+    if isinstance(value, list | tuple | deque):
+        return [*map(state, value)]
+    return {name: state(held) for name, held in vars(value).items()} if hasattr(value, "__dict__") else value
+
+
+@pytest.mark.parametrize("read", range(1, len(CONTENTS) + 1))
+def test_a_reader_of_contents_and_its_copy_have_read_the_same(read: int) -> None:
+    reader = contents.Conversation()
+    for place, content in enumerate(CONTENTS[:read]):
+        reader.read(content, f"contents[{place}]")
+    assert state(reader.copy()) == state(reader)
+
+
+@pytest.mark.parametrize("read", range(1, len(STEPS) + 1))
+def test_a_reader_of_items_and_its_copy_have_read_the_same(read: int) -> None:
+    reader = items.InputReader()
+    for place, item in enumerate(STEPS[:read]):
+        reader.take(item, f"input[{place}].")
+    assert state(reader.copy()) == state(reader)
+
+
+def test_a_result_with_an_id_of_the_clients_own_finds_its_call_behind_a_known_beginning() -> None:
+    turns: list[Any] = [{"role": "user", "parts": [{"text": "long " * 600}]}]
+    for place in range(4):
+        turns += [
+            {"role": "model", "parts": [CALL]},
+            {"role": "user", "parts": [{"functionResponse": {"id": f"own-{place}", "name": "f", "response": {}}}]},
+        ]
+    for length in range(4, len(turns) + 1):
+        body = msgspec.json.encode({"contents": turns[:length]})
+        messages = dialect("gemini").decode_request(body, Arrival(model="m")).messages
+        blocks = [block for message in messages for block in message.blocks]
+        called = [block.id for block in blocks if isinstance(block, ToolCallBlock)]
+        answered = [block.call_id for block in blocks if isinstance(block, ToolResultBlock)]
+        assert answered == called[: len(answered)]

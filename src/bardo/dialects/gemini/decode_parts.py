@@ -221,7 +221,8 @@ class CallBook:
         """Return a book that says the same."""
         copied = CallBook()
         copied._by_name = {name: deque(waiting) for name, waiting in self._by_name.items()}
-        copied._answered, copied._count = {*self._answered}, self._count
+        copied._without_id = {name: deque(waiting) for name, waiting in self._without_id.items()}
+        copied._answered, copied._own_ids, copied._count = {*self._answered}, {*self._own_ids}, self._count
         return copied
 
     def called(self, name: str, own_id: str | None) -> str:

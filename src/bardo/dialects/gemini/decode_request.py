@@ -100,14 +100,14 @@ def decode_contents(value: Any) -> tuple[Message, ...]:
     """Read the conversation. Raises InvalidRequest, naming the field."""
     listed: Any = take(value, (list, dict), "contents")
     contents = [listed] if isinstance(listed, dict) else listed
-    return _BEGINNINGS.read(contents, _Conversation, _read_content).finish()
+    return _BEGINNINGS.read(contents, Conversation, _read_content).finish()
 
 
-def _read_content(conversation: _Conversation, content: Any, place: int) -> None:
+def _read_content(conversation: Conversation, content: Any, place: int) -> None:
     conversation.read(content, f"contents[{place}]")
 
 
-class _Conversation:
+class Conversation:
     """Contents to messages. Google's SDK brings a streamed answer back as one content for each chunk: they are one message."""
 
     def __init__(self) -> None:
@@ -129,9 +129,9 @@ class _Conversation:
         if self._reader is not None:
             self._reader.read(fields.get("parts"), at)
 
-    def copy(self) -> _Conversation:
+    def copy(self) -> Conversation:
         """Return a conversation that has read the same, and goes on by itself."""
-        copied = _Conversation()
+        copied = Conversation()
         copied._messages, copied._book = [*self._messages], self._book.copy()
         copied._reader = None if self._reader is None else self._reader.copy(copied._book)
         copied._role, copied._carried = self._role, self._carried
@@ -157,4 +157,4 @@ class _Conversation:
             self._messages.append(Message(self._role, self._reader.finish(), self._carried))
 
 
-_BEGINNINGS: KnownBeginnings[_Conversation] = KnownBeginnings()
+_BEGINNINGS: KnownBeginnings[Conversation] = KnownBeginnings()

@@ -39,13 +39,13 @@ _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "sys
 def decode_input(items: list[Any], at: str) -> list[Message]:
     """Return the messages of a list of input items. Raises InvalidRequest, naming the item."""
 
-    def read(reader: _InputReader, item: Any, place: int) -> None:
+    def read(reader: InputReader, item: Any, place: int) -> None:
         reader.take(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].")
 
-    return _BEGINNINGS.read(items, _InputReader, read).finish()
+    return _BEGINNINGS.read(items, InputReader, read).finish()
 
 
-class _InputReader:
+class InputReader:
     """Gathers the blocks of a turn until the next one begins."""
 
     def __init__(self) -> None:
@@ -63,9 +63,9 @@ class _InputReader:
         else:
             self._say(UnknownBlock(NAME, item))
 
-    def copy(self) -> _InputReader:
+    def copy(self) -> InputReader:
         """Return a reader that has read the same, and goes on by itself."""
-        copied = _InputReader()
+        copied = InputReader()
         copied._messages, copied._turn = [*self._messages], [*self._turn]
         copied._results, copied._names = [*self._results], {**self._names}
         return copied
@@ -221,16 +221,16 @@ class _InputReader:
         )
 
 
-_BEGINNINGS: KnownBeginnings[_InputReader] = KnownBeginnings()
-_READERS: dict[str, Callable[[_InputReader, dict[str, Any], str], None]] = {
-    "message": _InputReader.decode_message,
-    "reasoning": _InputReader.decode_reasoning,
-    "function_call": _InputReader.decode_call,
-    "function_call_output": _InputReader.decode_result,
-    "custom_tool_call": _InputReader.decode_custom_call,
-    "custom_tool_call_output": _InputReader.decode_result,
-    "tool_search_call": _InputReader.decode_search,
-    TOOL_SEARCH_OUTPUT: _InputReader.decode_search,
+_BEGINNINGS: KnownBeginnings[InputReader] = KnownBeginnings()
+_READERS: dict[str, Callable[[InputReader, dict[str, Any], str], None]] = {
+    "message": InputReader.decode_message,
+    "reasoning": InputReader.decode_reasoning,
+    "function_call": InputReader.decode_call,
+    "function_call_output": InputReader.decode_result,
+    "custom_tool_call": InputReader.decode_custom_call,
+    "custom_tool_call_output": InputReader.decode_result,
+    "tool_search_call": InputReader.decode_search,
+    TOOL_SEARCH_OUTPUT: InputReader.decode_search,
 }
 _MESSAGE = frozenset({"type", "role", "content"})
 _REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content", "status"})
