@@ -137,7 +137,7 @@ class Struct(NamedTuple):
     types: tuple[str, ...]
 
 
-_ANTHROPIC, _OPENAI = "anthropic.types", "openai.types.chat"
+_ANTHROPIC, _OPENAI, _RESPONSES = "anthropic.types", "openai.types.chat", "openai.types.responses"
 STRUCTS = (
     Struct("anthropic_messages", "Text", _ANTHROPIC, ("TextBlockParam",)),
     Struct("anthropic_messages", "Base64Source", _ANTHROPIC, ("Base64ImageSourceParam",)),
@@ -170,6 +170,16 @@ STRUCTS = (
         "openai_chat", "Call", _OPENAI,
         ("ChatCompletionMessageFunctionToolCallParam", "ChatCompletionMessageCustomToolCallParam"),
     ),
+    Struct("openai_responses", "InputText", _RESPONSES, ("ResponseInputTextParam", "ResponseOutputTextParam")),
+    Struct("openai_responses", "Refusal", _RESPONSES, ("ResponseOutputRefusalParam",)),
+    Struct("openai_responses", "InputImage", _RESPONSES, ("ResponseInputImageParam",)),
+    Struct("openai_responses", "InputFile", _RESPONSES, ("ResponseInputFileParam",)),
+    Struct("openai_responses", "Message", _RESPONSES, ("EasyInputMessageParam", "ResponseOutputMessageParam")),
+    Struct("openai_responses", "Reasoning", _RESPONSES, ("ResponseReasoningItemParam",)),
+    Struct("openai_responses", "FunctionCall", _RESPONSES, ("ResponseFunctionToolCallParam",)),
+    Struct("openai_responses", "CustomToolCall", _RESPONSES, ("ResponseCustomToolCallParam",)),
+    Struct("openai_responses", "FunctionCallOutput", f"{_RESPONSES}.response_input_item_param", ("FunctionCallOutput",)),
+    Struct("openai_responses", "CustomToolCallOutput", _RESPONSES, ("ResponseCustomToolCallOutputParam",)),
 )  # fmt: skip
 """Structs in `wire.py` of a dialect, and what they are called in its SDK."""
 

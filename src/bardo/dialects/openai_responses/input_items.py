@@ -7,17 +7,19 @@ calls those of one user message. What belongs to a whole item is carried, so tha
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.known_beginnings import KnownBeginnings
+from bardo.dialects.openai_responses import wire
 from bardo.dialects.openai_responses.function_names import INPUT, SEARCH, TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.input_parts import blocks_of
 from bardo.dialects.openai_responses.state import FORMAT, NAME, SealContent, is_made, opened
 from bardo.dialects.signed_blocks import AFTER, NEXT
+from bardo.dialects.structs import Wire, carried_fields, read
 from bardo.dialects.wire import encode_json
 from bardo.values.blocks import (
     Block,
@@ -39,10 +41,10 @@ _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "sys
 def decode_input(items: list[Any], at: str) -> list[Message]:
     """Return the messages of a list of input items. Raises InvalidRequest, naming the item."""
 
-    def read(reader: InputReader, item: Any, place: int) -> None:
+    def take_item(reader: InputReader, item: Any, place: int) -> None:
         reader.take(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].")
 
-    return _BEGINNINGS.read(items, InputReader, read).finish()
+    return _BEGINNINGS.read(items, InputReader, take_item).finish()
 
 
 class InputReader:
@@ -57,9 +59,12 @@ class InputReader:
     def take(self, item: dict[str, Any], at: str) -> None:
         """Take one item; one with a role and no type is a message."""
         kind = optional(item, "type", str, at) or _kind_untold(item, at)
-        read = _READERS.get(kind)
-        if read is not None:
-            read(self, item, at)
+        struct = wire.ITEMS.get(kind)
+        if struct is not None:
+            found = read(item if item.get("type") else {**item, "type": kind}, struct, at[:-1])
+            self.READERS[struct](self, found, at)
+        elif kind in ("tool_search_call", TOOL_SEARCH_OUTPUT):
+            self._search(item, at)
         else:
             self._say(UnknownBlock(NAME, item))
 
@@ -90,13 +95,12 @@ class InputReader:
             self._messages.append(Message("user", tuple(self._results)))
             self._results = []
 
-    def decode_message(self, item: dict[str, Any], at: str) -> None:
-        role = required(item, "role", str, at)
-        if role not in _ROLES:
+    def _message(self, item: wire.Message, at: str) -> None:
+        if item.role not in _ROLES:
             raise InvalidRequest(f"{at}role must be one of {', '.join(_ROLES)}", param=f"{at}role")
-        blocks = blocks_of(item.get("content"), f"{at}content", answer=role == "assistant")
-        additional = _additional(item, _MESSAGE)
-        if role == "assistant":
+        blocks = blocks_of(item.content, answer=item.role == "assistant")
+        additional = _additional(item)
+        if item.role == "assistant":
             sealed = opened(str(additional.get("encrypted_content", "")))
             if sealed is not None:
                 del additional["encrypted_content"]
@@ -105,32 +109,30 @@ class InputReader:
             return
         self._end_turn()
         self._end_results()
-        if role != "user":
-            additional["role"] = role
-        self._messages.append(Message(_ROLES[role], blocks, Carried(NAME, additional) if additional else None))
+        if item.role != "user":
+            additional["role"] = item.role
+        self._messages.append(Message(_ROLES[item.role], blocks, _carried(additional)))
 
-    def decode_reasoning(self, item: dict[str, Any], at: str) -> None:
-        encrypted = optional(item, "encrypted_content", str, at)
+    def _reasoning(self, item: wire.Reasoning, at: str) -> None:
+        encrypted = item.encrypted_content
         sealed = opened(encrypted) if encrypted else None
         if sealed is not None and sealed.target:
             self._return_state(sealed)
             return
-        text = "".join(_texts(item, "content", at))
-        summary = _texts(item, "summary", at)
+        text, summary = "".join(_texts(item.content)), _texts(item.summary)
         if sealed is not None and sealed.text and not text:
             text = sealed.text
             # A summary that says the same is how bardo showed the text.
             summary = [] if "".join(summary) == text else summary
-        own = optional(item, "format", str, at) or FORMAT
-        states = sealed.states if sealed is not None else _states(item, encrypted, own, at)
-        additional = _additional(item, _REASONING)
+        own = item.format or FORMAT
+        states = sealed.states if sealed is not None else _states(item.id, encrypted, own)
         self._say(
             ReasoningBlock(
                 text=text,
                 summary=tuple(summary),
                 format=_format_of(sealed) or own,
                 opaque=states,
-                carried=Carried(NAME, additional) if additional else None,
+                carried=_carried(_additional(item)),
             )
         )
 
@@ -165,39 +167,26 @@ class InputReader:
                 return True
         return False
 
-    def decode_call(self, item: dict[str, Any], at: str) -> None:
-        call_id, name = required(item, "call_id", str, at), required(item, "name", str, at)
-        self._names[call_id] = name
-        additional = _additional(item, _CALL)
-        self._say(
-            ToolCallBlock(
-                id=call_id,
-                name=name,
-                arguments=optional(item, "arguments", str, at) or "",
-                carried=Carried(NAME, additional) if additional else None,
-            )
-        )
+    def _call(self, item: wire.FunctionCall, at: str) -> None:
+        self._names[item.call_id] = item.name
+        carried = _carried(_additional(item))
+        self._say(ToolCallBlock(id=item.call_id, name=item.name, arguments=item.arguments or "", carried=carried))
 
-    def decode_custom_call(self, item: dict[str, Any], at: str) -> None:
-        call_id, name = required(item, "call_id", str, at), required(item, "name", str, at)
-        self._names[call_id] = name
-        self._say(
-            ToolCallBlock(
-                id=call_id,
-                name=name,
-                arguments=encode_json({INPUT: required(item, "input", str, at)}).decode(),
-                carried=Carried(NAME, {"type": item["type"], **_additional(item, _CUSTOM_CALL)}),
-            )
-        )
+    def _custom_call(self, item: wire.CustomToolCall, at: str) -> None:
+        self._names[item.call_id] = item.name
+        arguments = encode_json({INPUT: item.input}).decode()
+        carried = _carried({"type": "custom_tool_call", **_additional(item)})
+        self._say(ToolCallBlock(id=item.call_id, name=item.name, arguments=arguments, carried=carried))
 
-    def decode_search(self, item: dict[str, Any], at: str) -> None:
+    def _search(self, item: dict[str, Any], at: str) -> None:
         """Take a search for tools and what it found, where the client searched; a provider's own is passed on."""
         if item.get("execution") != "client" or not isinstance(item.get("call_id"), str):
             self._say(UnknownBlock(NAME, item))
             return
         call_id, kind = required(item, "call_id", str, at), item["type"]
         self._names[call_id] = SEARCH
-        carried = Carried(NAME, {"type": kind, **_additional(item, _SEARCH)})
+        rest = {name: value for name, value in item.items() if name not in _SEARCH and value is not None}
+        carried = Carried(NAME, {"type": kind, **_without_made_id(rest)})
         if kind == TOOL_SEARCH_OUTPUT:
             self._end_turn()
             self._results.append(ToolResultBlock(call_id=call_id, name=SEARCH, carried=carried))
@@ -205,38 +194,31 @@ class InputReader:
             arguments = encode_json(item.get("arguments") or {}).decode()
             self._say(ToolCallBlock(id=call_id, name=SEARCH, arguments=arguments, carried=carried))
 
-    def decode_result(self, item: dict[str, Any], at: str) -> None:
-        call_id = required(item, "call_id", str, at)
-        additional = _additional(item, _RESULT)
-        if item["type"] != "function_call_output":
-            additional = {"type": item["type"], **additional}
+    def _result(self, item: wire.FunctionCallOutput, at: str) -> None:
+        additional = _additional(item)
+        if isinstance(item, wire.CustomToolCallOutput):
+            additional = {"type": "custom_tool_call_output", **additional}
         self._end_turn()
         self._results.append(
             ToolResultBlock(
-                call_id=call_id,
-                name=self._names.get(call_id, ""),
-                content=blocks_of(item.get("output"), f"{at}output", answer=False),  # type: ignore[arg-type]
-                carried=Carried(NAME, additional) if additional else None,
+                call_id=item.call_id,
+                name=self._names.get(item.call_id, ""),
+                content=blocks_of(item.output, answer=False),  # type: ignore[arg-type]
+                carried=_carried(additional),
             )
         )
 
+    READERS: ClassVar[dict[type[Wire], Callable[[InputReader, Any, str], None]]] = {
+        wire.Message: _message,
+        wire.Reasoning: _reasoning,
+        wire.FunctionCall: _call,
+        wire.CustomToolCall: _custom_call,
+        wire.FunctionCallOutput: _result,
+        wire.CustomToolCallOutput: _result,
+    }
+
 
 _BEGINNINGS: KnownBeginnings[InputReader] = KnownBeginnings()
-_READERS: dict[str, Callable[[InputReader, dict[str, Any], str], None]] = {
-    "message": InputReader.decode_message,
-    "reasoning": InputReader.decode_reasoning,
-    "function_call": InputReader.decode_call,
-    "function_call_output": InputReader.decode_result,
-    "custom_tool_call": InputReader.decode_custom_call,
-    "custom_tool_call_output": InputReader.decode_result,
-    "tool_search_call": InputReader.decode_search,
-    TOOL_SEARCH_OUTPUT: InputReader.decode_search,
-}
-_MESSAGE = frozenset({"type", "role", "content"})
-_REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content", "status"})
-_CALL = frozenset({"type", "call_id", "name", "arguments"})
-_RESULT = frozenset({"type", "call_id", "output"})
-_CUSTOM_CALL = frozenset({"type", "call_id", "name", "input"})
 _SEARCH = frozenset({"type", "call_id", "arguments"})
 
 
@@ -253,12 +235,20 @@ def _kind_untold(item: dict[str, Any], at: str) -> str:
     return "item_reference" if "id" in item else required(item, "type", str, at)
 
 
-def _additional(item: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Return the fields bardo has no word for; an id that bardo made means nothing to a provider."""
-    fields = {name: value for name, value in item.items() if name not in known and value is not None}
+def _additional(item: Wire) -> dict[str, Any]:
+    """Return the fields bardo has no word for."""
+    return _without_made_id(carried_fields(item) or {})
+
+
+def _without_made_id(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields without an id that bardo made, which means nothing to a provider."""
     if isinstance(fields.get("id"), str) and is_made(fields["id"]):
         del fields["id"]
     return fields
+
+
+def _carried(fields: dict[str, Any]) -> Carried | None:
+    return Carried(NAME, fields) if fields else None
 
 
 def _with_sealed(blocks: tuple[Block, ...], sealed: SealContent) -> tuple[Block, ...]:
@@ -282,18 +272,13 @@ def _with_message_id(blocks: tuple[Block, ...], item: dict[str, Any]) -> list[Bl
     return marked
 
 
-def _states(item: dict[str, Any], encrypted: str | None, own: str, at: str) -> tuple[Opaque, ...]:
-    item_id = optional(item, "id", str, at)
+def _states(item_id: str | None, encrypted: str | None, own: str) -> tuple[Opaque, ...]:
     states = [Opaque("id", item_id, FORMAT)] if item_id and not is_made(item_id) else []
     return (*states, Opaque("encrypted", encrypted, own)) if encrypted else tuple(states)
 
 
-def _texts(item: dict[str, Any], name: str, at: str) -> list[str]:
-    found = []
-    for index, part in enumerate(optional(item, name, list, at) or []):
-        here = f"{at}{name}[{index}]"
-        found.append(part if isinstance(part, str) else required(take(part, dict, here), "text", str, f"{here}."))
-    return found
+def _texts(pieces: list[wire.Thought | str] | None) -> list[str]:
+    return [piece if isinstance(piece, str) else piece.text for piece in pieces or ()]
 
 
 def _is_target(block: Block | Carrier, target: str) -> bool:

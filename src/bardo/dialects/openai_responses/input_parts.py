@@ -7,60 +7,53 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.documents import picture_or_document, read_file, split_data_url
-from bardo.dialects.jsonfield import kind_of, optional, required, take
+from bardo.dialects.openai_responses import wire
 from bardo.dialects.openai_responses.state import NAME
+from bardo.dialects.structs import Wire, as_it_came, carried_fields
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, RefusalBlock, TextBlock, UnknownBlock
-from bardo.values.errors import InvalidRequest
 
-_TEXTS = frozenset({"input_text", "output_text", "text"})
+_EMPTY: tuple[Any, ...] = (None, [], {})
 
 
-def blocks_of(content: Any, at: str, *, answer: bool) -> tuple[Block, ...]:
+def blocks_of(content: str | list[wire.Part], *, answer: bool) -> tuple[Block, ...]:
     """Return the blocks of some content. `answer`: it is the model's own, so that it may hold refusals but no pictures."""
     if isinstance(content, str):
         return (TextBlock(content),)
-    if not isinstance(content, list):
-        raise InvalidRequest(f"{at} must be a string or an array, not {kind_of(content)}", param=at)
-    return tuple(
-        _block(take(part, dict, f"{at}[{index}]"), f"{at}[{index}].", answer) for index, part in enumerate(content)
-    )
+    return tuple([_block(part, answer=answer) for part in content])
 
 
-def _block(part: dict[str, Any], at: str, answer: bool) -> Block:
-    kind = required(part, "type", str, at)
-    if kind in _TEXTS:
-        return TextBlock(required(part, "text", str, at), carried=_carried_fields(part, "text"))
-    if kind == "refusal" and answer:
-        return RefusalBlock(required(part, "refusal", str, at), carried=_carried_fields(part, "refusal"))
-    if kind == "input_image" and not answer and isinstance(part.get("image_url"), str):
-        return _image(part, at)
-    if kind == "input_file" and not answer and part.get("file_id") is None:
-        return _file(part, at)
-    return UnknownBlock(NAME, part)
+def _block(part: wire.Part, *, answer: bool) -> Block:
+    if isinstance(part, wire.Text):
+        return TextBlock(part.text, carried=_carried(part))
+    if isinstance(part, wire.Refusal) and answer:
+        return RefusalBlock(part.refusal, carried=_carried(part))
+    if isinstance(part, wire.InputImage) and not answer and isinstance(part.image_url, str):
+        return _image(part, part.image_url)
+    if isinstance(part, wire.InputFile) and not answer and part.file_id is None:
+        return _file(part)
+    return UnknownBlock(NAME, as_it_came(part))
 
 
-def _file(part: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
+def _file(part: wire.InputFile) -> DocumentBlock | UnknownBlock:
     """Return a document: its data, or its address."""
-    name, data, url = (optional(part, key, str, at) or "" for key in ("filename", "file_data", "file_url"))
+    name, data, url = part.filename or "", part.file_data, part.file_url
     found = read_file(data, name) if data else DocumentBlock(url=url, name=name) if url else None
     if found is None or (data and url):
-        return UnknownBlock(NAME, part)
-    return msgspec.structs.replace(found, carried=_carried_fields(part, "filename", "file_data", "file_url"))
+        return UnknownBlock(NAME, as_it_came(part))
+    return msgspec.structs.replace(found, carried=_carried(part))
 
 
-def _image(part: dict[str, Any], at: str) -> ImageBlock | DocumentBlock:
+def _image(part: wire.InputImage, url: str) -> ImageBlock | DocumentBlock:
     """Return a picture; a data URL of another type is a document, which some clients send so."""
-    url, detail = required(part, "image_url", str, at), optional(part, "detail", str, at) or ""
-    carried = _carried_fields(part, "image_url", "detail")
-    inline = split_data_url(url)
+    carried, detail, inline = _carried(part), part.detail or "", split_data_url(url)
     if inline:
         return picture_or_document(*inline, detail=detail, carried=carried)
     return ImageBlock(url=url, detail=detail, carried=carried)
 
 
-def _carried_fields(part: dict[str, Any], *known: str) -> Carried | None:
-    fields = {name: value for name, value in part.items() if name not in ("type", *known) and value not in _EMPTY}
-    return Carried(NAME, fields) if fields else None
-
-
-_EMPTY: tuple[Any, ...] = (None, [], {})
+def _carried(part: Wire) -> Carried | None:
+    fields = carried_fields(part)
+    if fields is None:
+        return None
+    said = {name: value for name, value in fields.items() if value not in _EMPTY}
+    return Carried(NAME, said) if said else None
