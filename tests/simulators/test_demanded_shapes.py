@@ -44,7 +44,13 @@ MODELS = {
 NO_SIMULATOR = {("tool_names", "ollama*", "openai_responses")}
 """Demands, by the first of their providers, that no simulated server makes in a dialect."""
 # Servers on one's own machine, and hosts of which no refusal is known, take a call without its result; ds4 stands for any unknown server.
-LENIENT = {"answered_calls": set(PRESETS), "assistant_fields": set(PRESETS), "tool_names": {"ds4"}}
+# Anthropic has joined turns of one role since 2024; other servers of its dialect are not simulated so.
+LENIENT = {
+    "answered_calls": set(PRESETS),
+    "assistant_fields": set(PRESETS),
+    "tool_names": {"ds4"},
+    "alternating_roles": {name for name, one in PRESETS.items() if one.dialect == "anthropic_messages"},
+}
 """Simulators that take what bardo does not send to any server of their dialect, because most others refuse it."""
 
 
@@ -90,6 +96,8 @@ def violation(rule: ShapeRule) -> Drawn:
             return drawn(asks(), Turn("assistant", ["Well."]), Turn("system", ["In French."]), asks("Go on."))
         case "user_first":
             return drawn(Turn("assistant", ["Well."]), asks("Go on."))
+        case "alternating_roles":
+            return drawn(asks(), asks("Go on."))
         case "assistant_fields":
             return replace(drawn(asks(), Turn("assistant", ["Well."]), asks("Go on.")), nulls=True)
     raise AssertionError(f"there is no violation of {rule.name}")
@@ -142,7 +150,7 @@ def test_what_a_row_says_is_refused_by_the_simulators_of_its_providers_and_taken
         return
     refusing = [one for one in found if refuses(*one, violation(rule))]
     missing = [one for one in found if one not in refusing]
-    assert refusing
+    assert refusing or {preset for preset, _ in found} <= LENIENT.get(rule.name, set())
     assert {preset for preset, _ in missing} <= LENIENT.get(rule.name, set())
     assert [one for one in found if not takes_from_bardo(*one, violation(rule))] == []
 

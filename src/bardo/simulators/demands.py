@@ -46,6 +46,7 @@ class Demands:
     repeated_call: str = ""
     user_after_tool: str = ""
     late_system: str = ""
+    alternating: str = ""
     most_stops: int | None = None
     too_many_stops: str = ""
 
@@ -84,6 +85,8 @@ class Demands:
         for turn in turns:
             if self.late_system and turn.role == "system" and spoken:
                 raise Refusal("bad_value", self.late_system)
+            if self.alternating and before is not None and turn.role == before.role:
+                raise Refusal("bad_value", self.alternating)
             if self.user_after_tool and before is not None:
                 follows = "tool" if before.results else before.role
                 if (turn.role == "user" and turn.speaks and follows == "tool") or (

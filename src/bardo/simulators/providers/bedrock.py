@@ -36,6 +36,10 @@ _TYPES = {
 _NAMESPACE = "http://internal.amazon.com/coral/com.amazon.bedrock/"
 _UNSIGNED = ("gpt", "qwen", "minimax", "glm", "kimi", "deepseek")
 
+_ALTERNATING = (
+    "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and "
+    "assistant roles and try again."
+)
 _NAMES = Rule(
     r"[a-zA-Z0-9_-]{1,64}",
     "1 validation error detected: Value at '{place}' failed to satisfy constraint: Member must satisfy regular expression pattern: "
@@ -86,7 +90,7 @@ class Bedrock(Provider):
         return bedrock_request.read(incoming, path)
 
     def demands(self, model: str) -> Demands:
-        own = Demands(tool_names=_NAMES, call_ids=_NAMES)
+        own = Demands(tool_names=_NAMES, call_ids=_NAMES, alternating=_ALTERNATING)
         if "claude" not in model:
             return own
         claudes = {name: getattr(CLAUDE, name) for name in ("property_keys", "plain_root", "repeated_call")}
