@@ -19,7 +19,16 @@ from bardo.surfaces.render.client_keys import limits_text, time_text
 from bardo.surfaces.render.wording import count
 
 _BADGES = {"active": "ok", "expired": "warn", "revoked": "bad"}
-_NOTHING = CallSums()
+
+
+class KeySpending(msgspec.Struct, frozen=True, kw_only=True):
+    """The sums of a key's calls, and the nano-dollars that the key is charged for those of known cost."""
+
+    sums: CallSums
+    charged: int
+
+
+NOTHING_SPENT = KeySpending(sums=CallSums(), charged=0)
 
 
 class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +55,8 @@ def state_cell(account: Account, now: float) -> Cell:
 
 def keys_table(
     accounts: Sequence[Account],
-    today: Mapping[str, CallSums],
-    month: Mapping[str, CallSums],
+    today: Mapping[str, KeySpending],
+    month: Mapping[str, KeySpending],
     usages: Mapping[str, KeyUsage],
     now: float,
 ) -> Table:
@@ -59,39 +68,46 @@ def keys_table(
                Head("calls this month", number=True), Head("spent today", number=True), Head("spent this month", number=True),
                Head("tags", wrap=True)),
         rows=tuple(
-            _row(one, today.get(one.id, _NOTHING), month.get(one.id, _NOTHING), usages.get(one.id, KeyUsage(account=one)), now)
+            _row(one, today.get(one.id, NOTHING_SPENT), month.get(one.id, NOTHING_SPENT), usages.get(one.id, KeyUsage(account=one)), now)
             for one in accounts
         ),
         empty="There are no keys: this gateway answers every client that can reach it.",
     )  # fmt: skip
 
 
-def _row(account: Account, today: CallSums, month: CallSums, usage: KeyUsage, now: float) -> tuple[Cell | str, ...]:
+def _row(
+    account: Account, today: KeySpending, month: KeySpending, usage: KeyUsage, now: float
+) -> tuple[Cell | str, ...]:
     below = ", ".join(filter(None, [account.id if account.name else "", "operator" if account.operator else ""]))
     return (
         Cell(account.name or account.id, href=key_address(account.id), below=below),
         state_cell(account, now),
         ", ".join(account.models) or "all",
         limits_text(account) or "none",
-        count(month.calls),
+        count(month.sums.calls),
         _spent_cell(today, usage.reserved("usd_per_day")),
         _spent_cell(month, usage.reserved("usd_per_month")),
         ", ".join(account.tags),
     )
 
 
-def spent_text(sums: CallSums, reserved: int = 0) -> tuple[str, str]:
-    """Return what calls cost, and in words of how many that is not known, and what is `reserved` for calls besides."""
-    unknown = sums.calls - sums.cost_known
+def spent_text(spending: KeySpending, reserved: int = 0) -> tuple[str, str]:
+    """Return what a key is charged for calls, and in words their cost where it is another amount, how many are of unknown cost, and what
+    is `reserved` for calls besides.
+    """
+    sums = spending.sums
+    unknown, estimated = sums.calls - sums.cost_known, sums.estimated_nanos != 0
     held = f"and {exact_text(reserved)} reserved" if reserved else ""
     if sums.calls and not sums.cost_known:
         return "unknown", ", ".join(filter(None, [f"{unknown:,} calls", held]))
-    text = exact_text(sums.cost_nanos, estimated=sums.estimated_nanos != 0)
-    return text, ", ".join(filter(None, [f"and {unknown:,} of unknown cost" if unknown else "", held]))
+    differs = spending.charged != sums.cost_nanos
+    cost = f"cost {exact_text(sums.cost_nanos, estimated=estimated)}" if differs else ""
+    others = f"and {unknown:,} of unknown cost" if unknown else ""
+    return exact_text(spending.charged, estimated=estimated), ", ".join(filter(None, [cost, others, held]))
 
 
-def _spent_cell(sums: CallSums, reserved: int = 0) -> Cell:
-    text, below = spent_text(sums, reserved)
+def _spent_cell(spending: KeySpending, reserved: int = 0) -> Cell:
+    text, below = spent_text(spending, reserved)
     return Cell(text, below=below)
 
 
@@ -115,43 +131,30 @@ def _limit_use(name: LimitName, limit: int, usage: KeyUsage, resets: str) -> Lim
 
 
 def models_table(models: Sequence[ModelUsage]) -> Table:
-    """Return the calls of a key this month by model, the costliest first."""
+    """Return the calls of a key this month by model, the costliest first, with what is charged for them where that is not their cost."""
+    spread = any(one.charged != one.nanos for one in models)
     return Table(
         name="models",
         caption="Calls this month (UTC) by model",
         heads=(Head("model", wrap=True), Head("provider", wrap=True), Head("calls", number=True), Head("failed", number=True),
-               Head("input", number=True), Head("output", number=True), Head("cost", number=True), Head("")),
-        rows=tuple(map(_model, models)),
-        foot=_foot(models) if models else (),
+               Head("input", number=True), Head("output", number=True), *([Head("charged", number=True)] if spread else []),
+               Head("cost", number=True), Head("")),
+        rows=tuple((one.model or "–", one.provider or "none", *_numbers([one], spread=spread)) for one in models),
+        foot=("total", "", *_numbers(models, spread=spread)) if models else (),
         empty="No calls this month.",
     )  # fmt: skip
 
 
-def _model(one: ModelUsage) -> tuple[Cell | str, ...]:
-    unknown = one.calls - one.cost_known
-    return (
-        one.model or "–",
-        one.provider or "none",
-        count(one.calls),
-        count(one.failed),
-        count(one.input_tokens),
-        count(one.output_tokens),
-        exact_text(one.nanos, estimated=one.estimated_nanos != 0) if one.cost_known else "unknown",
-        f"{unknown:,} of unknown cost" if unknown and one.cost_known else "",
-    )
-
-
-def _foot(models: Sequence[ModelUsage]) -> tuple[str, ...]:
+def _numbers(models: Sequence[ModelUsage], *, spread: bool) -> tuple[str, ...]:
     unknown = sum(one.calls - one.cost_known for one in models)
     known = any(one.cost_known for one in models)
     estimated = any(one.estimated_nanos for one in models)
+    amounts = (*([sum(one.charged for one in models)] if spread else []), sum(one.nanos for one in models))
     return (
-        "total",
-        "",
         count(sum(one.calls for one in models)),
         count(sum(one.failed for one in models)),
         count(sum(one.input_tokens for one in models)),
         count(sum(one.output_tokens for one in models)),
-        exact_text(sum(one.nanos for one in models), estimated=estimated) if known else "unknown",
+        *[exact_text(nanos, estimated=estimated) if known else "unknown" for nanos in amounts],
         f"{unknown:,} of unknown cost" if unknown and known else "",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import httpx
@@ -13,15 +14,15 @@ from bardo.edge.accounts.account import NANOS, Account
 from bardo.edge.accounts.key_store import opened_keys
 from bardo.edge.accounts.spend import ModelUsage
 from bardo.edge.accounts.usage import KeyUsage
-from bardo.edge.log import CallSums
+from bardo.edge.log import CallSums, LogWriter
 from bardo.surfaces.panel.cost_tables import exact_text
-from bardo.surfaces.panel.key_tables import keys_table, limit_uses, models_table
+from bardo.surfaces.panel.key_tables import KeySpending, keys_table, limit_uses, models_table
 from bardo.surfaces.panel.tables import Cell
 from support.any_model import Simulator
 from support.keyed_gateway import keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage
 from support.patience import PATIENCE
-from surfaces.panel.views.conftest import TOML, FilledGateway
+from surfaces.panel.views.conftest import TOML, FilledGateway, call
 
 KEY = re.compile(r"bardo_[0-9a-z]{12}_[0-9A-Za-z]{42}")
 
@@ -132,6 +133,29 @@ def test_what_keys_spent_is_exact(filled: FilledGateway, operator: PanelReader) 
     assert row["calls this month"] == str(told["this_month"]["calls"])
 
 
+def test_with_a_spread_keys_are_shown_what_they_are_charged_and_the_cost_beside_it(tmp_path: Path) -> None:
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=f"{TOML}[budgets]\nspread_percent = 20\n") as gateway:
+        account, key = make_key(gateway.state, name="charged")
+        # A fifth more than 7 and than 11 nano-dollars is rounded up for each: 9 and 14.
+        with LogWriter(gateway.log) as writer:
+            for number, (model, cost) in enumerate([("m1", 7), ("m2", 11), ("m3", None)]):
+                of = {"provider": "deepseek", "model": model, "key_id": account.id, "outcome": "ok"}
+                writer.write(call(number, time.time(), cost_nanos=cost, **of))
+        reader = PanelReader(gateway.address, gateway.key(operator=True))
+        row = reader.page("/keys").table("Client keys").row("charged")
+        page = reader.page(f"/keys/{account.id}")
+        reader.close()
+        headers = {"authorization": f"Bearer {key}"}
+        told = httpx.get(f"{gateway.address}/v1/bardo/usage", headers=headers, timeout=PATIENCE).json()
+    assert (told["this_month"]["spent_usd"], told["this_month"]["cost_usd"]) == (23 / NANOS, 18 / NANOS)
+    words = "cost $0.000000018, and 1 of unknown cost"
+    assert row["spent today"] == row["spent this month"] == f"$0.000000023{words}"
+    assert page.text.count(words) == 2
+    models = page.table("Calls this month")
+    assert models.column("charged") == ["$0.000000014", "$0.000000009", "unknown", "$0.000000023"]
+    assert models.column("cost") == ["$0.000000011", "$0.000000007", "unknown", "$0.000000018"]
+
+
 def test_a_key_sees_its_own_page_alone(filled: FilledGateway, member: PanelReader) -> None:
     assert member.get("/keys").headers["location"] == f"/panel/keys/{filled.own.id}"
     page = member.page(f"/keys/{filled.own.id}")
@@ -205,7 +229,8 @@ def test_what_is_spent_and_what_is_reserved_are_told_apart() -> None:
     assert day.words == "$3.50 ($3.00 spent, $0.50 reserved) of $10.00, $6.50 left"
     assert month.words == "$3.00 of $100.00, $97.00 left"
     sums = CallSums(calls=2, cost_known=2, cost_nanos=3 * NANOS, estimated_nanos=NANOS)
-    (row,) = keys_table([account], {"k1": sums}, {"k1": sums}, {"k1": usage}, 0.0).rows
+    spending = {"k1": KeySpending(sums=sums, charged=3 * NANOS)}
+    (row,) = keys_table([account], spending, spending, {"k1": usage}, 0.0).rows
     assert row[5:7] == (Cell("~$3.00", below="and $0.50 reserved"), Cell("~$3.00"))
     assert models_table((spent,)).rows[0][6] == models_table((spent,)).foot[6] == "~$3.00"
     assert usage.fields()["today"] == {

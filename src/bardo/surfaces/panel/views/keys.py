@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bardo.edge.accounts.account import Account
 from bardo.edge.data_paths import state_path
-from bardo.edge.log import CallSums, CostGroup, LogReader
-from bardo.edge.log.rollup import SECONDS_PER_DAY, day_of
+from bardo.edge.log import CostGroup, LogReader
+from bardo.edge.log.rollup import SECONDS_PER_DAY, Dimension, day_of
 from bardo.surfaces.panel.key_forms import (
     LIMIT_WORDS,
     MONEY,
@@ -18,7 +18,16 @@ from bardo.surfaces.panel.key_forms import (
     form_of_account,
     limits_of_form,
 )
-from bardo.surfaces.panel.key_tables import key_address, keys_table, limit_uses, models_table, spent_text, state_cell
+from bardo.surfaces.panel.key_tables import (
+    NOTHING_SPENT,
+    KeySpending,
+    key_address,
+    keys_table,
+    limit_uses,
+    models_table,
+    spent_text,
+    state_cell,
+)
 from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect
 from bardo.surfaces.panel.periods import day_text
 from bardo.surfaces.panel.tables import paged
@@ -86,20 +95,33 @@ def _form_values(form: Mapping[str, str], problem: InvalidRequest | None) -> dic
     return {"form": form, "problem": problem, "field": field, "limits": list(LIMIT_WORDS.items()), "money": MONEY}
 
 
-async def _spent_by_key(panel: Panel, now: float) -> tuple[Mapping[str, CallSums], Mapping[str, CallSums]]:
-    """Return the sums of today and of this month by key; none where no log is kept."""
+async def _spent_by_key(panel: Panel, now: float) -> tuple[Mapping[str, KeySpending], Mapping[str, KeySpending]]:
+    """Return what was spent today and this month by key; nothing where no log is kept."""
     today = day_of(now)
     first = today - int(day_text(today)[8:]) + 1
 
     def read(log: LogReader) -> list[Sequence[CostGroup]]:
-        return [log.costs(("key",), since=float(day * SECONDS_PER_DAY)) for day in (today, first)]
+        # By model, as each model's sum is charged: a part of a nano-dollar is rounded up there.
+        by: tuple[Dimension, ...] = ("key", "provider", "model")
+        return [log.costs(by, since=float(day * SECONDS_PER_DAY)) for day in (today, first)]
 
     try:
         found = await panel.read_log(read)
     except Unsupported:
         return {}, {}
-    of_today, of_month = ({str(one.of["key"]): one.sums for one in groups} for groups in found)
+    of_today, of_month = (_by_key(groups, panel.settings.budgets.charged) for groups in found)
     return of_today, of_month
+
+
+def _by_key(groups: Sequence[CostGroup], charge: Callable[[int], int]) -> Mapping[str, KeySpending]:
+    found: dict[str, KeySpending] = {}
+    for one in groups:
+        key, charged = str(one.of["key"]), charge(one.sums.cost_nanos)
+        if (known := found.get(key)) is not None:
+            one.sums.add(known.sums)
+            charged += known.charged
+        found[key] = KeySpending(sums=one.sums, charged=charged)
+    return found
 
 
 async def _created(panel: Panel, account: Account) -> Page:
@@ -173,7 +195,7 @@ async def _page(
     accounts, now = panel.context.accounts, panel.context.runner.clock()
     assert accounts is not None
     usage = await accounts.usage(account)
-    today, month = await _own_sums(panel, account, now)
+    today, month = (found.get(account.id, NOTHING_SPENT) for found in await _spent_by_key(panel, now))
     values = {
         **_form_values(form, problem),
         "account": account,
@@ -190,11 +212,6 @@ async def _page(
     }
     title = f"Key {account.name or account.id}"
     return Page("key.html", title, values, status=200 if problem is None else problem.status)
-
-
-async def _own_sums(panel: Panel, account: Account, now: float) -> tuple[CallSums, CallSums]:
-    today, month = await _spent_by_key(panel, now)
-    return today.get(account.id, CallSums()), month.get(account.id, CallSums())
 
 
 def _key_facts(account: Account, *, stored: bool) -> list[tuple[str, str]]:
