@@ -144,18 +144,20 @@ def test_each_place_of_a_schema_for_moonshot_has_a_type_of_its_own() -> None:
     assert not written.degraded
 
 
-def test_rules_that_moonshot_does_not_know_are_told() -> None:
+def test_members_that_patterns_name_are_possible_at_moonshot_and_the_wider_rule_is_told() -> None:
     shape = RequestShape(rules=frozenset({"tool_schemas"}), subset="moonshot_tools", typed=True)
     schema = {
         "type": "object",
         "properties": {"a": TEXT},
-        "patternProperties": {"^x-": TEXT},
+        "patternProperties": {"^x-": {"type": "integer"}},
         "additionalProperties": False,
     }
     written = written_tool_schemas((Tool(name="f", schema=schema),), shape)
     assert written is not None
+    assert (written.tools[0].schema or {})["additionalProperties"] == {"type": "integer"}
+    assert not written.forms
     assert [(one.what, one.asked) for one in written.degraded] == [("tools.schema", "f")]
-    assert "named by a pattern are no longer possible" in written.degraded[0].why
+    assert "possible under any name" in written.degraded[0].why
 
 
 def test_ollama_gets_no_boolean_in_the_place_of_a_schema() -> None:

@@ -26,6 +26,10 @@ def closed(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
+def pair_list(pair: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": pair, "description": "Further members of this object."}
+
+
 def effects(found: RewrittenSchema) -> dict[str, str]:
     return {f"{one.kind} {one.path}".strip(): one.effect for one in found.rewrites}
 
@@ -115,6 +119,64 @@ SENT = {
         closed({"m": {"type": "array", "items": closed({"key": STRING, "value": INTEGER})}}),
         {"map_as_pairs /properties/m": "lossless"},
     ),
+    "members beside the properties are pairs in a property of their own": (
+        "openai_strict",
+        {**closed({"m": STRING}), "additionalProperties": INTEGER},
+        closed({"m": STRING, "further_members": pair_list(closed({"key": STRING, "value": INTEGER}))}),
+        {"others_as_pairs": "lossless"},
+    ),
+    "so are those that patterns name, in a property whose name is free": (
+        "anthropic",
+        {**closed({"further_members": STRING}), "patternProperties": {"^x-": INTEGER}},
+        {
+            **closed({"further_members": STRING}),
+            "properties": {
+                "further_members": STRING,
+                "further_members_": pair_list(closed({"key": {"type": "string", "pattern": "^x-"}, "value": INTEGER})),
+            },
+        },
+        {"others_as_pairs": "lossless"},
+    ),
+    "several patterns are arms of the pairs": (
+        "openai_strict",
+        {"type": "object", "patternProperties": {"^x": INTEGER, "^y": STRING}, "additionalProperties": False},
+        None,
+        {"others_as_pairs": "lossless", "patterns_apart": "widening"},
+    ),
+    "patterns are a map beside the properties where a map is taken": (
+        "moonshot_tools",
+        {"type": "object", "properties": {"m": STRING}, "patternProperties": {"^x-": INTEGER}},
+        {
+            "type": "object",
+            "properties": {"m": STRING},
+            "description": 'Must hold: patternProperties {"^x-":{"type":"integer"}}.',
+        },
+        {"patternProperties_dropped": "widening"},
+    ),
+    "members whose value cannot be said are no longer possible": (
+        "openai_strict",
+        {**closed({"m": STRING}), "additionalProperties": {"type": "object"}},
+        closed({"m": STRING}),
+        {"closed": "narrowing"},
+    ),
+    "an open object with patterns is closed but for them": (
+        "openai_strict",
+        {**closed({"m": STRING}), "patternProperties": {"^x-": INTEGER}, "additionalProperties": True},
+        None,
+        {"others_as_pairs": "lossless", "closed": "narrowing"},
+    ),
+    "patterns that no value fits leave the object closed": (
+        "openai_strict",
+        {**closed({"m": STRING}), "patternProperties": {"^x-": False}},
+        closed({"m": STRING}),
+        None,
+    ),
+    "how many members there are is not left to the properties where pairs are members too": (
+        "openai_strict",
+        {**closed({"m": STRING}), "additionalProperties": INTEGER, "maxProperties": 2},
+        None,
+        {"maxProperties_dropped": "widening"},
+    ),
     "definitions move": (
         "openai_strict",
         {**closed({"a": {"$ref": "#/definitions/N"}}), "definitions": {"N": closed({"b": STRING})}},
@@ -197,6 +259,28 @@ RESTORED: dict[str, tuple[str, dict[str, Any], Any, Any]] = {
         closed({"m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": STRING}}}}),
         {"m": [{"key": "k", "value": {"a": "x"}}, {"key": "k", "value": {"a": None}}]},
         {"m": {"k": {}}},
+    ),
+    "pairs beside properties are members, and the properties stay as they are": (
+        "openai_strict",
+        {"type": "object", "properties": {"m": STRING}, "additionalProperties": INTEGER},
+        {"m": "a", "further_members": [{"key": "n", "value": 1}, {"key": "m", "value": 2}]},
+        {"m": "a", "n": 1},
+    ),
+    "pairs of several patterns have their own values": (
+        "openai_strict",
+        {
+            **closed({"m": {"type": ["string", "null"]}}),
+            "patternProperties": {"^x-": {"type": "object", "properties": {"a": STRING}}},
+            "additionalProperties": {"type": "object", "additionalProperties": INTEGER},
+        },
+        {
+            "m": None,
+            "further_members": [
+                {"key": "x-1", "value": {"a": None}},
+                {"key": "n", "value": [{"key": "one", "value": 1}]},
+            ],
+        },
+        {"m": None, "x-1": {}, "n": {"one": 1}},
     ),
     "the arm that fits": (
         "openai_strict",
@@ -370,3 +454,10 @@ def test_two_parts_that_ask_for_contained_items_keep_their_own_counts() -> None:
         for value in ([1, 2, "x"], [1, "x"], [1, 2], ["x"]):
             told = any(one.effect == "widening" for one in found.rewrites)
             assert told or Checker(found.schema).accepts(value) == Checker(schema).accepts(value), (schema, value)
+
+
+def test_a_property_for_pairs_that_has_none_stays_where_it_is_a_list_and_goes_where_it_is_null() -> None:
+    found = rewrite({**closed({"m": STRING}), "additionalProperties": INTEGER}, subset("openai_strict"))
+    assert found.restore({"m": "a", "further_members": [1]}) == {"m": "a", "further_members": [1]}
+    assert found.restore({"m": "a", "further_members": None}) == {"m": "a"}
+    assert found.restore({"m": "a", "further_members": []}) == {"m": "a"}

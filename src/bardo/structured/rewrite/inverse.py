@@ -77,13 +77,32 @@ def items(first: Sequence[Inverse | None], rest: Inverse | None) -> Inverse | No
     return Inverse(restore, inner) if inner else None
 
 
-def pairs(inner: Inverse | None) -> Inverse:
-    """Make a map of an array of key and value. Of two equal keys the last counts."""
+def pairs(inner: Inverse | None, each: Inverse | None = None) -> Inverse:
+    """Make a map of an array of key and value; `each` restores a pair, `inner` its value. Of two equal keys the last counts."""
 
     def restore(value: Any) -> Any:
         if not isinstance(value, list) or not all(_is_pair(one) for one in value):
             return value
-        return {one["key"]: one["value"] if inner is None else inner.restore(one["value"]) for one in value}
+        listed = value if each is None else [each.restore(one) for one in value]
+        return {one["key"]: one["value"] if inner is None else inner.restore(one["value"]) for one in listed}
+
+    return Inverse(restore, _inverses(inner, each), changes=True)
+
+
+def with_pairs(holder: str, names: frozenset[str], inner: Inverse | None) -> Inverse:
+    """Move what was made of the pairs in the property `holder` into the object itself; its own properties, `names`, stay as they are."""
+
+    def restore(value: Any) -> Any:
+        restored = value if inner is None else inner.restore(value)
+        if not isinstance(restored, dict) or holder not in restored or isinstance(restored[holder], list):
+            return restored
+        others = restored[holder] or {}
+        own = {name: one for name, one in restored.items() if name != holder}
+        return (
+            own | {name: one for name, one in others.items() if name not in names}
+            if isinstance(others, dict)
+            else restored
+        )
 
     return Inverse(restore, _inverses(inner), changes=True)
 

@@ -4,35 +4,46 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from bardo.structured.rewrite.facts import accepts_null, types_of
-from bardo.structured.rewrite.inverse import Inverse, members, pairs
+from bardo.structured.rewrite.inverse import Inverse, arms, members, pairs, with_pairs
 from bardo.structured.rewrite.keywords import Schema, without
 from bardo.structured.rewrite.merge import both
 from bardo.structured.rewrite.place import Inexpressible, Place, RewrittenPart
 from bardo.structured.rewrite.rules import as_evaluated, kept_rules
 
+OTHERS = "further_members"
+"""The property with the pairs for members that have no name of their own."""
+_Others: TypeAlias = list[tuple[str, Any]]
+"""What an object says of members beside its properties: patterns of names, empty for all others, each with its schema."""
 _NULL: Schema = {"type": "null"}
+_PAIR = frozenset({"key", "value"})
 
 
 def build_object(node: Schema, place: Place) -> RewrittenPart | None:
     """Return an object as the target takes it; None where no object is valid."""
     node = as_evaluated(node, "unevaluatedProperties", "additionalProperties", "unevaluated_as_additional", place)
-    node = _with_all_named(node, place)
-    if not node.get("properties"):
+    node, others = _with_all_named(node, place)
+    if not node.get("properties") and not others:
         return _without_properties(node, place)
-    node = _with_closed_properties(node, place)
+    node, others = _with_closed_properties(node, others, place)
     built = _built_members(node, place)
     if built is None:
         return None
+    holder = _add_pairs(built, node, others, place)
+    # The pairs have the rule for names, and how many members there are follows from the properties no longer.
+    rules = without(node, "propertyNames", "additionalProperties") if holder else node
     schema = {
         "type": "object",
-        **_kept_rules(node, len(built.schemas), place),
+        **_kept_rules(rules, len(built.schemas), place),
         **_property_keywords(node, built, place),
     }
-    further, inverse = _further(node, place)
-    return RewrittenPart({**schema, **further}, built.inverse(inverse))
+    further, rest = _further(node, place)
+    inverse = built.inverse(rest)
+    if holder:
+        inverse = with_pairs(holder, frozenset(node["properties"]), inverse)
+    return RewrittenPart({**schema, **further}, inverse)
 
 
 def _kept_rules(node: Schema, count: int, place: Place) -> Schema:
@@ -143,8 +154,11 @@ def _property_keywords(node: Schema, built: _Members, place: Place) -> Schema:
     return listed
 
 
-def _with_all_named(node: Schema, place: Place) -> Schema:
-    """Return an object in which every required member is a property, and properties say what patterns of names demand of them."""
+def _with_all_named(node: Schema, place: Place) -> tuple[Schema, _Others]:
+    """Return an object in which every required member is a property, and what its patterns say of members beside the properties.
+
+    Properties say what patterns of names demand of them.
+    """
     properties = dict(node.get("properties", {}))
     patterns = node.get("patternProperties") or {}
     for name in [*properties, *node.get("required", ())]:
@@ -155,7 +169,7 @@ def _with_all_named(node: Schema, place: Place) -> Schema:
         for one in demanded:
             properties[name] = both(properties[name], one)
     named = {**node, "properties": properties} if properties else node
-    return _without_patterns(named, place) if "patternProperties" in node else named
+    return _without_patterns(named, place) if "patternProperties" in node else (named, [])
 
 
 def _finds(pattern: str, name: str) -> bool:
@@ -165,32 +179,83 @@ def _finds(pattern: str, name: str) -> bool:
         return False
 
 
-def _without_patterns(node: Schema, place: Place) -> Schema:
+def _without_patterns(node: Schema, place: Place) -> tuple[Schema, _Others]:
     patterns, rest = node["patternProperties"], without(node, "patternProperties")
-    closed, named = node.get("additionalProperties") is False, bool(node.get("properties"))
+    further, named = node.get("additionalProperties", True), bool(node.get("properties"))
     if not patterns:
-        return rest
-    if closed and not named and len(patterns) == 1:
+        return rest, []
+    if further is False and not named and len(patterns) == 1:
         ((pattern, one),) = patterns.items()
         place.note("patterns_as_map", "lossless", "the one pattern of names is a rule for all names")
         names = both(node.get("propertyNames", True), {"pattern": pattern})
-        return {**rest, "additionalProperties": one, "propertyNames": names}
-    if named and (closed or (place.subset.closed and node.get("additionalProperties", True) is True)):
-        place.note("patterns_closed", "narrowing", "members named by a pattern are no longer possible")
-        return {**rest, "additionalProperties": False}
-    place.drop("patternProperties", patterns)
-    # What holds for members outside the patterns would now bind those inside, which is another rule.
-    return without(rest, "additionalProperties")
+        return {**rest, "additionalProperties": one, "propertyNames": names}, []
+    open_further = _is_any(further)
+    if open_further and not place.subset.closed:
+        place.drop("patternProperties", patterns)
+        return rest, []
+    if open_further:
+        place.note("closed", "narrowing", "members that no pattern names are no longer possible")
+    beside = [*patterns.items(), *([] if open_further or further is False else [("", further)])]
+    if not place.subset.maps:
+        return {**rest, "properties": rest.get("properties", {}), "additionalProperties": False}, beside
+    values = [one for _, one in beside if one is not False] or [False]
+    place.drop(
+        "patternProperties", patterns, "members that only names of a pattern may have are possible under any name"
+    )
+    return {**rest, "additionalProperties": values[0] if len(values) == 1 else {"anyOf": values}}, []
 
 
-def _with_closed_properties(node: Schema, place: Place) -> Schema:
-    """Return an object with properties as open as the target takes it."""
+def _with_closed_properties(node: Schema, others: _Others, place: Place) -> tuple[Schema, _Others]:
+    """Return an object with properties as open as the target takes it, and what it says of members that become pairs."""
     further = node.get("additionalProperties", True)
-    maps = place.subset.maps and not _is_any(further)
-    if further is False or maps or not place.subset.closed:
-        return node
+    if further is False or place.subset.maps:
+        return node, others
+    if not _is_any(further):
+        return {**node, "additionalProperties": False}, [*others, ("", further)]
+    if not place.subset.closed:
+        return node, others
     place.note("closed", "narrowing", "members beside the properties are no longer possible")
-    return {**node, "additionalProperties": False}
+    return {**node, "additionalProperties": False}, others
+
+
+def _add_pairs(built: _Members, node: Schema, others: _Others, place: Place) -> str:
+    """Add a property with a list of pairs for members beside the properties, and return its name; empty where none can have a value."""
+    names = node.get("propertyNames", True)
+    forms: list[tuple[Schema, Inverse | None]] = []
+    for pattern, one in others:
+        steps = ("patternProperties", pattern) if pattern else ("additionalProperties",)
+        try:
+            value = place.build(one, *steps)
+        except Inexpressible as problem:
+            place.note("closed", "narrowing", f"members beside the properties are no longer possible: {problem.reason}")
+            continue
+        key = place.build(both(both({"type": "string"}, names), {"pattern": pattern} if pattern else True), *steps)
+        if value is None or key is None:
+            continue
+        if key.schema.get("type") != "string":
+            place.drop("propertyNames", names)
+            key = RewrittenPart({"type": "string"})
+        forms.append((_pair(key.schema, value.schema), value.inverse))
+    if not forms:
+        return ""
+    place.note(
+        "others_as_pairs", "lossless", f"members beside the properties are written as {OTHERS}, a list of key and value"
+    )
+    holder = OTHERS
+    while holder in built.schemas:
+        holder += "_"
+    if len(forms) == 1:
+        ((items, inner),) = forms
+        built.inverses[holder] = pairs(inner)
+    else:
+        place.note("patterns_apart", "widening", "a name that fits several patterns has a value that fits one of them")
+        items = {"anyOf": [schema for schema, _ in forms]}
+        each = [(schema, inner and members(frozenset(), {"value": inner}, _PAIR, None)) for schema, inner in forms]
+        built.inverses[holder] = pairs(None, arms(each, place.rewriting.definitions))
+    built.schemas[holder] = {"type": "array", "items": items, "description": "Further members of this object."}
+    if _must_be_required(place):
+        built.required.append(holder)
+    return holder
 
 
 def _is_any(schema: Any) -> bool:
@@ -247,6 +312,9 @@ def _as_pairs(node: Schema, further: Any, place: Place) -> RewrittenPart | None:
         place.drop("propertyNames", names)
         key = RewrittenPart({"type": "string"})
     rules = kept_rules(without(node, "propertyNames"), ["object"], place)
-    both_members = {"key": key.schema, "value": value.schema}
-    pair = {"type": "object", "additionalProperties": False, "properties": both_members, "required": list(both_members)}
-    return RewrittenPart({**rules, "type": "array", "items": pair}, pairs(value.inverse))
+    return RewrittenPart({**rules, "type": "array", "items": _pair(key.schema, value.schema)}, pairs(value.inverse))
+
+
+def _pair(key: Schema, value: Schema) -> Schema:
+    members = {"key": key, "value": value}
+    return {"type": "object", "additionalProperties": False, "properties": members, "required": list(members)}
