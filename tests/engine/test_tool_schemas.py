@@ -20,6 +20,7 @@ from bardo.values.wire import Arrival
 from engine.test_plan_cache import target
 from support.scripted import Scripted
 from support.simulated_gateway import SimulatedGateway
+from support.talk import path_for
 
 CLAUDE = "claude-sonnet-5"
 KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -183,6 +184,90 @@ def test_a_schema_of_mistral_loses_its_names_alone() -> None:
     written = written_tool_schemas((Tool(name="f", schema=schema), Tool(name="g", schema=ONE_OF)), shape)
     assert written is not None
     assert [tool.schema for tool in written.tools] == [ODD, ONE_OF]
+
+
+OPEN = {"type": "object", "properties": {"a": TEXT, "n": {"type": "integer"}}, "required": ["a"]}
+FURTHER = {**OPEN, "additionalProperties": {"type": "integer"}, "properties": {"a": TEXT}}
+CLOSED = {
+    "type": "object",
+    "properties": {"a": {"type": "string", "const": "x"}, "b": {"$ref": "#/$defs/b"}},
+    "required": ["b", "a"],
+    "additionalProperties": False,
+    "$defs": {"b": TEXT},
+    "$schema": "http://json-schema.org/draft-07/schema#",
+}
+STRICT = RequestShape(rules=frozenset({"strict_tools"}), strict_subset="openai_strict", most_strict=2)
+
+
+def strict(schema: dict[str, Any] | None, name: str = "f") -> Tool:
+    return Tool(name=name, schema=schema, strict=True)
+
+
+def test_an_open_schema_of_a_strict_tool_is_closed_and_nulls_that_stand_for_nothing_do_not_come_back() -> None:
+    written = written_tool_schemas((strict(OPEN), Tool(name="g", schema=OPEN)), STRICT)
+    assert written is not None
+    assert written.tools[0].strict
+    sent = written.tools[0].schema or {}
+    assert sent["required"] == ["a", "n"]
+    assert sent["additionalProperties"] is False
+    assert written.tools[1].schema is OPEN
+    assert [(one.what, one.asked) for one in written.degraded] == [("tools.schema", "f")]
+    assert written.forms["f"].restored('{"a":"x","n":null}') == '{"a":"x"}'
+
+
+def test_members_without_a_name_of_a_strict_tool_come_back_as_members() -> None:
+    written = written_tool_schemas((strict(FURTHER),), STRICT)
+    assert written is not None
+    assert {one.why for one in written.degraded} == {
+        "the target takes no such keywords; the reply has arguments as you declared them"
+    }
+    stage = RestoreToolArguments(written.forms)
+    pieces = ['{"a":"x","further_', 'members":[{"key":"n","value":1}', "]}"]
+    events: list[Event] = [ToolCallStart(0, "c", "f"), *[ToolCallChunk(0, one) for one in pieces], ToolCallEnd(0)]
+    given = [event for item in events for event in stage.feed(item)]
+    assert [one.arguments for one in given if isinstance(one, ToolCallChunk)] == ['{"a":"x","n":1}']
+
+
+def test_a_strict_tool_that_is_taken_stays_as_it_came() -> None:
+    assert written_tool_schemas((strict(CLOSED), strict(None, "g")), STRICT) is None
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "object"}, {"type": "object", "properties": {}}])
+def test_a_strict_tool_without_arguments_has_a_closed_object(schema: dict[str, Any]) -> None:
+    written = written_tool_schemas((strict(schema),), STRICT)
+    assert written is not None
+    assert written.tools[0].schema == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert not written.degraded
+
+
+def test_a_tool_whose_schema_cannot_be_strict_is_not_and_says_so() -> None:
+    free = {"type": "object", "properties": {"any": {"type": "object"}}, "required": ["any"]}
+    written = written_tool_schemas((strict(free), strict(CLOSED, "g"), strict(CLOSED, "h")), STRICT)
+    assert written is not None
+    assert [tool.strict for tool in written.tools] == [False, True, False]
+    assert [tool.schema for tool in written.tools] == [free, CLOSED, CLOSED]
+    assert [(one.what, one.asked, one.sent) for one in written.degraded] == [
+        ("tools.strict", "f", False),
+        ("tools.strict", "h", False),
+    ]
+    assert "may hold anything" in written.degraded[0].why
+
+
+@pytest.mark.parametrize(("preset", "model"), [("openai_chat", "gpt-4.1"), ("openai_responses", "gpt-4.1")])
+@pytest.mark.parametrize("client", ["openai_chat", "openai_responses"])
+def test_a_strict_tool_that_openai_refuses_is_mended_in_a_clients_own_body_too(
+    client: str, preset: str, model: str
+) -> None:
+    gateway = SimulatedGateway(preset, model)
+    function = {"name": "f", "strict": True, "parameters": {**OPEN, "default": {}}}
+    said: dict[str, Any] = {"messages": [{"role": "user", "content": "Find."}]}
+    said["tools"] = [{"type": "function", "function": function}]
+    if client == "openai_responses":
+        said = {"input": "Find.", "tools": [{"type": "function", **function}]}
+    answer = gateway.post(path_for(client, gateway.model), {"model": gateway.model, **said})
+    assert answer.status == 200, answer.text
+    assert not gateway.refusals
+    assert "tools.schema" in answer.headers["x-bardo-degraded"]
 
 
 @pytest.mark.parametrize("chosen", ["bad", "good"])

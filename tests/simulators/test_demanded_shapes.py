@@ -81,6 +81,9 @@ def violation(rule: ShapeRule) -> Drawn:
         case "tool_schemas":
             odd = {**PLAIN, "$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": True, "b": {}}}
             return drawn(asks(), tools=[("f", odd)])
+        case "strict_tools":
+            listed = {"type": "object", "properties": {"l": {"type": "array", "items": TEXT, "maxItems": 3}}}
+            return replace(drawn(asks(), tools=[("f", listed)]), strict=True)
         case "plain_root":
             return drawn(asks(), tools=[("f", {"type": "object", "oneOf": [PLAIN, {"type": "object"}]})])
         case "answered_calls":

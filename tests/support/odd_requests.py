@@ -61,6 +61,7 @@ class Drawn:
     effort: str
     nulls: bool
     user: str
+    strict: bool = False
 
 
 def draw(seed: str) -> Drawn:
@@ -95,6 +96,7 @@ def draw(seed: str) -> Drawn:
         effort=random.choice(["", "", "low", "high"]),
         nulls=random.random() < 0.4,
         user=random.choice(["", "", "u" * 70]),
+        strict=random.random() < 0.25,
     )
 
 
@@ -180,6 +182,10 @@ def written(client: str, drawn: Drawn, model: str) -> Body:
     return _WRITERS[client](drawn, model)
 
 
+def _strict(drawn: Drawn) -> Body:
+    return {"strict": True} if drawn.strict else {}
+
+
 def _data_url(media: tuple[str, str]) -> str:
     return f"data:{media[0]};base64,{media[1]}"
 
@@ -217,7 +223,10 @@ def _chat(drawn: Drawn, model: str) -> Body:
     body: Body = {"model": model, "messages": messages}
     if drawn.tools:
         body["tools"] = [
-            {"type": "function", "function": {"name": name, **({} if schema is None else {"parameters": schema})}}
+            {
+                "type": "function",
+                "function": {"name": name, **({} if schema is None else {"parameters": schema}), **_strict(drawn)},
+            }
             for name, schema in drawn.tools
         ]
     if drawn.forced:
@@ -271,7 +280,8 @@ def _responses(drawn: Drawn, model: str) -> Body:
     body: Body = {"model": model, "input": items}
     if drawn.tools:
         body["tools"] = [
-            {"type": "function", "name": name, "parameters": schema, "strict": None} for name, schema in drawn.tools
+            {"type": "function", "name": name, "parameters": schema, "strict": drawn.strict or None}
+            for name, schema in drawn.tools
         ]
     if drawn.forced:
         one = {"type": "function", "name": drawn.tools[0][0]} if drawn.tools else "auto"
@@ -310,7 +320,10 @@ def _messages(drawn: Drawn, model: str) -> Body:
     if system:
         body["system"] = system
     if drawn.tools:
-        body["tools"] = [{"name": name, "input_schema": schema or {"type": "object"}} for name, schema in drawn.tools]
+        body["tools"] = [
+            {"name": name, "input_schema": schema or {"type": "object"}, **_strict(drawn)}
+            for name, schema in drawn.tools
+        ]
     if drawn.forced:
         body["tool_choice"] = {"any": {"type": "any"}, "none": {"type": "none"}}.get(
             drawn.forced, {"type": "tool", "name": drawn.tools[0][0] if drawn.tools else ""}
@@ -398,7 +411,7 @@ def _converse(drawn: Drawn, model: str) -> Body:
         body["system"] = system
     if drawn.tools:
         specs = [
-            {"toolSpec": {"name": name, "inputSchema": {"json": schema or {"type": "object"}}}}
+            {"toolSpec": {"name": name, "inputSchema": {"json": schema or {"type": "object"}}, **_strict(drawn)}}
             for name, schema in drawn.tools
         ]
         body["toolConfig"] = {"tools": specs}
@@ -478,6 +491,8 @@ def _cohere(drawn: Drawn, model: str) -> Body:
             message.pop(name, None)
         if message["content"] is None:
             del message["content"]
+    for tool in kept.get("tools", ()):
+        tool["function"].pop("strict", None)
     return kept | ({"stop_sequences": drawn.stops} if drawn.stops else {})
 
 

@@ -30,6 +30,8 @@ WRAPPER = "value"
 _MOST_TOLD = 3
 _ANY_KINDS = ("string", "number", "boolean", "object", "array", "null")
 _NOT_PLAIN = ("oneOf", "anyOf", "allOf", "not", "enum", "$ref")
+# Ways to write a schema that are taken in strict tools too.
+_TAKEN_STRICT = frozenset({"const_as_enum", "ordered", "definitions_moved", "draft_updated"})
 _DEFINITIONS = ("$defs", "definitions")
 _VALUES = ("default", "const")
 _LISTS_OF_VALUES = ("enum", "examples")
@@ -80,7 +82,7 @@ class WrittenTools(msgspec.Struct, frozen=True, kw_only=True):
 
 def written_tool_schemas(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | None:
     """Return tools with schemas that a target takes; None where it takes all as they are."""
-    if not tools or (shape.property_keys is None and not shape.rules & {"plain_root", "tool_schemas"}):
+    if not tools or (shape.property_keys is None and not shape.rules & {"plain_root", "tool_schemas", "strict_tools"}):
         return None
     found: WrittenTools | None = names_of(tools, _written, shape)
     return found
@@ -99,6 +101,7 @@ def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | Non
     degraded: list[Degradation] = []
     sent: list[Tool] = []
     left_out: set[str] = set()
+    strict = 0
     for tool in tools:
         if tool.hosted or not isinstance(tool.schema, dict):
             sent.append(tool)
@@ -106,7 +109,13 @@ def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | Non
         form = _form_of(tool.schema, shape)
         schema = _schema(tool.schema, form)
         schema = _in_objects(schema) if shape.objects else schema
-        if shape.subset:
+        if tool.strict and shape.strict_subset:
+            strict += 1
+            tool, schema, rewritten, told = _strict(tool, schema, shape, strict)
+            degraded += told
+            if rewritten is not None:
+                form = msgspec.structs.replace(form, rewritten=rewritten)
+        elif shape.subset:
             try:
                 rewritten = _in_subset(schema, shape)
             except (Inexpressible, InvalidRequest) as problem:
@@ -117,10 +126,7 @@ def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | Non
             schema = rewritten.schema
             if rewritten.changes_answers:
                 form = msgspec.structs.replace(form, rewritten=rewritten)
-            lost = [f"{one.path or 'the root'}: {one.note}" for one in rewritten.rewrites if one.effect != "lossless"]
-            if lost:
-                why = "; ".join(lost[:_MOST_TOLD])
-                degraded.append(Degradation("tools.schema", asked=tool.name, sent="in other keywords", why=why))
+            degraded += _told(tool.name, rewritten)
         sent.append(tool if schema == tool.schema else msgspec.structs.replace(tool, schema=schema))
         if form != ToolForm():
             forms[tool.name] = form
@@ -134,6 +140,47 @@ def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | Non
     if len(sent) == len(tools) and all(map(is_, sent, tools)):
         return None
     return WrittenTools(tools=tuple(sent), forms=forms, left_out=frozenset(left_out), degraded=tuple(degraded))
+
+
+def _strict(
+    tool: Tool, schema: dict[str, Any], shape: RequestShape, number: int
+) -> tuple[Tool, dict[str, Any], RewrittenSchema | None, list[Degradation]]:
+    """Return a strict tool with a schema that may be strict, what gives its arguments back, and what is reported.
+
+    It is not strict where its schema cannot be, or where the target takes no further one: `number` counts them.
+    """
+    plain = msgspec.structs.replace(tool, strict=False)
+    if shape.most_strict and number > shape.most_strict:
+        why = f"the target takes {shape.most_strict} strict tools"
+        return plain, schema, None, [Degradation("tools.strict", asked=tool.name, sent=False, why=why)]
+    wanted = schema
+    if wanted.get("type", "object") == "object" and not any(
+        name in wanted for name in (*_NOT_PLAIN, "patternProperties")
+    ):
+        # An object of which nothing is said is a tool without arguments.
+        nothing = {"additionalProperties": False} if not wanted.get("properties") else {}
+        wanted = {"type": "object", "properties": {}, **nothing, **wanted}
+    try:
+        rewritten = rewrite(wanted, subset(shape.strict_subset))
+    except (Inexpressible, InvalidRequest) as problem:
+        why = f"the target binds no arguments to such a schema: {problem}"
+        return plain, schema, None, [Degradation("tools.strict", asked=tool.name, sent=False, why=why)]
+    if all(one.kind in _TAKEN_STRICT or one.note.startswith("$schema ") for one in rewritten.rewrites):
+        return tool, wanted, None, []
+    given = rewritten if rewritten.changes_answers else None
+    return tool, rewritten.schema, given, _told(tool.name, rewritten)
+
+
+def _told(name: str, rewritten: RewrittenSchema) -> list[Degradation]:
+    """Return what is reported of a schema that was written in other keywords."""
+    lost = [f"{one.path or 'the root'}: {one.note}" for one in rewritten.rewrites if one.effect != "lossless"]
+    if not lost and not rewritten.changes_answers:
+        return []
+    why = (
+        "; ".join(lost[:_MOST_TOLD])
+        or "the target takes no such keywords; the reply has arguments as you declared them"
+    )
+    return [Degradation("tools.schema", asked=name, sent="in other keywords", why=why)]
 
 
 def _in_subset(schema: dict[str, Any], shape: RequestShape) -> RewrittenSchema:

@@ -34,8 +34,9 @@ class Demands:
     """What one model of a server demands; what is None or empty is not demanded. The texts are the words of the refusal.
 
     `plain_root`: a tool's schema has an object at its root and none of `oneOf` and the like beside it. `check_schema` raises Refusal for a
-    tool's schema, given its place. `user_after_tool`: the user does not speak right behind a result. `late_system`: the system speaks at
-    the beginning alone. `most_stops` is how many stop sequences there may be, `too_many_stops` the words for more.
+    tool's schema, given its place, `check_strict` for that of a tool with `strict: true`. `user_after_tool`: the user does not speak right
+    behind a result. `late_system`: the system speaks at the beginning alone. `most_stops` is how many stop sequences there may be,
+    `too_many_stops` the words for more.
     """
 
     tool_names: Rule | None = None
@@ -43,6 +44,7 @@ class Demands:
     call_ids: Rule | None = None
     plain_root: str = ""
     check_schema: Callable[[str, Fields], None] | None = None
+    check_strict: Callable[[str, Fields], None] | None = None
     repeated_call: str = ""
     user_after_tool: str = ""
     late_system: str = ""
@@ -63,6 +65,9 @@ class Demands:
             if self.property_keys is not None:
                 for key in _keys(schema):
                     self.property_keys.check(place, key)
+        if self.check_strict is not None:
+            for place, schema in seen.strict:
+                self.check_strict(place, schema)
         self._check_calls(seen.turns)
         self._check_order(seen.turns)
         if self.most_stops is not None and len(seen.stops) > self.most_stops:
@@ -109,12 +114,16 @@ class SeenTurn:
 
 @dataclass(frozen=True, slots=True)
 class SeenShape:
-    """The parts of a request that demands are about; each name, schema and id with the place where it stands."""
+    """The parts of a request that demands are about; each name, schema and id with the place where it stands.
+
+    `strict` are the schemas of tools with `strict: true` once more.
+    """
 
     names: list[tuple[str, str]]
     schemas: list[tuple[str, Fields]]
     turns: list[SeenTurn]
     stops: list[object]
+    strict: list[tuple[str, Fields]] = field(default_factory=list)
 
 
 def seen_shape(dialect: str, body: Fields) -> SeenShape:
@@ -144,12 +153,13 @@ def _stops(value: object) -> list[object]:
 
 
 def _chat(body: Fields) -> SeenShape:
-    names, schemas, turns = [], [], []
+    names, schemas, turns, strict = [], [], [], []
     for index, tool in enumerate(rows(body.get("tools"))):
         function = fields(tool.get("function"))
         if function:
             names.append((f"tools[{index}].function.name", text(function.get("name"))))
             schemas.append((f"tools[{index}].function.parameters", fields(function.get("parameters"))))
+            strict += schemas[-1:] if function.get("strict") is True and "parameters" in function else []
     if chosen := fields(at(body, "tool_choice.function")):
         names.append(("tool_choice.function.name", text(chosen.get("name"))))
     for index, message in enumerate(rows(body.get("messages"))):
@@ -162,15 +172,16 @@ def _chat(body: Fields) -> SeenShape:
         if role == "tool":
             turn.results.append((f"messages[{index}].tool_call_id", text(message.get("tool_call_id"))))
         turns.append(turn)
-    return SeenShape(names, schemas, turns, _stops(body.get("stop")))
+    return SeenShape(names, schemas, turns, _stops(body.get("stop")), strict)
 
 
 def _responses(body: Fields) -> SeenShape:
-    names, schemas, turns = [], [], []
+    names, schemas, turns, strict = [], [], [], []
     for index, tool in enumerate(rows(body.get("tools"))):
         if tool.get("type") in ("function", "custom"):
             names.append((f"tools[{index}].name", text(tool.get("name"))))
             schemas.append((f"tools[{index}].parameters", fields(tool.get("parameters"))))
+            strict += schemas[-1:] if tool.get("strict") is True and tool.get("parameters") is not None else []
     for index, item in enumerate(rows(body.get("input"))):
         kind, where = text(item.get("type")), (f"input[{index}].call_id", text(item.get("call_id")))
         if kind in ("function_call", "custom_tool_call"):
@@ -180,15 +191,16 @@ def _responses(body: Fields) -> SeenShape:
             turns.append(SeenTurn("user", results=[where], speaks=False))
         else:
             turns.append(SeenTurn(text(item.get("role")) or "assistant"))
-    return SeenShape(names, schemas, turns, [])
+    return SeenShape(names, schemas, turns, [], strict)
 
 
 def _messages(body: Fields) -> SeenShape:
-    names, schemas, turns = [], [], []
+    names, schemas, turns, strict = [], [], [], []
     for index, tool in enumerate(rows(body.get("tools"))):
         if "input_schema" in tool:
             names.append((f"tools.{index}.custom.name", text(tool.get("name"))))
             schemas.append((f"tools.{index}.custom.input_schema", fields(tool.get("input_schema"))))
+            strict += schemas[-1:] if tool.get("strict") is True else []
     for index, message in enumerate(rows(body.get("messages"))):
         turn = SeenTurn(text(message.get("role")))
         for place, block in enumerate(rows(message.get("content"))):
@@ -199,16 +211,17 @@ def _messages(body: Fields) -> SeenShape:
             elif block.get("type") == "tool_result":
                 turn.results.append((f"{where}.tool_result.tool_use_id", text(block.get("tool_use_id"))))
         turns.append(turn)
-    return SeenShape(names, schemas, turns, _stops(body.get("stop_sequences")))
+    return SeenShape(names, schemas, turns, _stops(body.get("stop_sequences")), strict)
 
 
 def _converse(body: Fields) -> SeenShape:
-    names, schemas, turns = [], [], []
+    names, schemas, turns, strict = [], [], [], []
     for index, tool in enumerate(rows(at(body, "toolConfig.tools"))):
         if spec := fields(tool.get("toolSpec")):
             where = f"toolConfig.tools.{index + 1}.member.toolSpec"
             names.append((f"{where}.name", text(spec.get("name"))))
             schemas.append((f"tools.{index}.custom.input_schema", fields(at(spec, "inputSchema.json"))))
+            strict += schemas[-1:] if spec.get("strict") is True else []
     for index, message in enumerate(rows(body.get("messages"))):
         turn = SeenTurn(text(message.get("role")))
         for place, block in enumerate(rows(message.get("content"))):
@@ -219,7 +232,7 @@ def _converse(body: Fields) -> SeenShape:
             elif result := fields(block.get("toolResult")):
                 turn.results.append((f"{where}.toolResult.toolUseId", text(result.get("toolUseId"))))
         turns.append(turn)
-    return SeenShape(names, schemas, turns, _stops(at(body, "inferenceConfig.stopSequences")))
+    return SeenShape(names, schemas, turns, _stops(at(body, "inferenceConfig.stopSequences")), strict)
 
 
 def _gemini(body: Fields) -> SeenShape:
@@ -276,6 +289,102 @@ OPENAI_ROOT = (
     "Invalid schema for function in '{place}': schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top "
     "level."
 )
+_STRICT_WORDS = frozenset(
+    [
+        *(
+            "type",
+            "properties",
+            "required",
+            "additionalProperties",
+            "items",
+            "enum",
+            "const",
+            "anyOf",
+            "$ref",
+            "$defs",
+            "definitions",
+        ),
+        *(
+            "title",
+            "description",
+            "$schema",
+            "minimum",
+            "maximum",
+            "exclusiveMinimum",
+            "exclusiveMaximum",
+            "multipleOf",
+            "minItems",
+        ),
+        *("maxItems", "pattern", "format"),
+    ]
+)
+
+
+def check_openai_strict(place: str, schema: Fields) -> None:
+    """Refuse a strict tool's schema as OpenAI does (567-labs/instructor#1074, lastmile-ai/openai-agents-mcp#2, dotnet/extensions#6302)."""
+    for context, one in _nodes(schema):
+        words = f"Invalid schema for function in '{place}': In context={context}, "
+        if beside := sorted(one.keys() - {"$ref"}) if "$ref" in one else []:
+            raise Refusal("bad_value", f"{words}$ref cannot have keywords {beside}.", parameter=place)
+        for name in one:
+            if name not in _STRICT_WORDS:
+                raise Refusal("bad_value", f"{words}'{name}' is not permitted.", parameter=place)
+        if "object" in _types(one):
+            if one.get("additionalProperties") is not False:
+                missing = "'additionalProperties' is required to be supplied and to be false."
+                raise Refusal("bad_value", words + missing, parameter=place)
+            listed, named = one.get("required", []), fields(one.get("properties"))
+            if not isinstance(listed, list) or set(listed) != set(named):
+                missing = "'required' is required to be supplied and to be an array including every key in properties."
+                raise Refusal("bad_value", words + missing, parameter=place)
+
+
+def check_claude_strict(place: str, schema: Fields) -> None:
+    """Refuse a strict tool's schema as Anthropic and Bedrock do (vercel/ai#20681, BerriAI/litellm#39115, agentjido/req_llm#707, 2026)."""
+    where = place.removesuffix(".input_schema")
+    for _, one in _nodes(schema):
+        kinds = _types(one)
+        if "object" in kinds and one.get("additionalProperties") is not False:
+            words = f"{where}: For 'object' type, 'additionalProperties' must be explicitly set to false"
+            raise Refusal("bad_value", words, parameter=place)
+        for kind, names in _NOT_BOUND.items():
+            for name in names if kind in kinds else ():
+                if name in one and not (name == "minItems" and one[name] in (0, 1)):
+                    words = f"{where}: For '{kind}' type, property '{name}' is not supported"
+                    raise Refusal("bad_value", words, parameter=place)
+
+
+_RANGES = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_NOT_BOUND = {
+    "array": ("maxItems", "minItems", "uniqueItems"),
+    "integer": _RANGES,
+    "number": _RANGES,
+    "string": ("minLength", "maxLength"),
+}
+
+
+def _types(schema: Fields) -> list[object]:
+    kind = schema.get("type")
+    return kind if isinstance(kind, list) else [kind]
+
+
+def _nodes(schema: Fields) -> Iterator[tuple[tuple[str, ...], Fields]]:
+    """Yield each schema inside a schema, itself first, with the way to it."""
+    waiting: list[tuple[tuple[str, ...], object]] = [((), schema)]
+    while waiting:
+        context, one = waiting.pop(0)
+        if isinstance(one, list):
+            waiting += [((*context, str(index)), inner) for index, inner in enumerate(one)]
+        if not isinstance(one, dict):
+            continue
+        yield context, one
+        for name, value in one.items():
+            if name in _SCHEMAS:
+                waiting += [((*context, name, key), inner) for key, inner in fields(value).items()]
+            elif name in ("items", "anyOf", "allOf", "oneOf", "additionalProperties", "prefixItems"):
+                waiting.append(((*context, name), value))
+
+
 CLAUDE = Demands(
     tool_names=Rule(r"[a-zA-Z0-9_-]{1,128}", "{place}: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"),
     property_keys=Rule(
@@ -284,6 +393,7 @@ CLAUDE = Demands(
     call_ids=Rule(r"[a-zA-Z0-9_-]+", "{place}: String should match pattern '^[a-zA-Z0-9_-]+$'"),
     plain_root="{place}: input_schema does not support oneOf, allOf, or anyOf at the top level",
     repeated_call="{place}: `tool_use` ids must be unique",
+    check_strict=check_claude_strict,
 )
 MISTRAL_ORDER = "Unexpected role '{role}' after role '{before}'"
 """What the templates of Mistral's models, and its own API, say of the user behind a result (BerriAI/litellm#17761, 2026)."""

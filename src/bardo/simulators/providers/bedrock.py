@@ -93,7 +93,9 @@ class Bedrock(Provider):
         own = Demands(tool_names=_NAMES, call_ids=_NAMES, alternating=_ALTERNATING)
         if "claude" not in model:
             return own
-        claudes = {name: getattr(CLAUDE, name) for name in ("property_keys", "plain_root", "repeated_call")}
+        claudes = {
+            name: getattr(CLAUDE, name) for name in ("property_keys", "plain_root", "repeated_call", "check_strict")
+        }
         return replace(own, **claudes)
 
     def encode_reply(self, exchange: Exchange) -> Reply:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat, asks_for_usage
 from bardo.simulators.conversation import Conversation
-from bardo.simulators.demands import OPENAI_ROOT, Demands
+from bardo.simulators.demands import OPENAI_ROOT, Demands, check_openai_strict
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, pretty
 from bardo.simulators.incoming import Incoming
@@ -46,6 +46,7 @@ class OpenAIChat(Chat):
         return replace(
             super().demands(model),
             plain_root=OPENAI_ROOT,
+            check_strict=check_openai_strict,
             most_stops=4,
             too_many_stops="Invalid 'stop': array too long. Expected an array with maximum length {most}, but got an array with length "
             "{given} instead.",

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bardo.simulators import chat_request
 from bardo.simulators.conversation import Conversation
-from bardo.simulators.demands import OPENAI_NAMES, OPENAI_ROOT, Demands
+from bardo.simulators.demands import OPENAI_NAMES, OPENAI_ROOT, Demands, check_openai_strict
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, fields, pretty
 from bardo.simulators.incoming import Incoming
@@ -61,7 +61,9 @@ class OpenAIResponses(Provider):
         return responses_request.read(incoming, self._memory)
 
     def demands(self, model: str) -> Demands:
-        return Demands(tool_names=OPENAI_NAMES, plain_root=OPENAI_ROOT if self.checks_roots else "")
+        if not self.checks_roots:
+            return Demands(tool_names=OPENAI_NAMES)
+        return Demands(tool_names=OPENAI_NAMES, plain_root=OPENAI_ROOT, check_strict=check_openai_strict)
 
     def encode_reply(self, exchange: Exchange) -> Reply:
         return whole(pretty(self._finished(exchange)))
