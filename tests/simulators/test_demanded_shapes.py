@@ -84,6 +84,8 @@ def violation(rule: ShapeRule) -> Drawn:
         case "strict_tools":
             listed = {"type": "object", "properties": {"l": {"type": "array", "items": TEXT, "maxItems": 3}}}
             return replace(drawn(asks(), tools=[("f", listed)]), strict=True)
+        case "google_schemas":
+            return replace(drawn(asks(), tools=[("f", {**PLAIN, "additionalProperties": False})]), own_schemas=True)
         case "plain_root":
             return drawn(asks(), tools=[("f", {"type": "object", "oneOf": [PLAIN, {"type": "object"}]})])
         case "answered_calls":

@@ -62,6 +62,7 @@ class Drawn:
     nulls: bool
     user: str
     strict: bool = False
+    own_schemas: bool = False
 
 
 def draw(seed: str) -> Drawn:
@@ -97,6 +98,7 @@ def draw(seed: str) -> Drawn:
         nulls=random.random() < 0.4,
         user=random.choice(["", "", "u" * 70]),
         strict=random.random() < 0.25,
+        own_schemas=random.random() < 0.25,
     )
 
 
@@ -363,11 +365,11 @@ def _gemini(drawn: Drawn, model: str) -> Body:
     if system:
         body["systemInstruction"] = {"parts": system}
     if drawn.tools:
+        field = "parameters" if drawn.own_schemas else "parametersJsonSchema"
         body["tools"] = [
             {
                 "functionDeclarations": [
-                    {"name": name, **({} if schema is None else {"parametersJsonSchema": schema})}
-                    for name, schema in drawn.tools
+                    {"name": name, **({} if schema is None else {field: schema})} for name, schema in drawn.tools
                 ]
             }
         ]

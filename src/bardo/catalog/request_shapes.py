@@ -55,7 +55,8 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     `answered_calls`: each call has one result behind it, and each result a call. `unique_calls`: no two calls have one id.
     `tool_schemas`: schemas of tools are written as `subset`, a row of `schema_subsets.toml`, says, with
     `typed` each place has a type, with `objects` it is an object, also where JSON Schema takes true or false. `strict_tools`: so are those
-    of tools with `strict: true`, of which there are at most `most` (0: any number).
+    of tools with `strict: true`, of which there are at most `most` (0: any number). `google_schemas`: a schema in Google's own words has
+    `fields` alone.
     `property_keys`: keys of the properties of a tool. `plain_root`: the schema of a tool is an object, without `oneOf` and the like on top.
     `alternating_roles`: no two turns of the user, or of the model, follow each other.
     `no_user_after_tool`: the model speaks between results and the user. `one_system`: text of the system stands at the beginning.
@@ -69,6 +70,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         "plain_root",
         "tool_schemas",
         "strict_tools",
+        "google_schemas",
         "answered_calls",
         "unique_calls",
         "alternating_roles",
@@ -107,7 +109,7 @@ class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
 
     `subset` is what it takes of JSON Schema in tools, empty where all; `typed`: each place of such a schema has a type, `objects`: it is no
     boolean. `strict_subset` and `most_strict` say the same of tools with `strict: true`. `assistant_fields` are those that no assistant's
-    message may have.
+    message may have, `schema_fields` those that a schema in Google's own words may (none: any).
     """
 
     tool_names: NameRule | None = None
@@ -119,6 +121,7 @@ class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
     strict_subset: str = ""
     most_strict: int = 0
     assistant_fields: tuple[str, ...] = ()
+    schema_fields: frozenset[str] = frozenset()
 
 
 def shape_at(row: ProviderRow, model: str) -> RequestShape:
@@ -131,6 +134,7 @@ def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
     rules = [rule for rule in builtin_shape_rules() if rule.holds_for(dialect, provider, model)]
     named = {one.name: NameRule(one.letters, one.first, one.longest) for one in reversed(rules)}
     schemas = next((rule for rule in rules if rule.name == "tool_schemas"), None)
+    fields = {name: [one for one in rules if one.name == name] for name in ("assistant_fields", "google_schemas")}
     strict = next((rule for rule in rules if rule.name == "strict_tools"), None)
     return RequestShape(
         tool_names=named.get("tool_names"),
@@ -141,7 +145,8 @@ def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
         objects=schemas is not None and schemas.objects,
         strict_subset="" if strict is None else strict.subset,
         most_strict=0 if strict is None else strict.most,
-        assistant_fields=tuple(dict.fromkeys(name for rule in rules for name in rule.fields)),
+        assistant_fields=tuple(dict.fromkeys(name for rule in fields["assistant_fields"] for name in rule.fields)),
+        schema_fields=frozenset(name for rule in fields["google_schemas"] for name in rule.fields),
     )
 
 

@@ -30,7 +30,9 @@ BETWEEN = "OK."
 _UNNAMED = "call"
 WHAT = "history."
 """How the name of each repair begins. The order of roles that a template wants is no repair: such a history is sound."""
-_OF_TOOLS = frozenset(("tool_names", "property_keys", "plain_root", "tool_schemas", "strict_tools", "assistant_fields"))
+_OF_TOOLS = frozenset(
+    ("tool_names", "property_keys", "plain_root", "tool_schemas", "strict_tools", "google_schemas", "assistant_fields")
+)
 # What is broken where a repair of a name would be needed, of what it names.
 _BROKEN = {
     "call_without_result": "the call {} has no result behind it",

@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from bardo.catalog.request_shapes import shape_at
 from bardo.dialects.gemini import DIALECT
+from bardo.dialects.gemini.schema import json_schema, untaken_word
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -25,6 +27,8 @@ from bardo.values.request import Control, Message, OutputFormat, ReasoningPolicy
 from bardo.values.wire import Arrival
 from dialects.gemini.support import ROW
 from dialects.told import as_told
+from support.simulated_gateway import SimulatedGateway
+from support.talk import path_for
 
 USER = Message("user", (TextBlock("hello"),))
 OWN = Opaque("signature", "c2ln", "google-gemini-v1")
@@ -393,3 +397,42 @@ def test_of_several_signatures_of_one_text_the_last_is_sent_and_the_others_are_r
     body, degraded = encode(request(Message("assistant", (TextBlock("Hello.", states),))))
     assert body["contents"][0]["parts"] == [{"text": "Hello.", "thoughtSignature": "Yg=="}]
     assert [one.asked for one in degraded if one.what == "text.opaque"] == ["2 signatures"]
+
+
+UNTAKEN: dict[str, tuple[Any, str]] = {
+    "a word of JSON Schema": ({"type": "OBJECT", "additionalProperties": False}, "additionalProperties"),
+    "a word deep inside": (
+        {"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "items": {"any_of": [{"const": "x"}]}}}},
+        "const",
+    ),
+    "several types": ({"type": "OBJECT", "properties": {"type": {"type": ["STRING", "NULL"]}}}, "type"),
+    "true in the place of a schema": ({"type": "OBJECT", "properties": {"a": True}}, "true"),
+}
+
+
+@pytest.mark.parametrize("case", UNTAKEN)
+def test_a_schema_that_is_none_of_googles_goes_as_json_schema_also_in_a_clients_own_body(case: str) -> None:
+    parameters, word = UNTAKEN[case]
+    gateway = SimulatedGateway("gemini", "gemini-2.5-flash")
+    tools = [{"function_declarations": [{"name": "f", "parameters": parameters}]}]
+    body = {"contents": [{"role": "user", "parts": [{"text": "Find."}]}], "tools": tools}
+    answer = gateway.post(path_for("gemini", gateway.model), body)
+    assert answer.status == 200, answer.text
+    assert not gateway.refusals
+    [sent] = gateway.sent["tools"][0]["functionDeclarations"]
+    assert sent == {"name": "f", "parametersJsonSchema": json_schema(parameters)}
+    assert "tools.schema" in answer.headers["x-bardo-degraded"]
+    assert untaken_word(parameters, shape_at(ROW, "m").schema_fields) == word
+
+
+def test_a_schema_in_googles_own_words_goes_as_it_came() -> None:
+    gateway = SimulatedGateway("gemini", "gemini-2.5-flash")
+    own = {"type": "OBJECT", "properties": {"const": {"type": "STRING", "nullable": True, "max_length": "3"}}}
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "Find."}]}],
+        "tools": [{"functionDeclarations": {"name": "f", "parameters": own}}],
+    }
+    answer = gateway.post(path_for("gemini", gateway.model), body)
+    assert answer.status == 200, answer.text
+    assert gateway.sent == body
+    assert "x-bardo-degraded" not in answer.headers

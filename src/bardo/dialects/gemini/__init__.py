@@ -6,6 +6,7 @@ Arrival. Every chunk of a stream is a whole GenerateContentResponse, and the enc
 
 from __future__ import annotations
 
+from bardo.catalog.request_shapes import shape_at
 from bardo.dialects.base import Dialect
 from bardo.dialects.declaration import limitations
 from bardo.dialects.gemini import decode_request as requests_in
@@ -33,7 +34,9 @@ DIALECT = Dialect(
     decode_request=requests_in.decode_request,
     as_functions=with_plain_choice,
     mends=lambda request, row: (
-        has_stray_references((request.body or {}).get("contents")) or requests_out.lacks_signatures(request)
+        has_stray_references((request.body or {}).get("contents"))
+        or requests_out.lacks_signatures(request)
+        or bool(requests_out.untaken_words(request, shape_at(row, request.model).schema_fields))
     ),
     declaration=requests_out.DECLARATION,
     request_path=requests_out.request_path,

@@ -10,12 +10,13 @@ import msgspec
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.models import builtin_models
+from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.gemini.constants import NAME, SAMPLING, split_fields
 from bardo.dialects.gemini.encode_contents import ContentWriter
 from bardo.dialects.gemini.references import with_lone_references
-from bardo.dialects.gemini.schema import json_schema
+from bardo.dialects.gemini.schema import declared_parameters, json_schema, untaken_word
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
 from bardo.values.blocks import ToolResultBlock
@@ -59,6 +60,10 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     extra = losses.own_extra(request)
     writer = ContentWriter(losses, own=own, signed=_signs_calls(request.model))
     system, contents = writer.write(request.messages)
+    known = shape_at(row, request.model).schema_fields
+    for word in untaken_words(request, known):
+        why = "Google's own schemas have no such word: the schema goes as JSON Schema"
+        losses.lose("tools.schema", word, why, sent="parametersJsonSchema", key=word)
     if own and system is not None and (role := _system_role(request)):
         # It says nothing, and a prompt that is cached holds it.
         system = {**system, "role": role}
@@ -66,7 +71,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
         **{name: value for name, value in extra.items() if name not in ("generationConfig", "toolConfig")},
         "contents": contents,
         "systemInstruction": system,
-        "tools": _tools(request.tools, losses, own=own),
+        "tools": _tools(request.tools, losses, known, own=own),
         "toolConfig": _tool_config(request, extra),
         "generationConfig": {**_object(extra, "generationConfig"), **_generation_config(request)},
     }
@@ -95,6 +100,13 @@ def lacks_signatures(request: Request) -> bool:
 def _signs_calls(model: str) -> bool:
     row = builtin_models().find("google", model).row
     return row is not None and row.signed_calls is True
+
+
+def untaken_words(request: Request, known: frozenset[str]) -> list[str]:
+    """Return words of a client's schemas in Google's own words that the target, which knows `known`, does not take there."""
+    if not known or not request.tools or request.dialect != NAME:
+        return []
+    return [word for one in declared_parameters(request.body or {}) if (word := untaken_word(one, known))]
 
 
 def request_path(request: Request) -> str:
@@ -147,7 +159,7 @@ def _system_role(request: Request) -> str:
     return role if isinstance(role, str) else ""
 
 
-def _tools(tools: tuple[Tool, ...], losses: Losses, *, own: bool) -> list[dict[str, Any]]:
+def _tools(tools: tuple[Tool, ...], losses: Losses, known: frozenset[str], *, own: bool) -> list[dict[str, Any]]:
     declarations: list[dict[str, Any]] = []
     written: list[dict[str, Any]] = []
     for tool in tools:
@@ -155,6 +167,8 @@ def _tools(tools: tuple[Tool, ...], losses: Losses, *, own: bool) -> list[dict[s
         if not tool.hosted:
             if not declarations:
                 written.append({"functionDeclarations": declarations})
+            if (parameters := fields.get("parameters")) is not None and untaken_word(parameters, known):
+                fields = {name: value for name, value in fields.items() if name != "parameters"}
             declarations.append(_declaration(tool if own else _with_lone_references(tool, losses), fields))
         elif fields:
             written.append(fields)

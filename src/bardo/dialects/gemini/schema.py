@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from bardo.dialects.gemini.constants import camel
 
+_NODES = ("items", "anyOf", "properties")
 _COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
 
 
@@ -18,6 +20,34 @@ def json_schema(schema: Any) -> Any:
     nullable = words.pop("nullable", None) is True
     found = {_renamed(name): _converted(name, value) for name, value in words.items()}
     return _with_null(found) if nullable else found
+
+
+def declared_parameters(body: dict[str, Any]) -> Iterator[Any]:
+    """Yield the `parameters` of all functions that a client's body declares."""
+    for tool in _listed(body.get("tools")):
+        for declared in (value for name, value in tool.items() if camel(name) == "functionDeclarations"):
+            yield from (one["parameters"] for one in _listed(declared) if one.get("parameters") is not None)
+
+
+def _listed(value: Any) -> list[dict[str, Any]]:
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+
+
+def untaken_word(schema: Any, known: Collection[str]) -> str:
+    """Return a word of a schema that Google's own Schema, whose fields are `known`, does not take so; empty where it takes all."""
+    waiting = [schema] if known else []
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, dict):
+            return json.dumps(one)
+        for name, value in one.items():
+            word = name if name.startswith("$") else camel(name)
+            if word not in known or (word == "type" and not isinstance(value, str)):
+                return str(name)
+            if word in _NODES and isinstance(value, (dict, list)):
+                is_node = word == "items"
+                waiting += [value] if is_node else value.values() if isinstance(value, dict) else value
+    return ""
 
 
 def _renamed(name: str) -> str:

@@ -80,6 +80,7 @@ def read(incoming: Incoming, path: str) -> Conversation:
     _check_tool_names(body)
     gemini_signatures.check(contents, model)
     schema = setting(body, "responseJsonSchema") or setting(body, "responseSchema")
+    _check_fields([function.get("parameters") for function in _functions(body)])
     _check_schemas([schema, *(_parameters(function) for function in _functions(body))])
     return Conversation(
         model=model,
@@ -179,6 +180,60 @@ def _functions(body: Fields) -> list[Fields]:
 
 def _parameters(function: Fields) -> object:
     return either(function, "parametersJsonSchema") or function.get("parameters")
+
+
+_SCHEMA_FIELDS = frozenset(
+    [
+        *(
+            "type",
+            "format",
+            "title",
+            "description",
+            "nullable",
+            "enum",
+            "items",
+            "minItems",
+            "maxItems",
+            "properties",
+            "required",
+        ),
+        *(
+            "minProperties",
+            "maxProperties",
+            "minLength",
+            "maxLength",
+            "pattern",
+            "minimum",
+            "maximum",
+            "example",
+            "default",
+            "anyOf",
+        ),
+        "propertyOrdering",
+    ]
+)
+
+
+def _check_fields(schemas: Sequence[object]) -> None:
+    """Refuse a name that Google's own Schema does not have (openswarm-ai/openswarm#24, pizza-bot-app/pizza-bot#62, 2026)."""
+    waiting = [(f"tools[0].function_declarations[{index}].parameters", one) for index, one in enumerate(schemas) if one]
+    while waiting:
+        place, one = waiting.pop()
+        if not isinstance(one, dict) or isinstance(one.get("type"), list):
+            words = f"Invalid JSON payload received. Unknown name \"\" at '{place}': Proto field is not repeating, cannot start list."
+            raise Refusal("bad_json", words)
+        for name, value in one.items():
+            if re.sub("_([a-z])", lambda found: found[1].upper(), name) not in _SCHEMA_FIELDS:
+                raise Refusal(
+                    "bad_json",
+                    f"Invalid JSON payload received. Unknown name \"{name}\" at '{place}': Cannot find field.",
+                )
+            if name == "items":
+                waiting.append((f"{place}.items", value))
+            elif name == "properties":
+                waiting += [(f"{place}.properties[{at}].value", part) for at, part in enumerate(fields(value).values())]
+            elif name in ("anyOf", "any_of") and isinstance(value, list):
+                waiting += [(f"{place}.any_of[{at}]", part) for at, part in enumerate(value)]
 
 
 _VALUES = frozenset({"enum", "const", "default", "example", "examples"})
