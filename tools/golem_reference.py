@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bardo.golem.preset import compute_reasoning_budgets
-from bardo.golem.rows import intent_rows, pipeline_rows, pressure_rows, profile_rows, route_rows, tier_rows
+from bardo.golem.rows import intent_rows, pipeline_rows, pressure_rows, profile_rows, route_rows, tick_rows, tier_rows
 from bardo.golem.schemas import SUBSYSTEM_ANSWERS
 from bardo.routing.profiles import set_fields
 from bardo.routing.tiers import daily_costs
@@ -107,6 +107,13 @@ def scenarios() -> Table:
     return columns, rows
 
 
+def ticks() -> Table:
+    """Return the kinds of ticks, and the words of their tools."""
+    return ("kind of tick", "words in the names of its tools"), (
+        (f"`{row.name}`", _code(sorted(row.tools))) for row in tick_rows().kind
+    )
+
+
 def routing() -> Table:
     """Return the two concrete tables of routes."""
     tables = route_rows().table
@@ -145,6 +152,7 @@ TABLES: dict[str, Callable[[], Table]] = {
     "golem-tiers": tiers,
     "golem-tier-rules": tier_rules,
     "golem-scenarios": scenarios,
+    "golem-ticks": ticks,
     "golem-routing": routing,
     "golem-routes": routes,
 }

@@ -384,6 +384,8 @@ MEANINGS = {
     "golem.pipelines": "whether each subsystem has the [pipeline profile](../how-to/use-pipeline-profiles.md) that the documents name",
     "golem.verify": "whether another model judges the answers of `risk`, where Bankr is configured",
     "golem.daily_budget_usd": "what [an agent](../how-to/use-profiles.md#for-an-agent) may spend in a day (UTC); none: any amount",
+    "golem.tools": "the names of the tools, as globs, that a [kind of tick](../reference/golem.md#tools-of-a-tick) is done with: "
+    '`{ risk_check = ["get_health", "var_*"] }`; for the kinds that are left out, words in the names of tools decide',
     "golem.sealed": "whether testaments, and the integration of dreams, are made in a trusted execution environment",
     "inference.repair_history": "whether a history that the provider would refuse (a call without its result, a text of nothing) "
     "is mended, which is reported; if false, it is refused with 400, naming what is broken",

@@ -125,6 +125,8 @@ MISTAKES = {
     ),
     "no table": ("[inference]\nprofiles = 3\n", "profiles is not a table"),
     "an unknown table of routes": ('routes = "moon"\n', r"line 4: .*use one of.*\"full_stack\""),
+    "tools of an unknown kind of tick": ('[golem.tools]\nrisk_chek = ["a"]\n', r"line 5: .*did you mean 'risk_check'"),
+    "tools that are no list": ('tools = { risk_check = "a" }\n', r"line 4: "),
     "an unknown key of caching": ("[inference.caching]\nauto = true\n", r"unknown key 'auto'"),
     "a workload that leads to itself": ('[workloads.a]\nmodel = "b"\n[workloads.b]\nmodel = "a"\n', "leads to itself"),
 }

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from bardo.accounting.limits import next_day
 from bardo.catalog.rows import ProviderRow
-from bardo.context.layer import KeptReply
+from bardo.context.layer import KeptReply, changed
+from bardo.context.tool_choice.session import (
+    MOST_NAMED,
+    called_in,
+    choosable,
+    may_be_chosen,
+    names_in_words,
+    with_marks,
+)
 from bardo.edge.agent_spending import DaySpending
 from bardo.edge.agent_steps import SessionSteps
 from bardo.edge.balances import Balances
@@ -25,6 +33,7 @@ from bardo.engine.route import Provider, RouteRecord, Target
 from bardo.engine.vitality import not_of_agent
 from bardo.golem.rows import route_rows, tier_rows
 from bardo.golem.running import Means, Settled, Spent, budget_of, is_heartbeat, schedule_steps, settle, verifier_of
+from bardo.golem.ticks import kind_of_tick, tools_of_tick
 from bardo.routing.workloads import Workload
 from bardo.structured import checker
 from bardo.values.agent import AgentStep
@@ -83,6 +92,7 @@ class AgentCalls:
             if options.tick is None:
                 return request, None
             return _with(request, None, (not_of_agent("tick", options.tick.type or "tick"),)), None
+        kind = kind_of_tick(options.tick.type) if options.tick is not None and options.tick.type else ""
         name = workload.name if is_heartbeat(workload.name) else workload.pressure.profile
         count = 0
         if schedule_steps(name) is not None:
@@ -106,7 +116,9 @@ class AgentCalls:
         if not is_heartbeat(workload.name):
             step = msgspec.structs.replace(step, workload=workload.name)
         made = self._verified(_with(request, step, settled.degraded), workload, name)
-        return made, None if settled.answer is None else self._local(made, settled)
+        if settled.answer is not None:
+            return made, self._local(made, settled)
+        return self._with_tools_of(kind, made) if kind and made.tools else made, None
 
     def _verified(self, request: Request, workload: Workload, name: str) -> Request:
         """Return a request whose answer another model judges, where the documents want that and its provider is configured."""
@@ -118,6 +130,39 @@ class AgentCalls:
             return request
         options = msgspec.structs.replace(request.options, verify=f"{provider}/{judge[1]}")
         return msgspec.structs.replace(request, options=options)
+
+    def _with_tools_of(self, kind: str, request: Request) -> Request:
+        """Return a request with the tools of a kind of tick (003, "Tool pruning (Layer 5 detail)"), and what was left out.
+
+        Tools that the provider runs stay, and so does what was called before and what the caller's choice names.
+        """
+        tools = choosable(request.tools)
+        choice = request.tool_choice
+        named = {choice.name} if choice is not None and choice.mode == "named" else set()
+        names = [tool.name for tool in tools]
+        kept = set(tools_of_tick(kind, names, stay=called_in(request) | named, own=self.settings.tools))
+        dropped = [tool for tool in tools if tool.name not in kept]
+        if dropped and not may_be_chosen(request):
+            why = f"the caller chooses among some of its tools itself, so that they are not those of the tick ({kind})"
+            lost = Degradation("tick", asked=kind, why=why)
+            return msgspec.structs.replace(request, degraded=(*request.degraded, lost))
+        free = {id(tool) for tool in tools}
+        untouched = [tool for tool in request.tools if id(tool) not in free]
+        of_kind = sorted((tool for tool in tools if tool.name in kept), key=lambda tool: tool.name)
+        sent = with_marks([*untouched, *of_kind], dropped)
+        record = {"type": kind, "tools": len(sent), "left_out": [tool.name for tool in dropped[:MOST_NAMED]]}
+        made = _with_record(request, record)
+        if sent != request.tools:
+            # In one order whatever the client's is, so that the beginning of the prompt stays as it was.
+            made = changed(made, tools=sent)
+        if not dropped:
+            return made
+        why = f"left out in a tick of {kind}: {names_in_words(dropped)}"
+        told = [Degradation("tools", asked=f"{len(request.tools)} tools", sent=f"{len(sent)} tools", why=why)]
+        if not sent and choice is not None:
+            made = changed(made, tool_choice=None)
+            told.append(Degradation("tool_choice", asked=choice.mode, why=f"no tool is one of a tick of {kind}"))
+        return msgspec.structs.replace(made, degraded=(*made.degraded, *told))
 
     async def means(self, key_id: str) -> Means:
         """Return what the agent of a key may spend today, and what it did."""
@@ -213,6 +258,14 @@ class AgentCalls:
 def _with(request: Request, step: AgentStep | None, degraded: tuple[Degradation, ...]) -> Request:
     options = msgspec.structs.replace(request.options, agent_step=step, tick=None)
     return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, *degraded))
+
+
+def _with_record(request: Request, tick: dict[str, Any]) -> Request:
+    step = request.options.agent_step
+    if step is None:
+        return request
+    step = msgspec.structs.replace(step, record={**step.record, "tick": tick})
+    return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, agent_step=step))
 
 
 def _fits(answer: str, request: Request) -> bool:

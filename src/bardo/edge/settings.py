@@ -36,7 +36,7 @@ from bardo.edge.settings_prices import read_prices
 from bardo.edge.settings_problems import Place
 from bardo.edge.settings_profiles import CachingSettings as CachingSettings
 from bardo.edge.settings_profiles import GolemSettings as GolemSettings
-from bardo.edge.settings_profiles import read_profiles, settle_workloads
+from bardo.edge.settings_profiles import check_golem, read_profiles, settle_workloads
 from bardo.edge.settings_providers import FILE_NAME, provider_ids, read_providers
 from bardo.edge.settings_providers import ProviderEntry as ProviderEntry
 from bardo.edge.settings_providers import provider_of as provider_of
@@ -213,7 +213,12 @@ def _check_its_store(settings: ReplaySettings | ResponseSettings | ProviderIdSet
 
 Check = Callable[[Any, Place], None]
 """Checks one table. Raises ConfigError."""
-_FIRST_CHECKS: Mapping[str, Check] = {"gateway": check_gateway, "log": _check_one_place, "search": check_search}
+_FIRST_CHECKS: Mapping[str, Check] = {
+    "gateway": check_gateway,
+    "golem": check_golem,
+    "log": _check_one_place,
+    "search": check_search,
+}
 _LAST_CHECKS: Mapping[str, Check] = {
     "telegram": check_chat,
     "discord": check_chat,

@@ -30,6 +30,7 @@ class GolemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     integration of dreams are made in a trusted execution environment. `pipelines`: each subsystem has the pipeline profile that the
     documents name for it. `daily_budget_usd` is what an agent may spend in a day (UTC), divided among its subsystems; None: any amount.
     `verify`: answers that the documents have verified (`risk`) are judged by the other model, where its provider is configured.
+    `tools` are globs of the names of the tools that a kind of tick is done with, by the kinds.
     """
 
     enabled: bool = False
@@ -40,6 +41,7 @@ class GolemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     pipelines: bool = False
     verify: bool = True
     daily_budget_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    tools: dict[str, tuple[str, ...]] = {}
 
 
 class CachingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +69,19 @@ def read_profiles(table: Any, text: str, source: str) -> dict[str, InferenceProf
     if not isinstance(table, Mapping):
         raise ConfigError(f"{place.of('')}: profiles is not a table", hint="write [inference.profiles.NAME]")
     return {name: _profile(name, value, place) for name, value in table.items()}
+
+
+def check_golem(golem: GolemSettings, place: Place) -> None:
+    """Raise ConfigError for tools of a kind of tick that is not there."""
+    if not golem.tools:
+        return
+    from bardo.golem.ticks import tick_kinds
+
+    for name in golem.tools:
+        if name not in tick_kinds():
+            near = get_close_matches(name, tick_kinds(), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(tick_kinds())}"
+            raise ConfigError(f"{place.inside('tools').of(name)}: no kind of tick is called {name!r}", hint=hint)
 
 
 def settle_workloads(

@@ -165,6 +165,20 @@ class RouteRows(_Row, frozen=True, kw_only=True):
     route: tuple[FallbackRoute, ...]
 
 
+class TickKind(_Row, frozen=True, kw_only=True):
+    """A kind of work that a tick may be. A tool belongs to it if its name has one of the words of `tools`."""
+
+    name: str
+    tools: frozenset[str]
+
+
+class TickRows(_Row, frozen=True, kw_only=True):
+    """The file ticks.toml. `most` is how many tools a call of a tick has."""
+
+    most: int
+    kind: tuple[TickKind, ...]
+
+
 class _IntentRows(_Row, frozen=True, kw_only=True):
     intent: tuple[IntentRow, ...]
 
@@ -203,6 +217,12 @@ def pipeline_rows() -> PipelineRules:
 def route_rows() -> RouteRows:
     """Return where calls go."""
     return _load_rows("routes", RouteRows)
+
+
+@cache
+def tick_rows() -> TickRows:
+    """Return the kinds of ticks, with their tools."""
+    return _load_rows("ticks", TickRows)
 
 
 def _load_rows(name: str, kind: type[T]) -> T:

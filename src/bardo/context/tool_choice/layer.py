@@ -28,10 +28,12 @@ from bardo.context.tool_choice.effects import RecordToolUse, ToolPlan
 from bardo.context.tool_choice.function_calls import FunctionsPart, offered_functions, with_function_calls
 from bardo.context.tool_choice.relevance import Ranking, ranked
 from bardo.context.tool_choice.session import (
+    MOST_NAMED,
     asked_text,
     choosable,
     is_users_turn,
     may_be_chosen,
+    names_in_words,
     surviving,
     task_of,
     with_marks,
@@ -42,9 +44,6 @@ from bardo.values.degradation import Degradation
 from bardo.values.events import Event
 from bardo.values.request import Request, Tool
 from bardo.values.response import Response
-
-_MOST_NAMED = 40
-"""Names of tools that a receipt or a degradation lists; further ones are counted."""
 
 
 class ToolChoice:
@@ -91,12 +90,12 @@ class ToolChoice:
         part = FunctionsPart(tools, functions, facts.tenant, self._settings)
         did = f"{len(dropped)} of {len(request.tools)} tools are found by functions"
         why = "the model finds and calls the other tools by functions, which bardo answers"
-        lost = Degradation("tools", asked=f"{len(request.tools)} tools", sent=_names(asked.tools), why=why)
+        lost = Degradation("tools", asked=f"{len(request.tools)} tools", sent=names_in_words(asked.tools), why=why)
         saw = {
             "tools": len(request.tools),
             "sent": len(asked.tools),
             "functions": True,
-            "loaded": [*names][:_MOST_NAMED],
+            "loaded": [*names][:MOST_NAMED],
         }
         return self._passed(request, asked, facts, Receipt(layer=self.name, did=did, saw=saw), lost, part)
 
@@ -123,10 +122,13 @@ class ToolChoice:
             saw["task"] = task
         if not dropped:
             return Passed(request=request, receipt=Receipt(layer=self.name, saw=saw), reply=part)
-        saw["left_out"] = [tool.name for tool in dropped[:_MOST_NAMED]]
+        saw["left_out"] = [tool.name for tool in dropped[:MOST_NAMED]]
         asked = changed(request, tools=sent)
         lost = Degradation(
-            "tools", asked=f"{len(request.tools)} tools", sent=f"{len(sent)} tools", why=f"left out: {_names(dropped)}"
+            "tools",
+            asked=f"{len(request.tools)} tools",
+            sent=f"{len(sent)} tools",
+            why=f"left out: {names_in_words(dropped)}",
         )
         did = f"{len(dropped)} of {len(request.tools)} tools left out"
         return self._passed(request, asked, facts, Receipt(layer=self.name, did=did, saw=saw), lost, part)
@@ -224,8 +226,3 @@ class UsesPart:
 def _asked_by_name(request: Request, names: Iterable[str]) -> set[str]:
     choice = request.tool_choice
     return {choice.name} & set(names) if choice is not None and choice.mode == "named" else set()
-
-
-def _names(tools: Sequence[Tool]) -> str:
-    listed = ", ".join(tool.name for tool in tools[:_MOST_NAMED])
-    return listed if len(tools) <= _MOST_NAMED else f"{listed} and {len(tools) - _MOST_NAMED} more"

@@ -15,6 +15,8 @@ from bardo.values.request import Request, Tool
 
 _MOST_USER_TEXT = 32_000
 """Characters of what the user said, from the end, in which names of tools are looked for."""
+MOST_NAMED = 40
+"""Names of tools that a receipt or a degradation lists; further ones are counted."""
 
 
 def may_be_chosen(request: Request) -> bool:
@@ -62,6 +64,12 @@ def task_of(facts: LayerFacts, tasks: Mapping[str, tuple[str, ...]]) -> str:
     found = facts.found.get("classify")
     values = found.values() if isinstance(found, Mapping) else ()
     return next((name for name in (facts.workload, *values) if isinstance(name, str) and name in tasks), "")
+
+
+def names_in_words(tools: Sequence[Tool]) -> str:
+    """Return the names of tools for people, the first of them where there are many."""
+    listed = ", ".join(tool.name for tool in tools[:MOST_NAMED])
+    return listed if len(tools) <= MOST_NAMED else f"{listed} and {len(tools) - MOST_NAMED} more"
 
 
 def with_marks(kept: Sequence[Tool], dropped: Sequence[Tool]) -> tuple[Tool, ...]:
