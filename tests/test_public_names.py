@@ -51,6 +51,7 @@ NAMES = [
     "Degraded",
     "DiscordSettings",
     "DocumentBlock",
+    "EmbeddingSettings",
     "Embeddings",
     "EmptyThought",
     "Episode",

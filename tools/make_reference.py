@@ -36,6 +36,7 @@ from bardo.catalog.search_apis import search_apis
 from bardo.edge.client_keys import KeyEntry
 from bardo.edge.settings import (
     CachingSettings,
+    EmbeddingSettings,
     GatewaySettings,
     GolemSettings,
     HttpSettings,
@@ -365,6 +366,13 @@ MEANINGS = {
     "or `all`. See [prompt caching](../how-to/cache-prompts.md)",
     "inference.caching.auto_cache_control": "whether the calls of workloads whose profile says so get cache markers",
     "inference.caching.prompt_cache_key_prefix": "what the prompt cache keys of the agent's subsystems begin with",
+    "inference.embeddings": "who makes the vectors by which layers compare texts: the keys below",
+    "inference.embeddings.provider": "`local`, or the id of a provider that makes vectors, such as `venice`: then texts that layers "
+    "compare are sent there, by calls of bardo's own that are in the log with their cost; where it fails or takes too long, vectors are "
+    "made on this machine",
+    "inference.embeddings.model": "the provider's model; empty: for Venice `venice_model`",
+    "inference.embeddings.venice_model": "the model of Venice",
+    "inference.embeddings.seconds": "how long a layer waits for its vectors",
     "failover.retries": "retries at the same provider after a temporary error, before the next provider is tried",
     "failover.backoff_seconds": "the pause before the first retry, at random from half of it on; it doubles with each",
     "failover.longest_pause_seconds": "a provider that asks for a longer wait is skipped, and the next one is tried",
@@ -408,6 +416,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "inference": InferenceSettings,
     "inference.structured_outputs": StructuredSettings,
     "inference.caching": CachingSettings,
+    "inference.embeddings": EmbeddingSettings,
     **PIPELINE_TABLES,
     "golem": GolemSettings,
     "state": StateSettings,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bardo.edge.formats import known_formats
     from bardo.edge.settings import (
         CachingSettings,
+        EmbeddingSettings,
         GatewaySettings,
         GolemSettings,
         HeaderVariable,
@@ -193,8 +194,8 @@ _HOMES: dict[str, str] = {
         "ReasoningCaptured SchemaFallback SchemaValidated WebSearchUsed"
     ),
     "bardo.edge.settings": (
-        "CachingSettings GatewaySettings GolemSettings HeaderVariable HttpSettings InferenceSettings KeyEntry LogSettings ProviderEntry "
-        "ProviderIdSettings ReasoningSettings ReplaySettings "
+        "CachingSettings EmbeddingSettings GatewaySettings GolemSettings HeaderVariable HttpSettings InferenceSettings KeyEntry "
+        "LogSettings ProviderEntry ProviderIdSettings ReasoningSettings ReplaySettings "
         "ResponseSettings Settings TimeoutSettings load_settings parse_settings "
     ),
     "bardo.context.steps.settings": "CompressSettings ConstraintRule ConstraintsSettings DedupSettings FormatSettings "
@@ -299,6 +300,7 @@ __all__ = [
     "Degraded",
     "DiscordSettings",
     "DocumentBlock",
+    "EmbeddingSettings",
     "Embeddings",
     "EmptyThought",
     "Episode",

@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.context.layer import Effect
 
-Tier = Literal["onnx", "static"]
+Tier = Literal["onnx", "provider", "static"]
 
 
 class Embed(Effect, frozen=True):
@@ -25,8 +25,8 @@ class Embed(Effect, frozen=True):
 class TextVectors(msgspec.Struct, frozen=True, kw_only=True):
     """Vectors of texts, in the order of the texts, each of length 1, or of zeros where a text has nothing that is known.
 
-    Two vectors may be compared where they have the same `fingerprint`. `tier` is `onnx` for a model of the operator's, and `static` for
-    the table that ships with bardo.
+    Two vectors may be compared where they have the same `fingerprint`. `tier` is `onnx` for a model of the operator's, `provider`
+    for one that a provider was asked for, and `static` for the table that ships with bardo.
     """
 
     vectors: tuple[tuple[float, ...], ...]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from bardo.context.embed import Embed, TextVectors, Tier
 from bardo.context.layer import EffectFailed
 from bardo.edge.named_paths import named_path
+from bardo.edge.settings_embeddings import model_of_vectors
 from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.embedding.static_embedding import wide_embedding
 
@@ -92,8 +93,22 @@ def embedding_at(folder: str) -> TextEmbedding:
 
 
 def perform_embed(parts: LayerParts) -> None:
-    """Have `Embed` performed for the layers of one program, with `embedding` of `[inference.pipeline]`. May be called again."""
-    if not parts.effects.performs(Embed):
-        made = Embeddings(parts.pipeline.embedding)
-        parts.effects.register(Embed, made.perform)
-        parts.closing.append(made.close)
+    """Have `Embed` performed for the layers of one program, by a provider's model or on this machine. May be called again.
+
+    Where nothing is sent, no provider is asked for vectors either.
+    """
+    if parts.effects.performs(Embed):
+        return
+    local = Embeddings(parts.pipeline.embedding)
+    parts.closing.append(local.close)
+    model = model_of_vectors(parts.settings)
+    if model is None:
+        parts.effects.register(Embed, local.perform)
+        return
+    # Read for those who have a provider make vectors.
+    from bardo.edge.provider_embeddings import ProviderEmbeddings
+    from bardo.edge.settings_pipeline import may_mask
+
+    seconds, masked = parts.settings.inference.embeddings.seconds, may_mask(parts.settings)
+    made = ProviderEmbeddings(parts.runner, model, local, seconds=seconds, masked=masked)
+    parts.effects.register(Embed, made.perform, in_dry=local.perform)

@@ -23,6 +23,8 @@ from bardo.edge.settings_aliases import read_aliases
 from bardo.edge.settings_batches import BatchSettings
 from bardo.edge.settings_budgets import BudgetSettings, check_budgets
 from bardo.edge.settings_chat import DiscordSettings, TelegramSettings, check_chat
+from bardo.edge.settings_embeddings import EmbeddingSettings as EmbeddingSettings
+from bardo.edge.settings_embeddings import check_embeddings
 from bardo.edge.settings_environment import with_environment
 from bardo.edge.settings_failover import FailoverSettings, check_failover
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
@@ -159,6 +161,7 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     _check_each(read, _LAST_CHECKS, mistakes, Place(text, source))
     mistakes.check()
     settings = Settings(**msgspec.structs.asdict(read), **rows, source=source)
+    check_embeddings(settings, Place(text, source, "inference.embeddings"))
     check_pipeline(settings, Place(text, source, "inference.pipeline"))
     check_memory(settings)
     return settings

@@ -30,6 +30,8 @@ TABLES = {
     "formats": "[[reasoning_formats]]",
     "cache": f"[inference.pipeline.cache], and a profile with the layer below {_LAYERS}",
     "caching": "[inference.caching]",
+    "embeddings": "[inference.embeddings]",
+    "embedding": "[inference.embeddings]",
     "pipeline": _LAYERS,
     "privacy": f"[inference.pipeline.privacy], and a profile with the layer below {_LAYERS}",
     "injection": f"[inference.pipeline.injection], and a profile with the layer below {_LAYERS}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from bardo.catalog.pipeline_rows import layer_rows, profile_rows
+from bardo.catalog.pipeline_rows import layer_rows, layers_of_profile, profile_rows
 from bardo.context.steps.settings import (
     CompressSettings,
     ConstraintsSettings,
@@ -118,6 +118,22 @@ def profiles_named(settings: Settings) -> Iterator[tuple[str, str, str]]:
     yield from (("key", one.id, one.pipeline) for one in settings.keys if one.pipeline)
     yield from (("alias", name, one.pipeline) for name, one in settings.aliases.items() if one.pipeline)
     yield from (("workload", name, one.pipeline) for name, one in settings.workloads.items() if one.pipeline)
+
+
+def may_mask(settings: Settings) -> bool:
+    """Whether a call may have the layer `privacy`: a profile that the configuration names has it, or one that callers may name."""
+    own = settings.inference.pipeline
+    used = {own.profile, *(profile for _, _, profile in profiles_named(settings))} - {"", OFF}
+    allowed = {name for _, _, names in _profiles_allowed(settings) for name in names}
+    used |= set(profile_names(own)) - {OFF} if ANY in allowed else allowed - {OFF}
+    layers = {layer for name in used for layer in layers_of(name, own)}
+    return "privacy" in layers or own.privacy != PrivacySettings()
+
+
+def layers_of(profile: str, settings: PipelineSettings) -> tuple[str, ...]:
+    """Return the names of the layers of a profile: one of the operator's own, or of bardo's."""
+    own = settings.profiles.get(profile)
+    return own.layers if own is not None else layers_of_profile(profile)
 
 
 def _profiles_allowed(settings: Settings) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from bardo.edge.http_calls import Client
+from bardo.edge.settings_embeddings import EmbeddingSettings
 from bardo.edge.settings_gateway import Count, Seconds, Silence
 from bardo.edge.settings_memory import Days
 from bardo.edge.settings_pipeline import PipelineSettings
@@ -118,11 +119,13 @@ class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 class InferenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How models are asked. `structured_outputs`: for answers in a schema; `caching`: so that prompts are cached;
-    `pipeline`: what is done with a request before it is sent. `repair_history`: a history that the provider would refuse (a call without
-    its result, a text of nothing) is mended and reported; if false, it is refused with 400, naming what is broken.
+    `embeddings`: who makes vectors of texts; `pipeline`: what is done with a request before it is sent. `repair_history`: a history
+    that the provider would refuse (a call without its result, a text of nothing) is mended and
+    reported; if false, it is refused with 400, naming what is broken.
     """
 
     structured_outputs: StructuredSettings = StructuredSettings()
     caching: CachingSettings = CachingSettings()
+    embeddings: EmbeddingSettings = EmbeddingSettings()
     pipeline: PipelineSettings = PipelineSettings()
     repair_history: bool = True

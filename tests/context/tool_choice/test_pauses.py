@@ -71,6 +71,21 @@ def test_others_have_their_turn_while_many_tools_are_compared() -> None:
     assert BuildWordIndex in performer.seen
 
 
+def test_tools_whose_vectors_come_of_another_embedding_than_the_texts_are_compared_by_words() -> None:
+    class Changing(Performer):
+        def perform(self, effect: Effect) -> Any:
+            made = super().perform(effect)
+            # Whoever made the vector of the text failed since, and another one makes those of the tools.
+            if isinstance(effect, Embed) and len(effect.texts) > 1:
+                return TextVectors(vectors=tuple((*one, 1.0) for one in made.vectors), fingerprint="g", tier="static")
+            return made
+
+    performer = Changing()
+    found = performer.ranking(MANY[:20])
+    assert (found.tier, found.order[0]) == ("words", 7)
+    assert StoreToolVectors not in performer.seen
+
+
 def test_few_tools_are_compared_at_once() -> None:
     performer = Performer()
     performer.ranking(MANY[:20])

@@ -35,6 +35,29 @@ def test_a_configured_key_whose_variable_is_not_set_is_a_problem(folder: Path, m
     assert "TEAM_KEY" not in found(folder, text)
 
 
+def test_doctor_says_who_makes_vectors_and_what_is_missing_for_that(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = (
+        '[[providers]]\nid = "vec"\npreset = "openai"\nbase_url = "http://127.0.0.1:9/v1"\napi_key_env = "VEC_KEY"\n'
+    )
+    text = f'[inference.embeddings]\nprovider = "vec"\nmodel = "text-embedding-3-small"\n{provider}'
+    profile = '[inference.pipeline]\nprofile = "standard"\n'
+
+    def vectors(text: str) -> list[tuple[str, str]]:
+        (folder / "bardo.toml").write_text(text)
+        findings = bardo("doctor", "--json").json["findings"]
+        return [(one["status"], one["found"].partition(",")[0]) for one in findings if one["area"] == "embeddings"]
+
+    assert vectors(profile + OFFLINE) == []
+    assert vectors(profile + text) == [("problem", "vec/text-embedding-3-small shall make vectors")]
+    monkeypatch.setenv("VEC_KEY", "sk-of-vectors")
+    assert vectors(profile + text) == [
+        ("ok", "vec/text-embedding-3-small makes the vectors of layers; it was not asked now")
+    ]
+    assert vectors(text) == [("warning", "vec/text-embedding-3-small shall make vectors")]
+
+
 def test_a_package_that_is_missing_is_a_problem(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "packages:" not in found(folder, "[telemetry]\nmetrics = true")
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)

@@ -24,7 +24,7 @@ from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
 
 Mode = Literal["shadow", "serve"]
-FLOORS = {"onnx": 0.70, "static": 0.55}
+FLOORS = {"onnx": 0.70, "provider": 0.70, "static": 0.55}
 """The least cosine similarity of a candidate, by the tier of the embedding, where the operator sets none."""
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-Tier = Literal["onnx", "static", "rules"]
+Tier = Literal["onnx", "provider", "static", "rules"]
 
 
 class Guess(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,8 +19,8 @@ class Guess(msgspec.Struct, frozen=True, kw_only=True):
 class Classification(msgspec.Struct, frozen=True, kw_only=True):
     """What was found of one request: guesses by the name of the question, and the tier that made them.
 
-    `onnx` is a model of the operator's, `static` the table of vectors that ships with bardo, `rules` words and lengths alone. `needs` are
-    fields of an intent that the labels speak for.
+    `onnx` is a model of the operator's, `provider` one of a provider, `static` the table of vectors that ships with bardo, `rules` words
+    and lengths alone. `needs` are fields of an intent that the labels speak for.
     """
 
     tier: Tier

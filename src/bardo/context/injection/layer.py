@@ -130,7 +130,9 @@ def _saw(looked_at: Sequence[Finding], findings: Sequence[Finding], unread: int)
         "spans": len(looked_at),
         "untrusted": sum([not one.span.trusted for one in looked_at]),
         "certainty": round(max([one.certainty for one in looked_at], default=0.0), 3),
-        "tier": max([one.tier for one in looked_at], key=("words", "static", "onnx").index, default="words"),
+        "tier": max(
+            [one.tier for one in looked_at], key=("words", "static", "onnx", "provider").index, default="words"
+        ),
         "flagged": bool(findings),
     }
     if findings:

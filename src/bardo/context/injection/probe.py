@@ -16,7 +16,7 @@ import msgspec
 
 from bardo.context.injection.sentences import features
 
-Tier = Literal["words", "static", "onnx"]
+Tier = Literal["words", "static", "onnx", "provider"]
 _USUAL_SENTENCES = 12
 """How many sentences the texts have for which `boundary` was set."""
 _MAY_BE, _MORE = 1.0, 2.0

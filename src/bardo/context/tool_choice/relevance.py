@@ -36,8 +36,8 @@ MOST_COMPARED = 1_000
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     """The places of tools, best first, and their scores by place.
 
-    `tier` says what they were compared by: `onnx`, `static` or `words`. `vector` is that of the text, made by the embedding of this
-    `fingerprint`.
+    `tier` says what they were compared by: `onnx`, `provider`, `static` or `words`. `vector` is that of the text, made by the embedding of
+    this `fingerprint`.
     """
 
     order: tuple[int, ...]
@@ -104,6 +104,9 @@ def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, A
     rows = tool_choice_rows()
     parts = [part for _, text in missing for part in text.all]
     embedded: TextVectors = yield Embed((*rows.general, *parts), rows.stop_words)
+    if embedded.fingerprint != fingerprint:
+        # Whoever made the vector of the text failed since.
+        raise EffectFailed("the vectors of tools cannot be compared with that of the text")
     vectors = iter(embedded.vectors)
     general = [next(vectors) for _ in rows.general]
     made: dict[bytes, ToolVectors] = {}

@@ -26,6 +26,7 @@ class _EffectHandler(NamedTuple):
     writes: bool
     of_call: bool = False
     at_once: bool = False
+    in_dry: Callable[..., Any] | None = None
 
 
 class Effects:
@@ -34,9 +35,19 @@ class Effects:
     def __init__(self) -> None:
         self._performers: dict[type[Effect], _EffectHandler] = {Pause: _EffectHandler(_pause, writes=False)}
 
-    def register(self, kind: type[E], perform: Callable[[E], Awaitable[Any]], *, writes: bool = False) -> None:
-        """Register `perform` for effects of a class. `writes`: it changes something, and is left out where nothing is sent."""
-        self._performers[kind] = _EffectHandler(perform, writes)
+    def register(
+        self,
+        kind: type[E],
+        perform: Callable[[E], Awaitable[Any]],
+        *,
+        writes: bool = False,
+        in_dry: Callable[[E], Awaitable[Any]] | None = None,
+    ) -> None:
+        """Register `perform` for effects of a class. `writes`: it changes something, and is left out where nothing is sent.
+
+        `in_dry` performs them there instead.
+        """
+        self._performers[kind] = _EffectHandler(perform, writes, in_dry=in_dry)
 
     def register_at_once(self, kind: type[E], perform: Callable[[E], Any], *, writes: bool = False) -> None:
         """Register `perform`, which returns its result, or a coroutine of it where it has to wait: a task is not entered for nothing."""
@@ -60,9 +71,11 @@ class Effects:
         found = self._performers.get(type(effect))
         if found is None:
             raise EffectFailed(f"nobody performs {type(effect).__name__}")
-        perform, writes, of_call, at_once = found
+        perform, writes, of_call, at_once, in_dry = found
         if dry and writes:
             return None
+        if dry and in_dry is not None:
+            perform = in_dry
         try:
             result = perform(effect, call) if of_call else perform(effect)
         except EffectFailed:

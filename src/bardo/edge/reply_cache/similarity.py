@@ -31,6 +31,7 @@ from bardo.edge.pipeline.parts import LayerParts
 from bardo.edge.reply_cache.cache import ReplyCache
 from bardo.edge.reply_cache.evidence import FILE, SimilarEvidence
 from bardo.edge.reply_cache.vectors import VectorIndex, VectorRow, numpy_or_none
+from bardo.edge.settings_embeddings import model_of_vectors
 
 _log = logging.getLogger("bardo.cache")
 _ENTRIES_AT_ONCE = 500
@@ -227,7 +228,7 @@ def similar_answers(parts: LayerParts, cache: ReplyCache, rules: SimilarRules, *
         seconds=seconds,
         clock=runner.clock,
         watch=runner.watch,
-        slow=bool(parts.pipeline.embedding),
+        slow=bool(parts.pipeline.embedding) or model_of_vectors(parts.settings) is not None,
     )
     replies.register(parts.effects)
     cache.forgets.append(replies.forget_all)

@@ -19,7 +19,7 @@ import msgspec
 import typer
 
 from bardo._version import __version__
-from bardo.catalog.pipeline_rows import layer_rows, layers_of_profile
+from bardo.catalog.pipeline_rows import layer_rows
 from bardo.edge.accounts.key_registry import HOW_TO_GET_IN
 from bardo.edge.accounts.opening import any_key_is_active, has_keys
 from bardo.edge.client_keys import keys_that_are_set
@@ -27,8 +27,10 @@ from bardo.edge.data_paths import log_path
 from bardo.edge.keys import Keyring
 from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings, provider_of
+from bardo.edge.settings_embeddings import model_of_vectors
 from bardo.edge.settings_gateway import check_bind
-from bardo.edge.settings_pipeline import OFF, PipelineSettings, profiles_named
+from bardo.edge.settings_pipeline import OFF, layers_of, profiles_named
+from bardo.edge.settings_providers import ProviderEntry
 from bardo.edge.settings_secrets import address_secrets
 from bardo.engine.aliases import Aliases
 from bardo.engine.route import Provider, resolve, unknown_model
@@ -112,7 +114,7 @@ def run_checks(config: Path | None, environment: Mapping[str, str] | None = None
     findings += [_configuration(settings), *_access(settings, environment), *_packages(settings), *_names(settings)]
     keyring = Keyring(environment)
     keyring.pays = bool(settings.payments.wallet_key_env)
-    findings += asyncio.run(check_providers(settings, keyring))
+    findings += [*asyncio.run(check_providers(settings, keyring)), *_vectors(settings, keyring)]
     port = _port(settings)
     running = _lessons(settings) if port.status == "warning" else []
     findings += [*check_payments(settings, environment), _log(settings, environment), port, *running]
@@ -212,7 +214,7 @@ def _names(settings: Settings) -> list[Finding]:
     pipeline = settings.inference.pipeline
     used = {pipeline.profile, *(profile for _, _, profile in profiles_named(settings))} - {"", OFF}
     open_to_calls = bool(settings.gateway.client_pipelines) or any(key.pipelines for key in settings.keys)
-    layers = {layer for name in used for layer in _layers_of(name, pipeline)}
+    layers = {layer for name in used for layer in layers_of(name, pipeline)}
     for layer in layer_rows():
         table = getattr(pipeline, layer, None)
         if table is None or table == type(table)() or layer in layers or open_to_calls:
@@ -221,6 +223,27 @@ def _names(settings: Settings) -> list[Finding]:
         fix = f'set [inference.pipeline] profile to one with "{layer}", or leave the table out'
         found.append(Finding(area="layers", status="warning", found=said, fix=fix))
     return found
+
+
+def _vectors(settings: Settings, keyring: Keyring) -> list[Finding]:
+    """Return who makes the vectors of layers, where a provider shall: whether it can be asked, and whether a layer wants any."""
+    model = model_of_vectors(settings)
+    if model is None:
+        return []
+    provider = settings.inference.embeddings.provider
+    entry = next((one for one in settings.providers if one.id == provider), ProviderEntry(id=provider))
+    row = provider_of(entry, settings.source).row
+    if row.key_variables and not keyring.has(row):
+        found = f"{model} shall make vectors, and there is no key for {provider}: they are made on this machine"
+        fix = f'set {row.key_variables[0]}, or write provider = "local" below [inference.embeddings]'
+        return [Finding(area="embeddings", status="problem", found=found, fix=fix)]
+    pipeline = settings.inference.pipeline
+    used = {pipeline.profile, *(profile for _, _, profile in profiles_named(settings))} - {"", OFF}
+    if not used and not settings.gateway.client_pipelines and not any(key.pipelines for key in settings.keys):
+        found = f"{model} shall make vectors, and no profile is used whose layers want any"
+        fix = "set [inference.pipeline] profile, or leave [inference.embeddings] out"
+        return [Finding(area="embeddings", status="warning", found=found, fix=fix)]
+    return [Finding(area="embeddings", status="ok", found=f"{model} makes the vectors of layers; it was not asked now")]
 
 
 def _may_be_served(model: str, settings: Settings, providers: list[Provider]) -> bool:
@@ -233,11 +256,6 @@ def _may_be_served(model: str, settings: Settings, providers: list[Provider]) ->
         return bool(resolve(target, providers))
     except BardoError:
         return False
-
-
-def _layers_of(name: str, pipeline: PipelineSettings) -> tuple[str, ...]:
-    own = pipeline.profiles.get(name)
-    return own.layers if own is not None else layers_of_profile(name)
 
 
 def _is_installed(module: str) -> bool:
