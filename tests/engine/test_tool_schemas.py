@@ -178,6 +178,29 @@ def test_ollama_gets_no_boolean_in_the_place_of_a_schema() -> None:
     assert not written.forms
 
 
+def test_claude_gets_no_words_of_older_drafts_whatever_stands_in_them() -> None:
+    shape = RequestShape(rules=frozenset({"tool_schemas"}), modern=True)
+    properties = {
+        "pair": {"type": "array", "items": [TEXT, {"type": "integer"}], "additionalItems": False},
+        "count": {"type": "integer", "minimum": 0, "exclusiveMinimum": True, "required": True},
+        "dependencies": {"type": "object", "dependencies": ["a"]},
+    }
+    schema = {"type": "object", "properties": properties, "dependencies": {"count": ["pair"]}}
+    written = written_tool_schemas((Tool(name="f", schema=schema), Tool(name="g", schema=ODD)), shape)
+    assert written is not None
+    assert written.tools[0].schema == {
+        "type": "object",
+        "properties": {
+            "pair": {"type": "array", "prefixItems": [TEXT, {"type": "integer"}], "items": False},
+            "count": {"type": "integer", "exclusiveMinimum": 0},
+            "dependencies": {"type": "object"},
+        },
+        "dependentRequired": {"count": ["pair"]},
+    }
+    assert written.tools[1].schema is ODD
+    assert not written.forms
+
+
 def test_a_schema_of_mistral_loses_its_names_alone() -> None:
     shape = RequestShape(rules=frozenset({"tool_schemas"}), subset="mistral_tools")
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "f", **ODD}

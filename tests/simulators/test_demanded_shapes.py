@@ -79,7 +79,11 @@ def violation(rule: ShapeRule) -> Drawn:
         case "property_keys":
             return drawn(asks(), tools=[("f", {"type": "object", "properties": {"$filter": TEXT}})])
         case "tool_schemas":
-            odd = {**PLAIN, "$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": True, "b": {}}}
+            odd = {
+                **PLAIN,
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                "properties": {"a": True, "b": {}, "c": {"items": [TEXT]}},
+            }
             return drawn(asks(), tools=[("f", odd)])
         case "strict_tools":
             listed = {"type": "object", "properties": {"l": {"type": "array", "items": TEXT, "maxItems": 3}}}

@@ -54,9 +54,9 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     `answered_calls`: each call has one result behind it, and each result a call. `unique_calls`: no two calls have one id.
     `tool_schemas`: schemas of tools are written as `subset`, a row of `schema_subsets.toml`, says, with
-    `typed` each place has a type, with `objects` it is an object, also where JSON Schema takes true or false. `strict_tools`: so are those
-    of tools with `strict: true`, of which there are at most `most` (0: any number). `google_schemas`: a schema in Google's own words has
-    `fields` alone.
+    `typed` each place has a type, with `objects` it is an object, also where JSON Schema takes true or false, with `modern` what older
+    drafts write otherwise is that of 2020-12. `strict_tools`: so are those of tools with `strict: true`, of which there are at most `most`
+    (0: any number). `google_schemas`: a schema in Google's own words has `fields` alone.
     `property_keys`: keys of the properties of a tool. `plain_root`: the schema of a tool is an object, without `oneOf` and the like on top.
     `alternating_roles`: no two turns of the user, or of the model, follow each other.
     `no_user_after_tool`: the model speaks between results and the user. `one_system`: text of the system stands at the beginning.
@@ -89,6 +89,7 @@ class ShapeRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     subset: str = ""
     typed: bool = False
     objects: bool = False
+    modern: bool = False
     most: int = 0
     fields: tuple[str, ...] = ()
     refusal: str
@@ -108,8 +109,9 @@ class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
     """All that one target demands. `tool_names` and `property_keys` are None where any is taken, `rules` are the names of the demands.
 
     `subset` is what it takes of JSON Schema in tools, empty where all; `typed`: each place of such a schema has a type, `objects`: it is no
-    boolean. `strict_subset` and `most_strict` say the same of tools with `strict: true`. `assistant_fields` are those that no assistant's
-    message may have, `schema_fields` those that a schema in Google's own words may (none: any).
+    boolean, `modern`: it is none of an older draft. `strict_subset` and `most_strict` say the same of tools with `strict: true`.
+    `assistant_fields` are those that no assistant's message may have, `schema_fields` those that a schema in Google's own words may (none:
+    any).
     """
 
     tool_names: NameRule | None = None
@@ -118,6 +120,7 @@ class RequestShape(msgspec.Struct, frozen=True, kw_only=True):
     subset: str = ""
     typed: bool = False
     objects: bool = False
+    modern: bool = False
     strict_subset: str = ""
     most_strict: int = 0
     assistant_fields: tuple[str, ...] = ()
@@ -143,6 +146,7 @@ def _shape_of(dialect: str, provider: str, model: str) -> RequestShape:
         subset="" if schemas is None else schemas.subset,
         typed=schemas is not None and schemas.typed,
         objects=schemas is not None and schemas.objects,
+        modern=schemas is not None and schemas.modern,
         strict_subset="" if strict is None else strict.subset,
         most_strict=0 if strict is None else strict.most,
         assistant_fields=tuple(dict.fromkeys(name for rule in fields["assistant_fields"] for name in rule.fields)),

@@ -17,7 +17,7 @@ import msgspec
 from bardo.catalog.request_shapes import RequestShape
 from bardo.dialects.repeated_tools import names_of
 from bardo.structured.rewrite import Inexpressible, RewrittenSchema, rewrite
-from bardo.structured.rewrite.keywords import parts, with_parts
+from bardo.structured.rewrite.keywords import in_new_words, parts, with_parts
 from bardo.structured.subsets import subset
 from bardo.values.blocks import ToolCallBlock
 from bardo.values.degradation import Degradation
@@ -109,6 +109,8 @@ def _written(tools: tuple[Tool, ...], shape: RequestShape) -> WrittenTools | Non
         form = _form_of(tool.schema, shape)
         schema = _schema(tool.schema, form)
         schema = _in_objects(schema) if shape.objects else schema
+        if shape.modern:
+            schema = _with_lists_of_required(in_new_words(schema))
         if tool.strict and shape.strict_subset:
             strict += 1
             tool, schema, rewritten, told = _strict(tool, schema, shape, strict)
@@ -206,6 +208,14 @@ def _in_objects(schema: Any) -> Any:
         else with_parts({name: value}, _in_objects)[name]
         for name, value in kept.items()
     }
+
+
+def _with_lists_of_required(schema: Any) -> Any:
+    """Return a schema in which `required` is a list, or is not there: the oldest drafts had it in each property."""
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: value for name, value in schema.items() if name != "required" or isinstance(value, list)}
+    return with_parts(kept, _with_lists_of_required)
 
 
 def _typed(schema: Any) -> Any:

@@ -354,6 +354,15 @@ def check_claude_strict(place: str, schema: Fields) -> None:
                     raise Refusal("bad_value", words, parameter=place)
 
 
+def check_new_draft(place: str, schema: Fields) -> None:
+    """Refuse what is no schema of 2020-12 (anthropics/claude-code#7365, 2025-09)."""
+    for _, one in _nodes(schema):
+        lists = isinstance(one.get("items"), list) or not isinstance(one.get("required", []), list)
+        if lists or any(isinstance(one.get(name), bool) for name in ("exclusiveMinimum", "exclusiveMaximum")):
+            words = f"{place}: JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12)."
+            raise Refusal("bad_value", words, parameter=place)
+
+
 _RANGES = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _NOT_BOUND = {
     "array": ("maxItems", "minItems", "uniqueItems"),
@@ -393,6 +402,7 @@ CLAUDE = Demands(
     call_ids=Rule(r"[a-zA-Z0-9_-]+", "{place}: String should match pattern '^[a-zA-Z0-9_-]+$'"),
     plain_root="{place}: input_schema does not support oneOf, allOf, or anyOf at the top level",
     repeated_call="{place}: `tool_use` ids must be unique",
+    check_schema=check_new_draft,
     check_strict=check_claude_strict,
 )
 MISTRAL_ORDER = "Unexpected role '{role}' after role '{before}'"

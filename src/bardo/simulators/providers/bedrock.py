@@ -94,7 +94,8 @@ class Bedrock(Provider):
         if "claude" not in model:
             return own
         claudes = {
-            name: getattr(CLAUDE, name) for name in ("property_keys", "plain_root", "repeated_call", "check_strict")
+            name: getattr(CLAUDE, name)
+            for name in ("property_keys", "plain_root", "repeated_call", "check_schema", "check_strict")
         }
         return replace(own, **claudes)
 

@@ -118,6 +118,11 @@ def modern(schema: Schema) -> Schema:
     return without(_modern(schema, ignores_siblings=ignores), "$schema")
 
 
+def in_new_words(schema: Any) -> Any:
+    """Return a schema without what only older drafts write so, whatever draft it names."""
+    return _modern(schema, ignores_siblings=False)
+
+
 def _modern(schema: Any, *, ignores_siblings: bool) -> Any:
     if not isinstance(schema, dict):
         return schema
@@ -133,7 +138,8 @@ def _renamed(schema: Schema) -> Schema:
         if "additionalItems" in renamed:
             renamed["items"] = renamed["additionalItems"]
     renamed.pop("additionalItems", None)
-    for name, needs in renamed.pop("dependencies", {}).items():
+    dependencies = renamed.pop("dependencies", None)
+    for name, needs in dependencies.items() if isinstance(dependencies, dict) else ():
         keyword = "dependentRequired" if isinstance(needs, list) else "dependentSchemas"
         renamed[keyword] = {**renamed.get(keyword, {}), name: needs}
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
