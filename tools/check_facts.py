@@ -170,6 +170,13 @@ STRUCTS = (
         "openai_chat", "Call", _OPENAI,
         ("ChatCompletionMessageFunctionToolCallParam", "ChatCompletionMessageCustomToolCallParam"),
     ),
+    Struct("cohere", "Text", "cohere.types", ("TextContent",)),
+    Struct("cohere", "ImageUrl", "cohere.types", ("ImageUrl",)),
+    Struct("cohere", "Image", "cohere.types", ("ImageUrlContent",)),
+    Struct("cohere", "Function", "cohere.types", ("ToolCallV2Function",)),
+    Struct("cohere", "Call", "cohere.types", ("ToolCallV2",)),
+    Struct("cohere", "Message", "cohere.types", ("AssistantChatMessageV2", "ToolChatMessageV2")),
+    Struct("ollama", "Message", "ollama", ("Message",)),
     Struct("openai_responses", "InputText", _RESPONSES, ("ResponseInputTextParam", "ResponseOutputTextParam")),
     Struct("openai_responses", "Refusal", _RESPONSES, ("ResponseOutputRefusalParam",)),
     Struct("openai_responses", "InputImage", _RESPONSES, ("ResponseInputImageParam",)),
@@ -191,7 +198,8 @@ def _of_structs() -> Iterator[Difference]:
             module = import_module(one.module)
         except ModuleNotFoundError:
             continue
-        named = {name for kind in one.types for name in get_type_hints(getattr(module, kind))}
+        kinds = [getattr(module, kind) for kind in one.types]
+        named = {name for kind in kinds for name in getattr(kind, "model_fields", None) or get_type_hints(kind)}
         struct = getattr(import_module(f"bardo.dialects.{one.sdk}.wire"), one.struct)
         tag = struct.__struct_config__.tag_field
         had = {field.encode_name for field in msgspec.structs.fields(struct)} - {OTHERS} | ({tag} if tag else set())

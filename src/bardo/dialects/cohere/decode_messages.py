@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from bardo.dialects.cohere import wire
 from bardo.dialects.cohere.constants import NAME, PLAN, THINKING
-from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.sealing import unseal
+from bardo.dialects.structs import as_it_came, carried_fields, read
 from bardo.dialects.wire import without, write_json
 from bardo.values.blocks import (
     Block,
@@ -24,33 +24,46 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, Role
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}
-_READ = ("role", "content", "tool_plan", "tool_calls", "tool_call_id")
 
 
 def read_messages(messages: list[Any]) -> tuple[Message, ...]:
     """Return the messages. Raises InvalidRequest naming the field."""
     names: dict[str, str] = {}
     return tuple(
-        _message(take(one, dict, f"messages[{place}]"), f"messages[{place}].", names)
-        for place, one in enumerate(messages)
+        [
+            _message(read(one, wire.Message, f"messages[{place}]"), f"messages[{place}].", names)
+            for place, one in enumerate(messages)
+        ]
     )
 
 
-def _message(fields: dict[str, Any], at: str, names: dict[str, str]) -> Message:
-    wire_role = required(fields, "role", str, at)
-    role = _ROLES.get(wire_role)
+def _message(message: wire.Message, at: str, names: dict[str, str]) -> Message:
+    role = _ROLES.get(message.role)
     if role is None:
-        raise InvalidRequest(f"{at}role is {wire_role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
-    carried = _carried_fields(without(fields, *_READ))
-    if wire_role == "tool":
-        call_id = required(fields, "tool_call_id", str, at)
-        content = tuple(_content(fields, at, _plain))
-        return Message(role, (ToolResultBlock(call_id=call_id, name=names.get(call_id, ""), content=content),), carried)
-    blocks: list[Block] = list(_content(fields, at, _block))
-    if wire_role == "assistant":
-        blocks = _with_plan(blocks, optional(fields, "tool_plan", str, at) or "")
-        blocks += _calls(fields, at, names)
+        raise InvalidRequest(f"{at}role is {message.role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
+    carried = _carried(carried_fields(message))
+    if message.role == "tool":
+        call_id = message.tool_call_id
+        if call_id is None:
+            raise InvalidRequest(f"{at}tool_call_id is required", param=f"{at}tool_call_id")
+        # Thinking is none of what a tool gives.
+        content = tuple(
+            UnknownBlock(NAME, as_it_came(part)) if isinstance(part, wire.Thinking) else _block(part)
+            for part in _parts(message)
+        )
+        result = ToolResultBlock(call_id=call_id, name=names.get(call_id, ""), content=content)  # type: ignore[arg-type]
+        return Message(role, (result,), carried)
+    blocks = [_block(part) for part in _parts(message)]
+    if message.role == "assistant":
+        calls = [_call(call) for call in message.tool_calls or ()]
+        names |= {call.id: call.name for call in calls}
+        blocks = [*_with_plan(blocks, message.tool_plan or ""), *calls]
     return Message(role, tuple(blocks), carried)
+
+
+def _parts(message: wire.Message) -> list[wire.Part]:
+    content = message.content or []
+    return [wire.Text(text=content)] if isinstance(content, str) else content
 
 
 def _with_plan(blocks: list[Block], plan: str) -> list[Block]:
@@ -61,82 +74,59 @@ def _with_plan(blocks: list[Block], plan: str) -> list[Block]:
     return [*blocks[:place], ReasoningBlock(text=plan, format=PLAN), *blocks[place:]]
 
 
-def _content(fields: dict[str, Any], at: str, read: Callable[[dict[str, Any], str], Any]) -> list[Any]:
-    content = optional(fields, "content", (str, list), at)
-    if isinstance(content, str):
-        return [TextBlock(content)] if content else []
-    return [read(take(item, dict, f"{at}content[{n}]"), f"{at}content[{n}].") for n, item in enumerate(content or ())]
+def _block(part: wire.Part) -> Block:
+    match part:
+        case wire.Text():
+            states, rest = _unsealed(part)
+            return TextBlock(part.text, states, _carried(rest))
+        case wire.Thinking():
+            states, rest = _unsealed(part)
+            form = states[0].format if states else THINKING
+            return ReasoningBlock(text=part.thinking, format=form, opaque=states, carried=_carried(rest))
+        case wire.Image():
+            return _image(part)
+        case wire.Document():
+            return _document(part)
+        case _:
+            return UnknownBlock(NAME, part.whole.value)
 
 
-def _block(item: dict[str, Any], at: str) -> Block:
-    if required(item, "type", str, at) != "thinking":
-        return _plain(item, at)
-    text = required(item, "thinking", str, at)
-    states, rest = _unseal(without(item, "type", "thinking"))
-    form = states[0].format if states else THINKING
-    return ReasoningBlock(text=text, format=form, opaque=states, carried=_carried_fields(rest))
-
-
-def _plain(item: dict[str, Any], at: str) -> TextBlock | ImageBlock | UnknownBlock:
-    """Return content that may stand in a tool's result too."""
-    kind = required(item, "type", str, at)
-    if kind == "text":
-        states, rest = _unseal(without(item, "type", "text"))
-        return TextBlock(required(item, "text", str, at), states, _carried_fields(rest))
-    if kind == "image_url":
-        return _image(item, at)
-    if kind == "document":
-        return _document(item)
-    return UnknownBlock(NAME, item)
-
-
-def _document(item: dict[str, Any]) -> TextBlock | UnknownBlock:
+def _document(part: wire.Document) -> TextBlock | UnknownBlock:
     """Return a document as text for other dialects, which goes back to Cohere as it was; one without data stays unknown."""
-    document = item.get("document")
+    document = part.document
     data = document.get("data") if isinstance(document, dict) else document
     if not isinstance(data, str | dict) or not data:
-        return UnknownBlock(NAME, item)
+        return UnknownBlock(NAME, as_it_came(part))
     text = data if isinstance(data, str) else write_json(data).decode()
-    return TextBlock(text, carried=_carried_fields(without(item, "type")))
+    return TextBlock(text, carried=_carried({"document": document, **(carried_fields(part) or {})}))
 
 
-def _image(item: dict[str, Any], at: str) -> ImageBlock:
-    image = required(item, "image_url", dict, at)
-    url = required(image, "url", str, f"{at}image_url.")
-    detail = optional(image, "detail", str, f"{at}image_url.") or ""
-    carried = _carried_fields(without(item, "type", "image_url"))
+def _image(part: wire.Image) -> ImageBlock:
+    url, detail, carried = part.image_url.url, part.image_url.detail or "", _carried(carried_fields(part))
     head, comma, data = url.partition(";base64,")
     if head.startswith("data:") and comma:
         return ImageBlock(media_type=head.removeprefix("data:"), data=data, detail=detail, carried=carried)
     return ImageBlock(url=url, detail=detail, carried=carried)
 
 
-def _calls(fields: dict[str, Any], at: str, names: dict[str, str]) -> list[Block]:
-    given = optional(fields, "tool_calls", list, at) or []
-    calls = [_call(take(one, dict, f"{at}tool_calls[{n}]"), f"{at}tool_calls[{n}].") for n, one in enumerate(given)]
-    names |= {call.id: call.name for call in calls}
-    return list(calls)
-
-
-def _call(call: dict[str, Any], at: str) -> ToolCallBlock:
-    function = required(call, "function", dict, at)
-    states, rest = _unseal(without(call, "id", "type", "function"))
-    more = without(function, "name", "arguments")
+def _call(call: wire.Call) -> ToolCallBlock:
+    states, rest = _unsealed(call)
+    more = carried_fields(call.function)
     return ToolCallBlock(
-        id=required(call, "id", str, at),
-        name=required(function, "name", str, f"{at}function."),
-        arguments=optional(function, "arguments", str, f"{at}function.") or "",
+        id=call.id,
+        name=call.function.name,
+        arguments=call.function.arguments or "",
         opaque=states,
-        carried=_carried_fields({**rest, **({"function": more} if more else {})}),
+        carried=_carried({**(rest or {}), **({"function": more} if more else {})}),
     )
 
 
-def _unseal(fields: dict[str, Any]) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
+def _unsealed(part: wire.Text | wire.Thinking | wire.Call) -> tuple[tuple[Opaque, ...], dict[str, Any] | None]:
     """Return the opaque state that bardo sealed, and the other fields."""
-    signature = fields.get("signature")
-    states = unseal(signature) if isinstance(signature, str) else None
-    return ((), fields) if states is None else (states, without(fields, "signature"))
+    fields = carried_fields(part)
+    states = unseal(part.signature) if isinstance(part.signature, str) else None
+    return ((), fields) if states is None else (states, without(fields or {}, "signature"))
 
 
-def _carried_fields(fields: dict[str, Any]) -> Carried | None:
+def _carried(fields: dict[str, Any] | None) -> Carried | None:
     return Carried(NAME, fields) if fields else None

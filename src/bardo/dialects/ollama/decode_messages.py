@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.jsonfield import take
+from bardo.dialects.ollama import wire
 from bardo.dialects.ollama.constants import NAME, text_of
 from bardo.dialects.ollama.sealed import open_signature, restore
+from bardo.dialects.structs import carried_fields, read
 from bardo.dialects.wire import without
 from bardo.values.blocks import Block, Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, Role
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}
-_READ = ("role", "content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id")
 # How base64 of a picture begins.
 _PICTURES = {"/9j/": "image/jpeg", "iVBORw0KGgo": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 
@@ -26,8 +27,10 @@ def read_messages(messages: list[Any]) -> tuple[Message, ...]:
     """Return the messages. Raises InvalidRequest naming the field."""
     calls = _Calls()
     return tuple(
-        _message(take(one, dict, f"messages[{place}]"), f"messages[{place}].", calls)
-        for place, one in enumerate(messages)
+        [
+            _message(read(one, wire.Message, f"messages[{place}]"), f"messages[{place}].", calls)
+            for place, one in enumerate(messages)
+        ]
     )
 
 
@@ -58,28 +61,25 @@ class _Calls:
         return fitting[0][0], name or fitting[0][1]
 
 
-def _message(fields: dict[str, Any], at: str, calls: _Calls) -> Message:
-    wire_role = required(fields, "role", str, at).lower()
+def _message(message: wire.Message, at: str, calls: _Calls) -> Message:
+    wire_role = message.role.lower()
     role = _ROLES.get(wire_role)
     if role is None:
         raise InvalidRequest(f"{at}role is {wire_role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
-    content = optional(fields, "content", str, at) or ""
-    images = _images(fields, at)
+    images = [_image(picture) for picture in message.images or ()]
+    carried = carried_fields(message)
     if wire_role == "tool":
-        return Message(role, (_result(fields, content, images, at, calls),), _carried_fields(without(fields, *_READ)))
-    text: list[Block] = [TextBlock(content)] if content else []
+        return Message(role, (_result(message, images, calls),), _carried(carried))
+    text: list[Block] = [TextBlock(message.content)] if message.content else []
     if wire_role != "assistant":
-        return Message(role, (*text, *images), _carried_fields(without(fields, *_READ)))
-    owned = open_signature(optional(fields, "signature", str, at) or "")
-    thinking = optional(fields, "thinking", str, at) or ""
-    blocks = restore(thinking, [*text, *images], _tool_calls(fields, at, calls), owned)
-    rest = without(fields, *_READ, *(("signature",) if owned else ()))
-    return Message(role, tuple(blocks), _carried_fields(rest))
-
-
-def _images(fields: dict[str, Any], at: str) -> list[ImageBlock]:
-    pictures = optional(fields, "images", list, at) or []
-    return [_image(take(one, str, f"{at}images[{place}]")) for place, one in enumerate(pictures)]
+        return Message(role, (*text, *images), _carried(carried))
+    signature = message.signature
+    owned = open_signature(take("" if signature is None else signature, str, f"{at}signature"))
+    called: list[Block] = [_call(call, calls) for call in message.tool_calls or ()]
+    blocks = restore(message.thinking or "", [*text, *images], called, owned)
+    if owned and carried is not None:
+        carried = without(carried, "signature")
+    return Message(role, tuple(blocks), _carried(carried))
 
 
 def _image(data: str) -> ImageBlock:
@@ -87,39 +87,28 @@ def _image(data: str) -> ImageBlock:
     return ImageBlock(media_type=kind, data=data)
 
 
-def _tool_calls(fields: dict[str, Any], at: str, calls: _Calls) -> list[Block]:
-    requested_id = optional(fields, "tool_calls", list, at) or []
-    return [
-        _call(take(one, dict, f"{at}tool_calls[{n}]"), f"{at}tool_calls[{n}].", calls)
-        for n, one in enumerate(requested_id)
-    ]
-
-
-def _call(call: dict[str, Any], at: str, calls: _Calls) -> ToolCallBlock:
-    function = required(call, "function", dict, at)
-    name = required(function, "name", str, f"{at}function.")
-    requested_id = optional(call, "id", str, at) or None
-    more = without(function, "name", "arguments")
-    carried: dict[str, Any] = {**({"function": more} if more else {}), **without(call, "id", "function")}
+def _call(call: wire.Call, calls: _Calls) -> ToolCallBlock:
+    function, requested_id = call.function, call.id or None
+    more = carried_fields(function)
+    carried: dict[str, Any] = {**({"function": more} if more else {}), **(carried_fields(call) or {})}
     if requested_id is None:
         carried["id"] = None
     return ToolCallBlock(
-        id=calls.add(name, requested_id),
-        name=name,
-        arguments=text_of(optional(function, "arguments", dict, f"{at}function.") or {}),
+        id=calls.add(function.name, requested_id),
+        name=function.name,
+        arguments=text_of(function.arguments or {}),
         carried=Carried(NAME, carried),
     )
 
 
-def _result(fields: dict[str, Any], content: str, images: list[ImageBlock], at: str, calls: _Calls) -> ToolResultBlock:
-    name = optional(fields, "tool_name", str, at) or ""
-    requested_id = optional(fields, "tool_call_id", str, at) or None
-    call_id, name = calls.answer(name, requested_id)
-    text = [TextBlock(content)] if content else []
+def _result(message: wire.Message, images: list[ImageBlock], calls: _Calls) -> ToolResultBlock:
+    requested_id = message.tool_call_id or None
+    call_id, name = calls.answer(message.tool_name or "", requested_id)
+    text = [TextBlock(message.content)] if message.content else []
     # A field that the client left out is left out where the result is sent on in this dialect.
     carried = None if requested_id else Carried(NAME, {"tool_call_id": None})
     return ToolResultBlock(call_id=call_id, name=name, content=(*text, *images), carried=carried)
 
 
-def _carried_fields(fields: dict[str, Any]) -> Carried | None:
+def _carried(fields: dict[str, Any] | None) -> Carried | None:
     return Carried(NAME, fields) if fields else None
