@@ -170,6 +170,13 @@ STRUCTS = (
         "openai_chat", "Call", _OPENAI,
         ("ChatCompletionMessageFunctionToolCallParam", "ChatCompletionMessageCustomToolCallParam"),
     ),
+    Struct("gemini", "Blob", "google.genai.types", ("Blob",)),
+    Struct("gemini", "FileData", "google.genai.types", ("FileData",)),
+    Struct("gemini", "ResponsePart", "google.genai.types", ("FunctionResponsePart",)),
+    Struct("gemini", "FunctionCall", "google.genai.types", ("FunctionCall",)),
+    Struct("gemini", "FunctionResponse", "google.genai.types", ("FunctionResponse",)),
+    Struct("gemini", "Part", "google.genai.types", ("Part",)),
+    Struct("gemini", "Content", "google.genai.types", ("Content",)),
     Struct("cohere", "Text", "cohere.types", ("TextContent",)),
     Struct("cohere", "ImageUrl", "cohere.types", ("ImageUrl",)),
     Struct("cohere", "Image", "cohere.types", ("ImageUrlContent",)),
@@ -199,7 +206,7 @@ def _of_structs() -> Iterator[Difference]:
         except ModuleNotFoundError:
             continue
         kinds = [getattr(module, kind) for kind in one.types]
-        named = {name for kind in kinds for name in getattr(kind, "model_fields", None) or get_type_hints(kind)}
+        named = {name for kind in kinds for name in _fields_of(kind)}
         struct = getattr(import_module(f"bardo.dialects.{one.sdk}.wire"), one.struct)
         tag = struct.__struct_config__.tag_field
         had = {field.encode_name for field in msgspec.structs.fields(struct)} - {OTHERS} | ({tag} if tag else set())
@@ -207,6 +214,12 @@ def _of_structs() -> Iterator[Difference]:
             Difference(one.sdk, "field that bardo lacks", f"{one.struct}.{name}") for name in sorted(named - had)
         )
         yield from (Difference(one.sdk, "field of bardo's own", f"{one.struct}.{name}") for name in sorted(had - named))
+
+
+def _fields_of(kind: Any) -> Iterable[str]:
+    """Return the names of a type's fields on the wire."""
+    fields = getattr(kind, "model_fields", None)
+    return get_type_hints(kind) if fields is None else [_wire_name(kind, name) for name in fields]
 
 
 RESOURCES = {

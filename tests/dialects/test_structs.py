@@ -9,7 +9,12 @@ import pytest
 
 from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.decode_request import decode_request
-from bardo.dialects.structs import OTHERS, Unknown, carried_fields, read
+from bardo.dialects.cohere import wire as cohere
+from bardo.dialects.gemini import wire as gemini
+from bardo.dialects.ollama import wire as ollama
+from bardo.dialects.openai_chat import wire as openai_chat
+from bardo.dialects.openai_responses import wire as openai_responses
+from bardo.dialects.structs import OTHERS, Unknown, as_it_came, carried_fields, read
 from bardo.values.blocks import TextBlock, UnknownBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.wire import Arrival
@@ -92,11 +97,32 @@ def test_what_is_wrong_is_named(value: Any, words: str, param: str) -> None:
     assert not param or caught.value.param == param
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_what_the_structs_allow_is_read_and_nothing_else_breaks(seed: int) -> None:
-    oddity = (0.0, 0.02, 0.2)[seed % 3]
-    value = GeneratedValues(seed, oddity).of(wire.Message)
-    try:
-        read(value, wire.Message, "messages[0]")
-    except InvalidRequest:
-        assert oddity, value
+MESSAGES: dict[str, Any] = {
+    "anthropic_messages": wire.Message,
+    "openai_chat": openai_chat.Message,
+    "openai_responses": openai_responses.Message,
+    "cohere": cohere.Message,
+    "ollama": ollama.Message,
+    "gemini": gemini.Content,
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_what_the_structs_allow_is_read_and_nothing_else_breaks(name: str) -> None:
+    for seed in range(150):
+        oddity = (0.0, 0.02, 0.2)[seed % 3]
+        value = GeneratedValues((name, seed), oddity).of(MESSAGES[name])
+        try:
+            read(value, MESSAGES[name], "messages[0]")
+        except InvalidRequest:
+            assert oddity, value
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_what_is_given_back_reads_as_what_came(name: str) -> None:
+    for seed in range(50):
+        value = GeneratedValues((name, seed)).of(MESSAGES[name])
+        found = read({**value, "unheard_of": {"a": None}}, MESSAGES[name], "messages[0]")
+        again = as_it_came(found)
+        assert again["unheard_of"] == {"a": None}
+        assert as_it_came(read(again, MESSAGES[name], "messages[0]")) == again

@@ -140,15 +140,24 @@ def _part_of_struct(kind: type[Wire]) -> _Part:
     types = get_type_hints(kind)
     fields = {field.encode_name: _part_of(types[field.name]) for field in msgspec.structs.fields(kind)}
     fields.pop(OTHERS)
-    config = kind.__struct_config__
-    known = {*fields, *([config.tag_field] if config.tag_field else ())}
+    tag = kind.__struct_config__.tag_field
+    if tag:
+        fields[tag] = lambda value: value
+    # Of a dialect in camel case, the other spelling is read too.
+    spelled = {field.name: field.encode_name for field in msgspec.structs.fields(kind) if field.encode_name in fields}
 
     def put_apart(value: Any) -> Any:
         if type(value) is not dict:
             return value
-        found = {name: fields[name](item) if name in fields else item for name, item in value.items() if name in known}
-        others = {name: item for name, item in value.items() if name not in known}
-        return {**found, OTHERS: Others(others)} if others else found
+        found: dict[str, Any] = {}
+        others = Others()
+        for name, item in value.items():
+            known = name if name in fields else spelled.get(name)
+            if known is None:
+                others[name] = item
+            else:
+                found[known] = fields[known](item)
+        return {**found, OTHERS: others} if others else found
 
     return put_apart
 

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.documents import is_document, picture_or_document
-from bardo.dialects.gemini.constants import FORMAT, NAME, opaque_of, split_fields
+from bardo.dialects.gemini import wire
+from bardo.dialects.gemini.constants import FORMAT, NAME, opaque_of
 from bardo.dialects.gemini.reply_parts import arguments_text
-from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.known_media import picture_type
+from bardo.dialects.structs import as_it_came, carried_fields
 from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
@@ -26,7 +27,6 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 
-_PART = ("text", "thought", "thoughtSignature", "inlineData", "fileData", "functionCall", "functionResponse")
 # Whose sealed state goes with summaries; all others' goes with the full text.
 _SUMMARISING = (FORMAT, "openai-responses-v1", "xai-responses-v1")
 
@@ -44,14 +44,14 @@ class PartsReader:
         self._thoughts: list[str] = []
         self._texts: list[str] = []
 
-    def read(self, value: Any, at: str) -> None:
-        """Take the parts of one content. Raises InvalidRequest, naming the field."""
-        listed = [] if value is None else take(value, (list, dict, str), f"{at}.parts")
-        for index, part in enumerate(listed if isinstance(listed, list) else [listed]):
-            place = f"{at}.parts[{index}]"
+    def read(self, content: wire.Content) -> None:
+        """Take the parts of one content."""
+        parts = content.parts
+        listed = parts if isinstance(parts, list) else [] if parts is None else [parts]
+        for index, part in enumerate(listed):
             if index:
                 self._end_text()
-            self._part({"text": part} if isinstance(part, str) else take(part, dict, place), f"{place}.")
+            self._part(wire.Part(text=part) if isinstance(part, str) else part)
 
     def copy(self, book: CallBook) -> PartsReader:
         """Return a reader that has read the same, and goes on by itself with a book of its own."""
@@ -65,28 +65,27 @@ class PartsReader:
         self._end_thinking()
         return tuple(self._blocks)
 
-    def _part(self, raw: dict[str, Any], at: str) -> None:
-        fields, other_fields = split_fields(raw, _PART)
-        signature = optional(fields, "thoughtSignature", str, at) or ""
-        opaque, sealed = opaque_of(signature)
-        thought = optional(fields, "thought", bool, at)
-        if thought and "text" in fields:
+    def _part(self, part: wire.Part) -> None:
+        other_fields = carried_fields(part) or {}
+        signature = part.thought_signature or ""
+        opaque, sealed = opaque_of(signature) if signature else ((), False)
+        if part.thought and part.text is not None:
             self._end_text()
-            self._thoughts.append(take(fields["text"], str, f"{at}text"))
+            self._thoughts.append(part.text)
             if opaque or other_fields:
                 self._end_thinking(opaque, other_fields)
             return
         self._end_thinking()
-        other_fields |= {"thought": True} if thought else {}
+        other_fields |= {"thought": True} if part.thought else {}
         kept = other_fields | ({"thoughtSignature": signature} if signature else {})
-        if "functionCall" in fields:
-            self._add(self._call(fields, opaque, other_fields, at))
-        elif "functionResponse" in fields:
-            self._add(self._result(fields, kept, at))
-        elif "text" in fields:
-            self._text(take(fields["text"], str, f"{at}text"), opaque, other_fields, sealed=sealed)
+        if part.function_call is not None:
+            self._add(self._call(part.function_call, opaque, other_fields))
+        elif part.function_response is not None:
+            self._add(self._result(part.function_response, kept))
+        elif part.text is not None:
+            self._text(part.text, opaque, other_fields, sealed=sealed)
         else:
-            self._add(media_block(fields, kept, at) or UnknownBlock(NAME, raw))
+            self._add(media_block(part, kept) or UnknownBlock(NAME, as_it_came(part)))
 
     def _add(self, block: Block) -> None:
         self._end_text()
@@ -127,54 +126,43 @@ class PartsReader:
             )
         )
 
-    def _call(
-        self, fields: dict[str, Any], opaque: tuple[Opaque, ...], other_fields: dict[str, Any], at: str
-    ) -> ToolCallBlock:
-        at = f"{at}functionCall."
-        call, inside = split_fields(take(fields["functionCall"], dict, at[:-1]), ("id", "name", "args"))
-        name = required(call, "name", str, at)
-        own_id = optional(call, "id", str, at)
-        carried = _nested(other_fields, "functionCall", inside, own_id)
-        arguments = arguments_text(optional(call, "args", dict, at) or {})
-        call_id = self._book.called(name, own_id)
-        return ToolCallBlock(id=call_id, name=name, arguments=arguments, opaque=opaque, carried=carried)
+    def _call(self, call: wire.FunctionCall, opaque: tuple[Opaque, ...], other_fields: dict[str, Any]) -> ToolCallBlock:
+        return ToolCallBlock(
+            id=self._book.called(call.name, call.id),
+            name=call.name,
+            arguments=arguments_text(call.args or {}),
+            opaque=opaque,
+            carried=_nested(other_fields, "functionCall", carried_fields(call) or {}, call.id),
+        )
 
-    def _result(self, fields: dict[str, Any], other_fields: dict[str, Any], at: str) -> ToolResultBlock:
-        at = f"{at}functionResponse."
-        names = ("id", "name", "response", "parts")
-        result, inside = split_fields(take(fields["functionResponse"], dict, at[:-1]), names)
-        name = required(result, "name", str, at)
-        own_id = optional(result, "id", str, at)
-        text, is_error = _result_text(optional(result, "response", dict, at) or {})
-        media = [_medium(part, f"{at}parts[{i}]") for i, part in enumerate(optional(result, "parts", list, at) or ())]
-        call_id = self._book.answered(name, own_id)
+    def _result(self, result: wire.FunctionResponse, other_fields: dict[str, Any]) -> ToolResultBlock:
+        text, is_error = _result_text(result.response or {})
+        media = [_medium(part) for part in result.parts or ()]
+        call_id = self._book.answered(result.name, result.id)
+        own_id = result.id if result.id == call_id else None
         return ToolResultBlock(
             call_id=call_id,
-            name=name,
+            name=result.name,
             content=(TextBlock(text), *media),
             is_error=is_error,
-            carried=_nested(other_fields, "functionResponse", inside, own_id if own_id == call_id else None),
+            carried=_nested(other_fields, "functionResponse", carried_fields(result) or {}, own_id),
         )
 
 
-def media_block(fields: dict[str, Any], other_fields: dict[str, Any], at: str) -> ImageBlock | DocumentBlock | None:
+def media_block(part: wire.Part | wire.ResponsePart, other_fields: dict[str, Any]) -> ImageBlock | DocumentBlock | None:
     """Return the image or document a part holds, or None where it holds something else."""
     carried = Carried(NAME, other_fields) if other_fields else None
-    for name, source in (("inlineData", "data"), ("fileData", "fileUri")):
-        if name not in fields:
-            continue
-        found, rest = split_fields(take(fields[name], dict, f"{at}{name}"), ("mimeType", source))
-        media_type = optional(found, "mimeType", str, f"{at}{name}.") or ""
-        content = required(found, source, str, f"{at}{name}.")
-        pictured = source == "data" and bool(picture_type("", content))
-        if rest or not (pictured or media_type.startswith("image/") or is_document(media_type)):
-            continue
-        if source == "data":
-            return picture_or_document(media_type, content, carried=carried)
+    blob, file = part.inline_data, part.file_data
+    if blob is not None and blob.others is None:
+        media_type = blob.mime_type or ""
+        if picture_type("", blob.data) or media_type.startswith("image/") or is_document(media_type):
+            return picture_or_document(media_type, blob.data, carried=carried)
+    if file is not None and file.others is None:
+        media_type = file.mime_type or ""
         if media_type.startswith("image/"):
-            return ImageBlock(media_type=media_type, url=content, carried=carried)
-        if not _is_uploaded(content):
-            return DocumentBlock(media_type=media_type, url=content, carried=carried)
+            return ImageBlock(media_type=media_type, url=file.file_uri, carried=carried)
+        if is_document(media_type) and not _is_uploaded(file.file_uri):
+            return DocumentBlock(media_type=media_type, url=file.file_uri, carried=carried)
     return None
 
 
@@ -185,10 +173,8 @@ def _is_uploaded(address: str) -> bool:
     )
 
 
-def _medium(value: Any, at: str) -> ImageBlock | DocumentBlock | UnknownBlock:
-    raw = take(value, dict, at)
-    fields, other_fields = split_fields(raw, ("inlineData", "fileData"))
-    return media_block(fields, other_fields, f"{at}.") or UnknownBlock(NAME, raw)
+def _medium(part: wire.ResponsePart) -> ImageBlock | DocumentBlock | UnknownBlock:
+    return media_block(part, carried_fields(part) or {}) or UnknownBlock(NAME, as_it_came(part))
 
 
 def _nested(other_fields: dict[str, Any], name: str, inside: dict[str, Any], own_id: str | None) -> Carried | None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.bounded_json import MAX_DEPTH
+from bardo.dialects.gemini import wire
 from bardo.dialects.gemini.constants import NAME, split_fields
 from bardo.dialects.gemini.decode_config import Config, decode_config
 from bardo.dialects.gemini.decode_parts import CallBook, PartsReader
@@ -15,6 +16,7 @@ from bardo.dialects.jsonfield import decode_object, optional, take
 from bardo.dialects.known_beginnings import KnownBeginnings
 from bardo.dialects.options import read_options
 from bardo.dialects.repeated_items import read_once
+from bardo.dialects.structs import carried_fields, read
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import BardoOptions, Message, Request, Role
@@ -91,7 +93,7 @@ def decode_system(value: Any) -> tuple[Message, ...]:
     if isinstance(value, str | list):
         value = {"parts": value}
     reader = PartsReader(CallBook())
-    reader.read(take(value, dict, "systemInstruction").get("parts"), "systemInstruction")
+    reader.read(read(value, wire.Content, "systemInstruction"))
     blocks = reader.finish()
     return (Message("system", blocks),) if blocks else ()
 
@@ -118,8 +120,8 @@ class Conversation:
         self._carried: Carried | None = None
 
     def read(self, value: Any, at: str) -> None:
-        fields, other_fields = split_fields(take(value, dict, at), ("parts", "role"))
-        role = optional(fields, "role", str, f"{at}.") or "user"
+        content = read(value, wire.Content, at)
+        other_fields, role = carried_fields(content) or {}, content.role or "user"
         if role not in _ROLES:
             raise InvalidRequest(f"{at}.role {role!r:.60} is unknown", hint="use `user` or `model`", param=f"{at}.role")
         if role == "function":
@@ -127,7 +129,7 @@ class Conversation:
         if not self._continues(_ROLES[role], other_fields):
             self._begin(_ROLES[role], other_fields)
         if self._reader is not None:
-            self._reader.read(fields.get("parts"), at)
+            self._reader.read(content)
 
     def copy(self) -> Conversation:
         """Return a conversation that has read the same, and goes on by itself."""
