@@ -128,13 +128,14 @@ def routing() -> Table:
 
 def routes() -> Table:
     """Return the routes of subsystems, step by step."""
-    columns = ("subsystem", "step", "models", "providers", "lost", "why")
+    columns = ("subsystem", "step", "models", "providers", "variant", "lost", "why")
     rows = (
         (
             f"`{route.subsystem}`",
             str(number),
             _code(step.models),
             _code(step.providers) or "any",
+            f"`:{step.variant}`" if step.variant else "",
             _code(step.lost),
             step.why,
         )

@@ -29,7 +29,8 @@ ROUTING_MEANINGS = {
     "workloads.escalate": "models that are asked in order where an answer is not good enough",
     "workloads.pipeline": "the [pipeline profile](../how-to/use-pipeline-profiles.md) whose layers work on its calls",
     "workloads.verify": "a second model that is asked whether it agrees with the answer",
-    "workloads.route": "steps by which models are looked for where none is named: `[{ models = […], providers = […], lost = […] }]`",
+    "workloads.route": "steps by which models are looked for where none is named: `[{ models = […], providers = […], lost = […] }]`; "
+    "`variant` asks for the models of a step in a variant of theirs, as OpenRouter's `floor`",
     "workloads.tier": "the tier that decides whether a model is asked at all",
     "workloads.about": "a sentence for people",
 }

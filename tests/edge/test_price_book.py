@@ -77,3 +77,12 @@ def test_a_row_may_name_a_provider_by_its_id_in_the_configuration() -> None:
 @pytest.mark.parametrize(("model", "free"), [("qwen3:8b", True), ("gpt-oss:120b-cloud", False)])
 def test_a_server_of_ones_own_sends_no_bill(model: str, free: bool) -> None:
     assert input_rate(PriceBook(), provider("ollama"), model) == (0 if free else None)
+
+
+def test_the_cheapest_servers_cost_the_models_listed_price_and_the_fastest_have_no_known_one() -> None:
+    book, openrouter = PriceBook(), provider("openrouter")
+    plain = book.price(openrouter, "qwen/qwen-plus", NOW)
+    assert plain is not None
+    assert book.price(openrouter, "qwen/qwen-plus:floor", NOW) == plain
+    assert book.price(openrouter, "qwen/qwen-plus:nitro", NOW) is None
+    assert book.price(openrouter, "nobody/knows:floor", NOW) is None

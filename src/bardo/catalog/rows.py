@@ -205,7 +205,8 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     costs nothing, so that it may be asked for to see whether the provider is there. `searches_per_day` is in how many calls of a day it may
     be asked to search the web, None for any number: an operator's word. `hands_on`: it hands calls on to other servers, or is a service of
     somebody else, so that its address says nothing of who sees them. `balance_headers` are the headers, in
-    lower case, in which it says what is left of the account's money, by what it is in: `diem`, `usd`.
+    lower case, in which it says what is left of the account's money, by what it is in: `diem`, `usd`. `model_variants` are the words
+    that may stand behind a model's id and a colon, by which it chooses among the servers of that model, and whether its listed price holds.
     """
 
     id: str
@@ -243,6 +244,7 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     free_list: bool = False
     searches_per_day: int | None = None
     balance_headers: dict[str, str] = {}
+    model_variants: dict[str, bool] = {}
     quirks: Quirks = Quirks()
 
     @cached_property

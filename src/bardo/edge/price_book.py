@@ -68,7 +68,11 @@ class PriceBook:
             row = layer.find(ids, model, day)
             if row is not None:
                 return price_of(row, layer.source)
-        return listed_price(provider.row.id, model, day, moment.hour * 60 + moment.minute)
+        price = listed_price(provider.row.id, model, day, moment.hour * 60 + moment.minute)
+        plain, _, variant = model.rpartition(":")
+        if price is None and provider.row.model_variants.get(variant):
+            return self._look_up(provider, plain, now)
+        return price
 
     def _layers(self) -> Iterator[PriceList]:
         yield self._operator

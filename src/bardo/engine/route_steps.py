@@ -37,8 +37,14 @@ def targets_in_steps(
     ]
     intent = needs.request.options.intent or workload.intent
     found = list(follow(FallbackRoute(subsystem=workload.name, step=workload.route), offers, intent))
-    targets = tuple([Target(provider=by_id[one.offer.provider], model=one.offer.model) for one in found])
-    return targets, {(one.offer.provider, one.offer.model): one.step for one in found}
+    targets = tuple([_target(by_id[one.offer.provider], one.offer.model, one.step) for one in found])
+    return targets, {(at.provider.id, at.model): one.step for at, one in zip(targets, found, strict=True)}
+
+
+def _target(provider: Provider, model: str, step: RouteStep) -> Target:
+    """Return the target of a step: the variant of the model that the step asks for, where the provider has it and the id names no other."""
+    varies = step.variant in provider.row.model_variants and ":" not in model
+    return Target(provider=provider, model=f"{model}:{step.variant}" if varies else model)
 
 
 def record_of(record: RouteRecord, needs: CallNeeds, steps: Steps) -> RouteRecord:

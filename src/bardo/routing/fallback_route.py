@@ -22,7 +22,7 @@ class RouteStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One step: `models` (globs) at `providers` (globs of catalog row ids; none: any), and the features that are `lost` there.
 
     `effort` is the level of thinking that is asked for in this step; empty leaves the subsystem's own. `prefer` are features whose models
-    go first in the step.
+    go first in the step. `variant` is asked for behind the models' ids at providers that have it, as `floor` (the cheapest servers first).
     """
 
     models: tuple[str, ...]
@@ -31,6 +31,7 @@ class RouteStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     effort: ProfileEffort | Literal[""] = ""
     why: str = ""
     prefer: tuple[str, ...] = ()
+    variant: str = ""
 
 
 class FallbackRoute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -184,6 +184,10 @@ class OpenRouter(Chat):
     def wrong_key(self, key: str) -> Refusal:
         return Refusal("wrong_key", "User not found.")
 
+    def check_model(self, model: str, models: Sequence[str]) -> None:
+        """Raise Refusal for a model that is not in `models`: `:floor` and `:nitro` behind an id choose among the servers of the model."""
+        super().check_model(model.removesuffix(":floor").removesuffix(":nitro"), models)
+
     def unknown_model(self, model: str) -> Refusal:
         return Refusal("unknown_model", f"{model} is not a valid model ID", status=400)
 
