@@ -254,6 +254,8 @@ MEANINGS = {
     "where they end with what came of them",
     "budgets.spread_percent": "what keys are charged above the provider's cost, in percent of it; budgets and what a key is told it spent "
     "hold it, and the log has the cost alone",
+    "budgets.search_usd_per_day": "what the searches that [providers run](../how-to/search-the-web.md#limit-searches-in-money) may cost "
+    "in a day (UTC) with each key, and with all calls without one; then they are turned off, which is reported; none: any amount",
     "payments.wallet_key_env": "the environment variable with the private key of the wallet that pays for calls; empty: nothing is paid",
     "payments.order": "the ways to pay a provider that asks for a payment of each call, in the order they are tried: `diem`, its daily "
     "allocation; `wallet`, a payment of the call; `prepaid`, the balance behind its API key",
@@ -394,6 +396,8 @@ MEANINGS = {
     "golem.daily_budget_usd": "what [an agent](../how-to/use-profiles.md#for-an-agent) may spend in a day (UTC); none: any amount",
     "golem.tools": "the names of the tools, as globs, that a [kind of tick](../reference/golem.md#tools-of-a-tick) is done with: "
     '`{ risk_check = ["get_health", "var_*"] }`; for the kinds that are left out, words in the names of tools decide',
+    "golem.web_search_budget_per_cycle_usdc": "what the searches of one dream cycle of a session may cost; then the search is turned off, "
+    "which is reported; none: any amount",
     "golem.sealed": "whether testaments, and the integration of dreams, are made in a trusted execution environment",
     "inference.repair_history": "whether a history that the provider would refuse (a call without its result, a text of nothing) "
     "is mended, which is reported; if false, it is refused with 400, naming what is broken",

@@ -172,6 +172,7 @@ def house(
         variables = {KEY_VARIABLE: SECRET} if environment is None else environment
         keyring = Keyring(variables)
         settings = msgspec.structs.replace(parse_settings(toml), providers=(*before, *own))
+        limits = msgspec.structs.replace(limits, search_usd_per_day=settings.budgets.search_usd_per_day)
         directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
         keys = ClientKeys(settings.keys, variables)
         learned = LearnedRouting.of(settings) if settings.routing.strategy == "learned" else None

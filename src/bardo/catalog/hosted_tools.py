@@ -40,10 +40,14 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class HostedTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One tool, in the form of each dialect that has it. `asked_in` is the dialect in which bardo itself asks for it."""
+    """One tool, in the form of each dialect that has it. `asked_in` is the dialect in which bardo itself asks for it.
+
+    `usd` is what one use counts as against a budget in money, 0 for a tool without one.
+    """
 
     name: str
     asked_in: str = ""
+    usd: float = 0.0
     form: tuple[HostedForm, ...]
 
     def form_of(self, dialect: str) -> HostedForm | None:

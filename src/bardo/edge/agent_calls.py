@@ -40,7 +40,7 @@ from bardo.values.agent import AgentStep
 from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.intent import Intent
-from bardo.values.request import Request
+from bardo.values.request import Request, SearchLimit, with_search_limit
 
 if TYPE_CHECKING:
     from bardo.edge.accounts.account import Account
@@ -116,6 +116,14 @@ class AgentCalls:
         if not is_heartbeat(workload.name):
             step = msgspec.structs.replace(step, workload=workload.name)
         made = self._verified(_with(request, step, settled.degraded), workload, name)
+        if (most := self.settings.web_search_budget_per_cycle_usdc) is not None:
+            cycle = "" if options.tick is None or options.tick.cycle is None else str(options.tick.cycle)
+            limit = SearchLimit(
+                setting="[golem] web_search_budget_per_cycle_usdc",
+                key=f"cycle {cycle} of {session_name(request)} of {tenant}",
+                usd=most,
+            )
+            made = with_search_limit(made, limit)
         if settled.answer is not None:
             return made, self._local(made, settled)
         return self._with_tools_of(kind, made) if kind and made.tools else made, None

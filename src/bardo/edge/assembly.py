@@ -255,6 +255,7 @@ def _limits(settings: Settings) -> Limits:
         max_reply_bytes=settings.gateway.max_reply_bytes,
         max_stream_bytes=settings.gateway.max_stream_bytes,
         keep_content=settings.log.content,
+        search_usd_per_day=settings.budgets.search_usd_per_day,
     )
 
 

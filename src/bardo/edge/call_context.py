@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a call may take and how large its reply may be, whole or streamed."""
+    """How long a call may take, how large its reply may be, whole or streamed, and what the searches of a key may cost in a day."""
 
     deadlines: Deadlines = Deadlines()
     max_reply_bytes: int = 64 * 1024 * 1024
     max_stream_bytes: int = 256 * 1024 * 1024
     keep_content: bool = False
+    search_usd_per_day: float | None = None
 
 
 class EpisodeSink(Protocol):

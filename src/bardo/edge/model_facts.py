@@ -174,6 +174,7 @@ class ModelFacts:
             facts=facts,
             plans=self._plans,
             searches_today=self.searches.today,
+            searches_cost=self.searches.cost,
         )
 
     def _of_caller(self, target: Target, view: _CallersView) -> TargetFacts:

@@ -38,7 +38,7 @@ from bardo.engine.workload_requests import NOTHING_FOUND, CallNeeds, check_contr
 from bardo.routing.cascade import EscalatedCall
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, InternalError, ProviderError, Unreachable
-from bardo.values.request import Request
+from bardo.values.request import Request, SearchLimit, with_search_limit
 from bardo.values.response import Response
 from bardo.values.secrets import Secrets
 
@@ -156,6 +156,10 @@ class Runner(SecretHolder):
         self, request: Request, account: Account | None, tenant: str
     ) -> tuple[Request, LocalAnswer | None, BardoError | None]:
         """Return a request with the step of the agent that it is, its answer where no model is asked, and why it is refused."""
+        if (most := self.limits.search_usd_per_day) is not None:
+            whose = tenant if account is None else account.id
+            key = f"day {int(self.clock() // 86_400)} of {whose}"
+            request = with_search_limit(request, SearchLimit(setting="[budgets] search_usd_per_day", key=key, usd=most))
         try:
             if self.agent is None:
                 refuse_tick(request)

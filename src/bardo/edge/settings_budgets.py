@@ -27,7 +27,8 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     has no bound in its request, or of which nothing came before its client left or its provider failed.
     `overrun`: whether an answer that goes on when the budget of its key is spent is brought to its end (`finish`), or ended with what came
     of it (`cut`). `spread_percent` is what keys are charged above the provider's cost: their budgets and what they are told they spent
-    hold it, and the log keeps the provider's cost alone.
+    hold it, and the log keeps the provider's cost alone. `search_usd_per_day` is what the searches that providers run may cost in a day
+    (UTC) with each key, and together without one; None: any amount.
     """
 
     store: str = ""
@@ -37,6 +38,7 @@ class BudgetSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     assumed_usd_per_million_output: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 25.0
     assumed_output_tokens: Annotated[int, msgspec.Meta(ge=0)] = 1000
     overrun: Literal["finish", "cut"] = "finish"
+    search_usd_per_day: Annotated[float, msgspec.Meta(ge=0)] | None = None
     spread_percent: Annotated[float, msgspec.Meta(ge=0, le=1000)] = 0.0
 
     def charged(self, nanos: int) -> int:

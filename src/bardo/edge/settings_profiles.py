@@ -29,6 +29,7 @@ class GolemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     needs of a subsystem lead to, or the models of a table. `web_search`: dreams may search the web. `sealed`: testaments and the
     integration of dreams are made in a trusted execution environment. `pipelines`: each subsystem has the pipeline profile that the
     documents name for it. `daily_budget_usd` is what an agent may spend in a day (UTC), divided among its subsystems; None: any amount.
+    `web_search_budget_per_cycle_usdc` is what searches may cost in one dream cycle of a session, or in a session that counts no cycles.
     `verify`: answers that the documents have verified (`risk`) are judged by the other model, where its provider is configured.
     `tools` are globs of the names of the tools that a kind of tick is done with, by the kinds.
     """
@@ -42,6 +43,7 @@ class GolemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     verify: bool = True
     daily_budget_usd: Annotated[float, msgspec.Meta(gt=0)] | None = None
     tools: dict[str, tuple[str, ...]] = {}
+    web_search_budget_per_cycle_usdc: Annotated[float, msgspec.Meta(ge=0)] | None = None
 
 
 class CachingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -89,6 +89,11 @@ def no_searches(provider: str) -> int:
     return 0
 
 
+def no_money(key: str) -> int:
+    """Return that no searches cost anything."""
+    return 0
+
+
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the plans of one call are made from: read once, when the call begins.
 
@@ -99,7 +104,8 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     what to cache of every prompt, None where only workloads say so. `today` dates what a refusal teaches. `facts` holds the targets of
     which more is known than the catalog says. `plans` are those that were made with these settings before.
     `repair_history`: histories that a target would refuse are mended, not refused.
-    `searches_today` tells of a provider in how many calls of today it was asked to search the web.
+    `searches_today` tells of a provider in how many calls of today it was asked to search the web, and `searches_cost` how many
+    nano-dollars the searches of a limit's key have cost.
     """
 
     formats: FormatRegistry | None = None
@@ -114,6 +120,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     facts: Mapping[PlaceName, TargetFacts] = {}
     plans: PlanCache[Any] = msgspec.field(default_factory=PlanCache)
     searches_today: Callable[[str], int] = no_searches
+    searches_cost: Callable[[str], int] = no_money
 
     def of(self, target: Target) -> TargetFacts:
         """Return what is known of a target; of one that nobody resolved, what the catalog says."""

@@ -29,7 +29,7 @@ from bardo.engine.provider_words import ProviderWords
 from bardo.engine.refused_fields import without_fields
 from bardo.engine.request_shape import bare
 from bardo.engine.route import RouteRecord, Target
-from bardo.engine.search_budget import within_budget
+from bardo.engine.search_budget import within_budget, within_money
 from bardo.engine.shape_plan import ShapePlan, plan_shape, settled
 from bardo.engine.text_formats import PLAIN
 from bardo.engine.tool_names import with_written_names, written_tool_names
@@ -283,8 +283,12 @@ class Draft:
         )
 
     def _within_searches(self, wire: WireRequest) -> tuple[WireRequest, tuple[Degradation, ...]]:
-        """Return the wire request without searches that the day's number at the provider leaves no room for, and what was lost."""
-        provider = self.target.provider
+        """Return the wire request without searches that no budget has room for, and what was lost."""
+        provider, limits = self.target.provider, self.request.options.search_limits
+        if limits:
+            wire, lost = within_money(wire, self.target, limits, self.knowledge.searches_cost)
+            if lost:
+                return wire, lost
         if provider.row.searches_per_day is None:
             return wire, ()
         return within_budget(wire, self.target, self.knowledge.searches_today(provider.id))

@@ -117,7 +117,7 @@ class CallPlan:
     def keep(self, attempt: Attempt) -> None:
         """Keep the first attempt, which `find` did not find, where nothing of it depends on what was said."""
         place, request, knowledge = self._place, self.request, self.knowledge
-        if place is None or attempt.target.provider.row.searches_per_day is not None:
+        if place is None or attempt.target.provider.row.searches_per_day is not None or request.options.search_limits:
             return
         if knowledge.search is not None or knowledge.caching is not None or request.options.profile is not None:
             return

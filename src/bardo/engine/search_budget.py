@@ -1,7 +1,8 @@
-"""Turn off the web search that a provider runs itself where the day's budget for it is used up."""
+"""Turn off the web search that a provider runs itself where its budget is used up: a number of calls a day, or an amount of money."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +11,9 @@ from bardo.catalog.fragments import at_path, merge_fields, value_at
 from bardo.catalog.hosted_tools import HostedForm, hosted_tool
 from bardo.catalog.matching import matches_any
 from bardo.engine.route import Target
+from bardo.values.cost import nanos_of, usd
 from bardo.values.degradation import Degradation
+from bardo.values.request import SearchLimit
 from bardo.values.wire import WireRequest
 
 _TOOL = "web_search"
@@ -33,6 +36,31 @@ def within_budget(wire: WireRequest, target: Target, used: int) -> tuple[WireReq
     why = f"the budget of {target.provider.id} is used up for today (UTC): searches_per_day = {most}"
     changed = msgspec.structs.replace(wire, body=msgspec.json.encode(_without(body, form)))
     return changed, (Degradation(f"tool {_TOOL}", why=why),)
+
+
+def within_money(
+    wire: WireRequest, target: Target, limits: Sequence[SearchLimit], spent: Callable[[str], int]
+) -> tuple[WireRequest, tuple[Degradation, ...]]:
+    """Return the request without its search where one limit has no money left for another one (003, `web_search_budget_per_cycle_usdc`).
+
+    `spent` tells how many nano-dollars the searches of a limit's key have cost.
+    """
+    if not limits or not searches(wire, target):
+        return wire, ()
+    price = search_nanos()
+    short = next((one for one in limits if spent(one.key) + price > nanos_of(one.usd)), None)
+    form = _form(target)
+    if short is None or form is None:
+        return wire, ()
+    left = max(0.0, short.usd - usd(spent(short.key)))
+    why = f"a search costs ${usd(price):g}, and ${left:g} is left: {short.setting} = {short.usd:g}"
+    body = _without(msgspec.json.decode(wire.body), form)
+    return msgspec.structs.replace(wire, body=msgspec.json.encode(body)), (Degradation(f"tool {_TOOL}", why=why),)
+
+
+def search_nanos() -> int:
+    """Return what one searching call counts as, in nano-dollars."""
+    return nanos_of(hosted_tool(_TOOL).usd)
 
 
 def _form(target: Target) -> HostedForm | None:

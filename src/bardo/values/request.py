@@ -198,6 +198,14 @@ class CacheOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     allow: tuple[CacheAllowance, ...] = ()
 
 
+class SearchLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """What the searches of some calls may cost together: those of a day of a key, or of an agent's cycle. `key` tells these from others."""
+
+    setting: str
+    key: str
+    usd: float
+
+
 class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the caller asks of bardo itself, from the body's `bardo` object or the `X-Bardo-*` headers.
 
@@ -219,7 +227,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     workload, and an empty name is none. `cache` is how the call uses kept replies, None as is configured. `pipeline` names the profile
     whose layers work on the call, None leaves that to the configuration, and `pipeline_by_operator` says that it is not the caller's word;
     `layers` turns single layers on and off.
-    `session` is the caller's own id of the conversation that the call belongs to.
+    `session` is the caller's own id of the conversation that the call belongs to. `search_limits` are what its searches may cost, which the
+    operator says.
     """
 
     include: tuple[str, ...] = ()
@@ -248,6 +257,7 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     pipeline_by_operator: bool = False
     layers: tuple[tuple[str, bool], ...] = ()
     session: str = ""
+    search_limits: tuple[SearchLimit, ...] = ()
 
 
 TRACE_HEADERS = ("traceparent", "tracestate")
@@ -300,3 +310,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: bytes = b""
     options: BardoOptions = BardoOptions()
     degraded: tuple[Degradation, ...] = ()
+
+
+def with_search_limit(request: Request, limit: SearchLimit) -> Request:
+    """Return a request whose searches count against one more limit."""
+    limits = (*request.options.search_limits, limit)
+    return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, search_limits=limits))

@@ -318,6 +318,22 @@ def test_a_budget_shrinks_with_vitality_and_grows_with_income() -> None:
         assert share(tick={"sustainability": 0.4}) == 0.15
 
 
+def test_003_the_searches_of_one_dream_cycle_cost_no_more_than_its_budget() -> None:
+    table = f"{TABLE}web_search_budget_per_cycle_usdc = 0.02\n"
+    with house([says("venice", "a dream", "deepseek-r1-671b")], toml=table) as it:
+        told = []
+        for cycle in (0, 0, 0, 1):
+            _, _, headers = call(it, "bardo/dream_rem", tick={"cycle": cycle})
+            told.append("tool web_search" in headers.get("x-bardo-degraded", ""))
+        bodies: list[Any] = [one.body for one in it.arrived("venice")]
+        sent = [one.get("venice_parameters", {}).get("enable_web_search") for one in bodies]
+        # The cycles of another session are others.
+        _, _, headers = call(it, "bardo/dream_rem", tick={"cycle": 0}, session="another")
+    assert [one in ("on", "auto") for one in sent] == [True, True, False, True]
+    assert told == [False, False, True, False]
+    assert "tool web_search" not in headers.get("x-bardo-degraded", "")
+
+
 def test_000_9_diem_pays_for_dreams_before_dollars_do() -> None:
     private = says("venice", "a dream", "deepseek-r1-671b")
     private.provider.balances = {"diem": "3.5"}  # type: ignore[attr-defined]

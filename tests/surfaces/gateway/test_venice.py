@@ -86,6 +86,33 @@ def test_many_calls_at_once_stay_within_the_budget() -> None:
         assert sum(asked_for_search(incoming.body) for incoming in running.arrived("venice")) == 3
 
 
+MONEY = "[budgets]\nsearch_usd_per_day = 0.02\n"
+
+
+@pytest.mark.parametrize("client", SEARCHES)
+def test_what_searches_cost_in_a_day_ends_them_which_the_client_is_told(client: str) -> None:
+    with house([Simulator("venice")], toml=MONEY) as running:
+        answers = [searched(running, client) for _ in range(3)]
+        # A call without a search costs nothing of it.
+        ask(running.address, client, MODEL)
+        bodies = [incoming.body for incoming in running.arrived("venice")][:3]
+        lost = [running.log.row(one.headers["x-bardo-request-id"]).degraded for one in answers]
+    assert [answer.status for answer in answers] == [200] * 3
+    assert [asked_for_search(body) for body in bodies] == [True, True, False]
+    said = [[one["why"] for one in each if one["what"] == "tool web_search"] for each in lost]
+    assert said == [[], [], ["a search costs $0.01, and $0 is left: [budgets] search_usd_per_day = 0.02"]]
+    assert "tool web_search" in answers[2].headers["x-bardo-degraded"]
+
+
+@pytest.mark.parametrize(("budget", "searched_at_all"), [("0", False), ("0.0099", False), ("0.01", True)])
+def test_a_search_that_the_money_does_not_cover_is_not_made(budget: str, searched_at_all: bool) -> None:
+    with house([Simulator("venice")], toml=f"[budgets]\nsearch_usd_per_day = {budget}\n") as running:
+        own = {"enable_web_search": "on", "character_slug": "x"}
+        assert ask(running.address, "openai_chat", MODEL, venice_parameters=own).status == 200
+        assert asked_for_search(running.last("venice")) is searched_at_all
+        assert running.last("venice")["venice_parameters"]["character_slug"] == "x"
+
+
 def balances(running: House) -> Any:
     report = json.loads(request(running.address, "GET", "/v1/bardo/health").body)
     return {one["provider"]: one["balances"] for one in report["providers"]}
