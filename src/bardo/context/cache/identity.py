@@ -68,5 +68,6 @@ def _options_of(options: BardoOptions) -> BardoOptions | None:
         chose_display=_DEFAULT.chose_display,
         cache=None,
         session=_DEFAULT.session,
+        search_limits=(),
     )
     return None if asked == _DEFAULT else asked
