@@ -216,9 +216,10 @@ class CallIds:
 class _Call:
     """A call of which the end has not been passed on. `held` are its first pieces, None from the first one on that says something."""
 
-    __slots__ = ("free", "held", "is_answer", "pieces")
+    __slots__ = ("free", "held", "is_answer", "length", "looked_at", "pieces")
 
     def __init__(self, *, is_answer: bool = False) -> None:
+        self.length = self.looked_at = 0
         self.is_answer = is_answer
         self.held: str | None = ""
         self.pieces: list[str] = []
@@ -269,6 +270,9 @@ class CallArguments:
         self._answer_tool = answer_tool
         self._calls: dict[tuple[int, int], _Call] = {}
         self._ended: dict[tuple[int, int], None] = {}
+        self._grown: dict[tuple[int, int], None] = {}
+        """The calls that got arguments since `torn` was last asked for."""
+        self._torn: set[tuple[int, int]] = set()
         self._cut: dict[int, set[int]] = {}
         """The calls in which each choice broke off, of the choices that are over."""
         self.begun = False
@@ -295,8 +299,18 @@ class CallArguments:
 
     @property
     def torn(self) -> bool:
-        """Whether the arguments of a call that has not ended stop before their end."""
-        return any(call.is_torn for call in self._calls.values())
+        """Whether the arguments of a call that has not ended stop before their end, as far as is known.
+
+        A torn call that grows is looked at again when it has grown by half, or ends: a frame is asked for each of its pieces.
+        """
+        for place in list(self._grown):
+            call = self._calls[place]
+            if place in self._torn and call.length < call.looked_at * 1.5:
+                continue
+            del self._grown[place]
+            call.looked_at = call.length
+            (self._torn.add if call.is_torn else self._torn.discard)(place)
+        return bool(self._torn)
 
     @property
     def cut(self) -> bool:
@@ -309,6 +323,7 @@ class CallArguments:
 
     def _start(self, event: ToolCallStart) -> Sequence[Event]:
         before = self._follow(event) if self._ended else ()
+        self._forget(event.choice, event.block)
         self._calls[event.choice, event.block] = _Call(is_answer=event.name != "" and event.name == self._answer_tool)
         return (*before, event)
 
@@ -317,6 +332,8 @@ class CallArguments:
         if call is None:
             return (event,)
         call.pieces.append(event.arguments)
+        call.length += len(event.arguments)
+        self._grown[event.choice, event.block] = None
         if call.held is None:
             return (event,)
         call.held += event.arguments
@@ -328,7 +345,11 @@ class CallArguments:
         call = self._calls.get((event.choice, event.block))
         if call is None:
             return () if event.block in self._cut.get(event.choice, ()) else (event,)
-        self._ended[event.choice, event.block] = None
+        place = (event.choice, event.block)
+        if place in self._ended:
+            return ()
+        self._ended[place] = None
+        call.looked_at = 0
         if (call.held is None and call.is_whole) or event.choice in self._cut:
             return self._conclude(event.choice, event.block)
         return ()
@@ -339,6 +360,7 @@ class CallArguments:
         if call is None or event.fields.get("type") not in _FREE_TEXT:
             return (event,)
         call.free = True
+        self._forget(event.choice, event.block)
         return (*self._release(event.choice, event.block), event)
 
     def _follow(self, event: Any) -> Sequence[Event]:
@@ -353,6 +375,7 @@ class CallArguments:
         """Tell that a call is complete."""
         call = self._calls.pop((choice, block))
         self._ended.pop((choice, block), None)
+        self._forget(choice, block)
         end = ToolCallEnd(block, choice)
         if call.held is None:
             return (end,)
@@ -379,6 +402,7 @@ class CallArguments:
             cut.add(block)
             out += () if nothing else self._release(choice, block)
             self._ended.pop((choice, block), None)
+            self._forget(choice, block)
             del self._calls[choice, block]
         if not cut:
             return (event,)
@@ -389,7 +413,14 @@ class CallArguments:
     def _failed(self, event: Failed) -> Sequence[Event]:
         self._calls.clear()
         self._ended.clear()
+        self._grown.clear()
+        self._torn.clear()
         return (event,)
+
+    def _forget(self, choice: int, block: int) -> None:
+        """Forget whether a call is torn: it is over, or another one begins in its place."""
+        self._grown.pop((choice, block), None)
+        self._torn.discard((choice, block))
 
     def _release(self, choice: int, block: int) -> Sequence[Event]:
         call = self._calls[choice, block]

@@ -51,6 +51,8 @@ class FunctionNames:
         self.declared = tuple(_declared(request))
         self._by_name: dict[str, ToolForm] = {}
         self._by_form: dict[ToolForm, str] = {}
+        self._first_of: dict[tuple[ToolKind, str], ToolForm] = {}
+        self._in_namespace: dict[str, list[str]] = {}
         plain = [tool.form for tool in self.declared if not tool.form.namespace]
         for form in (*plain, *(tool.form for tool in self.declared)):
             if form not in self._by_form:
@@ -77,14 +79,14 @@ class FunctionNames:
         if isinstance(space, str) and space:
             return self.name(ToolForm(kind, name, space))
         plain = ToolForm(kind, name)
-        found = next((form for form in self._by_form if (form.kind, form.name) == (kind, name)), plain)
-        return self.name(plain if plain in self._by_form else found)
+        return self.name(plain if plain in self._by_form else self._first_of.get((kind, name), plain))
 
     def in_namespace(self, choice: dict[str, Any]) -> list[str]:
         """Return the functions of a namespace that a choice names as a whole."""
         if choice.get("type") != "namespace":
             return []
-        return [name for name, form in self._by_name.items() if form.namespace and form.namespace == choice.get("name")]
+        name = choice.get("name")
+        return self._in_namespace.get(name, []) if isinstance(name, str) else []
 
     def _add(self, form: ToolForm) -> None:
         name = _qualified_name(form)
@@ -93,6 +95,9 @@ class FunctionNames:
             name = f"{name[: _LONGEST - 9]}_{digest}"
         self._by_name[name] = form
         self._by_form[form] = name
+        self._first_of.setdefault((form.kind, form.name), form)
+        if form.namespace:
+            self._in_namespace.setdefault(form.namespace, []).append(name)
 
 
 def _qualified_name(form: ToolForm) -> str:
