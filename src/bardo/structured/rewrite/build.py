@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bardo.structured.rewrite.facts import recursive, target_of
@@ -32,7 +32,8 @@ class RewrittenSchema:
 
     schema: Schema
     rewrites: tuple[Rewrite, ...] = ()
-    _inverse: Inverse | None = None
+    # It follows from the schema that was rewritten, and functions are not compared.
+    _inverse: Inverse | None = field(default=None, compare=False)
 
     @property
     def changes_answers(self) -> bool:
