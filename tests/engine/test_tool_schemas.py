@@ -161,6 +161,24 @@ def test_members_that_patterns_name_are_possible_at_moonshot_and_the_wider_rule_
     assert "possible under any name" in written.degraded[0].why
 
 
+@pytest.mark.parametrize(
+    "shape",
+    [
+        RequestShape(rules=frozenset({"tool_schemas"}), subset="moonshot_tools", typed=True),
+        RequestShape(rules=frozenset({"strict_tools"}), strict_subset="openai_strict"),
+    ],
+    ids=["moonshot", "strict"],
+)
+def test_items_with_a_schema_each_stay_possible_and_the_wider_rule_is_told(shape: RequestShape) -> None:
+    pair = {"type": "array", "items": [TEXT, {"type": "integer"}]}
+    closed = {"type": "object", "properties": {"p": pair}, "required": ["p"], "additionalProperties": False}
+    written = written_tool_schemas((strict(closed),), shape)
+    assert written is not None
+    [told] = [one for one in written.degraded if one.what in ("tools.schema", "tools.strict")]
+    assert "items with a schema each" in told.why or told.sent is False
+    assert (written.tools[0].schema or {})["properties"]["p"].get("maxItems") != 0
+
+
 def test_ollama_gets_no_boolean_in_the_place_of_a_schema() -> None:
     shape = RequestShape(rules=frozenset({"tool_schemas"}), objects=True)
     properties = {

@@ -163,7 +163,7 @@ def _strict(
         nothing = {"additionalProperties": False} if not wanted.get("properties") else {}
         wanted = {"type": "object", "properties": {}, **nothing, **wanted}
     try:
-        rewritten = rewrite(wanted, subset(shape.strict_subset))
+        rewritten = rewrite(in_new_words(wanted), subset(shape.strict_subset))
     except (Inexpressible, InvalidRequest) as problem:
         why = f"the target binds no arguments to such a schema: {problem}"
         return plain, schema, None, [Degradation("tools.strict", asked=tool.name, sent=False, why=why)]
@@ -193,7 +193,9 @@ def _in_subset(schema: dict[str, Any], shape: RequestShape) -> RewrittenSchema:
     elif isinstance(kinds, list) and "object" in kinds:
         # Arguments of a call are an object whatever else is declared.
         schema = {**schema, "type": "object"}
-    rewritten = rewrite(schema, subset(shape.subset))
+    taken = subset(shape.subset)
+    # Read as a schema of today, a list of items admits none.
+    rewritten = rewrite(schema if taken.verbatim else in_new_words(schema), taken)
     return replace(rewritten, schema=_typed(rewritten.schema)) if shape.typed else rewritten
 
 
