@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.odd_requests import CLIENTS, PNG, Drawn, Turn, draw, written
+from support.said_and_sent import untold
 from support.sampling import sample, seed
 from support.simulated_gateway import SimulatedGateway
 from support.talk import Answer, path_for
@@ -62,23 +63,14 @@ def problems(preset: str, model: str, client: str, seeds: Iterator[str]) -> list
         if answer.status != 200:
             why = gateway.refusals[-1] if gateway.refusals else answer.text
             found.append(f"{preset}/{model} from {client}, draw({name!r}): {answer.status} {why[:300]}")
-        elif untold := sorted(changed(drawn, gateway.sent) - told(answer)):
-            found.append(f"{preset}/{model} from {client}, draw({name!r}): {untold} is changed and not told")
+        elif silent := untold(drawn, written(client, drawn, gateway.model), gateway.sent, told(answer)):
+            found.append(f"{preset}/{model} from {client}, draw({name!r}): {silent} is changed and not told")
     return found
 
 
 def told(answer: Answer) -> set[str]:
     """Give what an answer says was changed."""
     return {name.strip() for name in answer.headers.get("x-bardo-degraded", "").split(",")}
-
-
-def changed(drawn: Drawn, sent: Any) -> set[str]:
-    """Give what of a conversation reached the provider otherwise, of what can be seen without knowing its dialect."""
-    raw = json.dumps(sent, ensure_ascii=False)
-    lost = set()
-    if drawn.stops and "stop" in raw and json.dumps(drawn.stops, ensure_ascii=False) not in raw:
-        lost.add("stop")
-    return lost
 
 
 def test_no_odd_request_is_refused_for_what_can_be_said_in_another_way() -> None:
