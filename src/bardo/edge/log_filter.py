@@ -23,6 +23,7 @@ LOGGERS = (
     "bardo.chat",
     "bardo.control",
     "bardo.directory",
+    "bardo.embeddings",
     "bardo.gateway",
     "bardo.health",
     "bardo.introspection",
