@@ -15,8 +15,6 @@ from bardo.values.events import Finish
 
 # How long a server that keeps the connection open may take to send what comes behind the end of an answer: its usage.
 _BEHIND_THE_END_SECONDS = 5.0
-MOST_AT_ONCE = 16 * 1024
-"""Bytes of a reply that are read in one go, before all others have their turn: one read of a fast provider's has 256 KB."""
 
 
 class Meter(Protocol):
@@ -98,18 +96,13 @@ class StreamReading:
                 self._may_end = reader.complete
             try:
                 if self._unread:
-                    # What is left waits until all others had their turn.
-                    await asyncio.sleep(0)
                     chunk, self._unread = self._unread, b""
                 else:
                     chunk = await (self._next_chunk(self._chunks) if self._may_end else anext(self._chunks, None))
                     self._size += len(chunk or b"")
-                if chunk is not None and self._ahead is None:
-                    most = min(len(chunk), MOST_AT_ONCE)
-                    if self._meter is not None:
-                        most = self._meter.allow(most) or await self._meter.wait()
-                    if most < len(chunk):
-                        chunk, self._unread = chunk[:most], chunk[most:]
+                if chunk is not None and self._meter is not None and self._ahead is None:
+                    most = self._meter.allow(len(chunk)) or await self._meter.wait()
+                    chunk, self._unread = chunk[:most], chunk[most:]
                 if self._cut is not None:
                     return self._cut_off(self._cut)
                 if chunk is None:
@@ -146,8 +139,6 @@ class StreamReading:
         def take(piece: bytes) -> bool:
             size = self._size + len(piece)
             if self._may_end or self._cut is not None or size > self._most_bytes or not may_give():
-                return False
-            if len(piece) > MOST_AT_ONCE:
                 return False
             if self._meter is not None and self._meter.allow(len(piece)) < len(piece):
                 return False
