@@ -122,7 +122,7 @@ models = ["deepseek/deepseek-r1", "openai/gpt-oss-120b"]
 def test_the_steps_of_a_route_are_followed(folder: Path) -> None:
     (folder / "bardo.toml").write_text(ROUTED)
     said = words(bardo("explain", "--subsystem", "dream_threat").out)
-    assert said.index("1. second/deepseek/deepseek-r1 <-") < said.index("2. first/claude-opus-4-6")
+    assert said.index("1. second/deepseek/deepseek-r1:floor <-") < said.index("2. first/claude-opus-4-6")
     assert "gpt-oss" not in said
 
 
