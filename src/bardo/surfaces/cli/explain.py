@@ -56,7 +56,7 @@ def explain(
     ] = "",
     stream: Annotated[
         bool | None,
-        typer.Option("--stream/--whole", help="Whether a stream is asked for; by default as the request says."),
+        typer.Option("--stream/--whole", help="Whether a stream is asked for."),
     ] = None,
     lists: WithLists = False,
     as_json: AsJson = False,
