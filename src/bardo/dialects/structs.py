@@ -66,9 +66,9 @@ def read(value: Any, kind: Any, at: str) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        pass
+        apart = _apart(value, kind)
     try:
-        return msgspec.convert(_apart(value, kind), kind)
+        return msgspec.convert(apart, kind)
     except msgspec.ValidationError as problem:
         _refuse(str(problem), at)
 
@@ -195,16 +195,9 @@ _EXPECTED = re.compile(
 )
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*?)`(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
 _NO_TAG = re.compile(r"Invalid value (?P<value>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
-_KINDS = {
-    "str": str,
-    "bool": bool,
-    "int": int,
-    "float": float,
-    "array": list,
-    "object": dict,
-    "list": list,
-    "dict": dict,
-}
+# The types that msgspec names, in JSON's words.
+_KINDS = {kind.__name__: kind_of(kind()) for kind in (str, bool, int, float, list, dict)}
+_KINDS |= {"array": kind_of([]), "object": kind_of({})}
 
 
 def _refuse(problem: str, at: str) -> NoReturn:
@@ -216,17 +209,16 @@ def _refuse(problem: str, at: str) -> NoReturn:
         path = _path(at, found["path"] or "")
         if found["given"] == "null" and not path.endswith("]"):
             raise InvalidRequest(f"{path} is required", param=path)
-        wanted = " or ".join(dict.fromkeys(_words(word) for word in found["wanted"].split(" | ") if word != "null"))
-        given = f", not {_words(found['given'])}" if found["given"] else ""
-        raise InvalidRequest(f"{path} must be {wanted}{given}", param=path)
+        wanted = " or ".join(
+            dict.fromkeys(_KINDS.get(kind, kind) for kind in found["wanted"].split(" | ") if kind != "null")
+        )
+        given = found["given"]
+        instead = f", not {_KINDS.get(given, given)}" if given else ""
+        raise InvalidRequest(f"{path} must be {wanted}{instead}", param=path)
     if found := _NO_TAG.fullmatch(problem):
         path = _path(at, found["path"] or "")
         raise InvalidRequest(f"{path} is {found['value']}", param=path)
     raise InvalidRequest(f"{at or 'the body'} has the wrong shape: {problem}", param=at or None)
-
-
-def _words(kind: str) -> str:
-    return kind_of(_KINDS[kind]()) if kind in _KINDS else kind
 
 
 def _path(at: str, path: str) -> str:
