@@ -191,7 +191,7 @@ def test_conversations_with_the_same_beginning_never_get_each_others_thinking(
                 came = {one for one in thoughts[0] | thoughts[1] if one.encode() in body}
             assert came <= thoughts[place], "the other's"
             # Of one key, the two are told apart by the ids of their calls, where these are unique.
-            kept_ids = how not in ("ids dropped", "ids renamed", "text dropped, ids renamed") and client.needs_ids
+            kept_ids = how != "ids dropped" and "ids renamed" not in how and client.needs_ids
             if others == "of another key" or (kept_ids and provider in ("anthropic", "openai_responses", "ds4")):
                 own_words = (dialect, provider) in NATIVE and how in WRITTEN
                 assert came == thoughts[place] or own_words, "its own"
