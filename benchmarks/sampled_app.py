@@ -37,7 +37,7 @@ PLACES: tuple[tuple[str, str, str], ...] = (
     ("/dialects/", "decode_request", "decode"),
     ("/dialects/", "encode_request", "plan"),
     ("/dialects/", "encode_response", "encode"),
-    ("/encode_reply.py", "", "encode"),
+    ("/reply_out.py", "", "encode"),
     ("/engine/client_model.py", "", "encode"),
     ("/engine/receipt.py", "receipt", "log"),
     ("/engine/receipt.py", "", "encode"),

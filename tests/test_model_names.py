@@ -30,11 +30,11 @@ IDS = re.compile(
 ALONE = re.compile(rf"(?:{_FAMILY})[-*]?")
 MAY_NAME: Mapping[str, str] = {
     "bardo.catalog.rows": "Titan's shape of a request for vectors, which a row of an endpoint names",
-    "bardo.dialects.anthropic_messages.constants": "a value of the field `format` of reasoning details",
-    "bardo.dialects.bedrock_invoke.embeddings": "Titan's shape of a request for vectors, as errors call it",
+    "bardo.dialects.anthropic_messages.wire": "a value of the field `format` of reasoning details",
+    "bardo.dialects.bedrock_invoke.operations": "Titan's shape of a request for vectors, as errors call it",
     "bardo.dialects.bedrock_invoke.signatures": "a value of the field `format` of reasoning details",
-    "bardo.dialects.gemini.constants": "a value of the field `format` of reasoning details",
-    "bardo.dialects.openai_chat.constants": "values of the field `format` of reasoning details",
+    "bardo.dialects.gemini.wire": "a value of the field `format` of reasoning details",
+    "bardo.dialects.openai_chat.wire": "values of the field `format` of reasoning details",
     "bardo.edge.settings_embeddings": "the default of a setting, as the documents write it",
     "bardo.surfaces.cli.ask": "an example in a help text",
     "bardo.surfaces.cli.catalog": "examples in help texts",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
-from bardo.dialects.base import Dialect
+from bardo.dialects.shared.dialect import Dialect
 from bardo.edge.accounts.schema import MIGRATIONS as KEY_MIGRATIONS
 from bardo.edge.log.database import MIGRATIONS
 from bardo.edge.memory.schema import MIGRATIONS as MEMORY_MIGRATIONS

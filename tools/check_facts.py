@@ -28,7 +28,7 @@ import msgspec
 import bardo
 from bardo.catalog.models import builtin_models
 from bardo.catalog.replay import builtin_replay
-from bardo.dialects.structs import OTHERS
+from bardo.dialects.shared.structs import OTHERS
 from bardo.surfaces.gateway.openapi.document import openapi_document
 from bardo.values.request import EFFORTS
 
@@ -254,7 +254,7 @@ def _served() -> set[str]:
 def constants(dialect: str) -> frozenset[str]:
     """Return every string that the code of a dialect holds: the words of the wire that it knows."""
     found: set[str] = set()
-    for path in (*(SOURCE / "dialects" / dialect).glob("*.py"), SOURCE / "dialects" / "counts.py"):
+    for path in (*(SOURCE / "dialects" / dialect).glob("*.py"), SOURCE / "dialects" / "shared" / "usage.py"):
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         found |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         found |= _typed_fields(path)

@@ -8,7 +8,7 @@ import pytest
 
 import bardo
 from bardo.catalog.shared_fields import shared_rows
-from bardo.dialects.shared_fields import take
+from bardo.dialects.shared.losses import take_at as take
 from bardo.edge.settings import parse_settings
 from bardo.engine.explanation import Explanation
 

@@ -14,11 +14,11 @@ from bardo.catalog.models import ForcedTool, ModelRow, builtin_models
 from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.replay import Reader, builtin_replay
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.anthropic_messages.constants import REASONS
-from bardo.dialects.anthropic_messages.decode_request import decode_request
-from bardo.dialects.gemini.constants import REASONS as GEMINI_REASONS
+from bardo.dialects.anthropic_messages.request_in import decode_request
+from bardo.dialects.anthropic_messages.wire import REASONS
+from bardo.dialects.gemini.wire import REASONS as GEMINI_REASONS
 from bardo.dialects.openai_chat.usage import decode_usage
-from bardo.dialects.openai_responses.reply_end import LENGTH_WORDS
+from bardo.dialects.openai_responses.reply_in import LENGTH_WORDS
 from bardo.edge.introspect.live import LiveFacts
 from bardo.edge.introspect.readers import READERS
 from bardo.edge.settings import parse_settings

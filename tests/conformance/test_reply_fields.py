@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bardo.dialects import DIALECTS, dialect
-from bardo.dialects.reply_declaration import ReplyDeclaration, is_empty
+from bardo.dialects.shared.declaration import ReplyDeclaration, is_empty
 from bardo.engine.citations import citation_form
 from bardo.engine.reply_framing import open_framing
 from bardo.values.events import Degraded

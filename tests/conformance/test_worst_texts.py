@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from bardo.dialects import dialect
-from bardo.dialects.losses import Losses
-from bardo.dialects.repeated_items import RepeatedItems
+from bardo.dialects.shared.losses import Losses
+from bardo.dialects.shared.repeated_items import RepeatedItems
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.token_counting import estimate_request
 from bardo.surfaces.library.decoding import provider_row

@@ -11,11 +11,11 @@ from bardo.accounting.cost import cost_of
 from bardo.dialects.anthropic_messages.usage import decode_usage as anthropic_usage
 from bardo.dialects.bedrock_converse.usage import decode_usage as bedrock_usage
 from bardo.dialects.cohere.usage import decode_usage as cohere_usage
-from bardo.dialects.gemini.decode_reply import GeminiDecoder
+from bardo.dialects.gemini.reply_in import GeminiDecoder
 from bardo.dialects.gemini.usage import decode_usage as gemini_usage
 from bardo.dialects.gemini_interactions.usage import decode_usage as interactions_usage
 from bardo.dialects.openai_chat.usage import decode_usage as chat_usage
-from bardo.dialects.openai_responses.decode_reply import OutputDecoder
+from bardo.dialects.openai_responses.reply_in import OutputDecoder
 from bardo.dialects.openai_responses.usage import decode_usage as responses_usage
 from bardo.engine.typed.continuation import added
 from bardo.streams.frames import Frame

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bardo.dialects.anthropic_messages import plain_message
-from bardo.dialects.bounded_json import MAX_DEPTH, SLICED_BYTES, decode_bounded
-from bardo.dialects.openai_chat import plain_frame, plain_reply
+from bardo.dialects.anthropic_messages import fast as plain_message
+from bardo.dialects.openai_chat import fast as plain_frame
+from bardo.dialects.openai_chat import fast as plain_reply
+from bardo.dialects.shared.bounded_json import MAX_DEPTH, SLICED_BYTES, decode_bounded
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),

@@ -8,9 +8,9 @@ import pytest
 
 from bardo.catalog.request_shapes import RequestShape
 from bardo.dialects import dialect
-from bardo.dialects.history_repair import with_sound_history
-from bardo.dialects.losses import Losses
-from bardo.dialects.unknown_parts import unknown_as_words
+from bardo.dialects.shared.history_repair import with_sound_history
+from bardo.dialects.shared.losses import Losses
+from bardo.dialects.shared.turns import unknown_as_words
 from bardo.values.blocks import TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.request import Message, Request
 from support.growth import check_growth

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bardo.dialects import repeated_items, written_histories
-from bardo.dialects.repeated_items import REPEATED_ITEMS
+from bardo.dialects.shared import losses as written_histories
+from bardo.dialects.shared import repeated_items
+from bardo.dialects.shared.repeated_items import REPEATED_ITEMS
 from bardo.values import histories
 from dialects.test_repeated_items import _outcome
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, token_count
+from bardo.dialects.shared.usage import cache_within_input, doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 
 

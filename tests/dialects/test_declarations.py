@@ -1,7 +1,7 @@
 """Each dialect declares what of a request it can express; what it lacks is reported, and what it expresses is written.
 
 A new field of Request, Sampling, a tool or a block fails here for every dialect that does not name it. To add one: name it in the
-declaration of each dialect (`encode_request.py`), under `expresses` where `encode_body` writes it, else under `lacks` with the reason that
+declaration of each dialect (`request_out.py`), under `expresses` where `encode_body` writes it, else under `lacks` with the reason that
 a caller reads.
 """
 
@@ -14,7 +14,7 @@ import pytest
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import DIALECTS, dialect
-from bardo.dialects.declaration import (
+from bardo.dialects.shared.declaration import (
     BLOCKS,
     COMMON,
     NOT_DECLARED,
@@ -72,7 +72,7 @@ WHOLE: dict[str, Any] = {
 
 def place_of(name: str) -> str:
     """Return the file where a dialect's requests are declared and written."""
-    return f"src/bardo/dialects/{name}/encode_request.py"
+    return f"src/bardo/dialects/{name}/request_out.py"
 
 
 def declaration(name: str) -> Declaration:
@@ -157,7 +157,7 @@ def test_every_kind_of_block_is_declared_or_excepted() -> None:
     missing = [kind.__name__ for kind in get_args(Block) if kind not in kinds]
     if missing:
         pytest.fail(
-            f"BLOCKS in src/bardo/dialects/declaration.py does not name the kinds of blocks {', '.join(missing)}. Name each there, then "
+            f"BLOCKS in dialects/shared/declaration.py does not name the kinds of blocks {', '.join(missing)}. Name each there, then "
             "each dialect is asked for it; or in BLOCKS_NOT_DECLARED of this file, with the reason",
             pytrace=False,
         )

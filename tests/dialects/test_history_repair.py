@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from bardo.dialects import dialect
-from bardo.dialects.history_repair import refuse_repairs
+from bardo.dialects.shared.history_repair import refuse_repairs
 from bardo.engine.planning import plan
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.intents import LONGEST_HEADER, read_intent, read_intent_header, read_profile
-from bardo.dialects.options import read_options
+from bardo.dialects.shared.options import LONGEST_HEADER, read_intent, read_intent_header, read_options, read_profile
 from bardo.values.errors import InvalidRequest
 from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile

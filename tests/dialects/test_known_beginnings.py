@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from bardo.dialects import dialect
-from bardo.dialects.gemini import decode_request as contents
-from bardo.dialects.known_beginnings import MOST_BEGINNINGS, KnownBeginnings
-from bardo.dialects.openai_responses import input_items as items
-from bardo.dialects.repeated_items import RepeatedItems
+from bardo.dialects.gemini import request_in as contents
+from bardo.dialects.openai_responses import request_in as items
+from bardo.dialects.shared.known_beginnings import MOST_BEGINNINGS, KnownBeginnings
+from bardo.dialects.shared.repeated_items import RepeatedItems
 from bardo.values.blocks import ToolCallBlock, ToolResultBlock
 from bardo.values.wire import Arrival
 

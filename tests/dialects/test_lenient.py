@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.bounded_json import MAX_DEPTH
-from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.shared.bounded_json import MAX_DEPTH
+from bardo.dialects.shared.json_values import as_text, decode_leniently, excerpt
 
 MENDED: dict[str, tuple[bytes, Any]] = {
     "plain JSON": (b'{"a": [1, "x", null]}', {"a": [1, "x", None]}),

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from bardo.dialects.gemini.constants import RAW_ARGUMENTS
-from bardo.dialects.gemini.encode_parts import call_part, is_malformed
-from bardo.dialects.wire import encode_json, is_object, object_in
+from bardo.dialects.gemini.parts import call_part, is_malformed
+from bardo.dialects.gemini.wire import RAW_ARGUMENTS
+from bardo.dialects.shared.json_values import encode_json, is_object, object_in
 from bardo.values.blocks import ToolCallBlock
 
 LONG = ", ".join(f'"name{place}": [{place}, "text"]' for place in range(5_000))

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bardo.dialects import dialect
-from bardo.dialects.options import INCLUDABLE, ON_IMPOSSIBLE, policy_of, read_options
+from bardo.dialects.shared.options import INCLUDABLE, ON_IMPOSSIBLE, policy_of, read_options
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, BardoOptions, ReasoningPolicy
 from bardo.values.wire import Arrival

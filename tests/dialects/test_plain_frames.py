@@ -10,7 +10,7 @@ import pytest
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.base import PlainReplyDecoder, ReplyDecoder
+from bardo.dialects.shared.dialect import PlainReplyDecoder, ReplyDecoder
 from bardo.streams.frames import Frame
 from bardo.streams.sse import SseDecoder
 from bardo.values.events import Event

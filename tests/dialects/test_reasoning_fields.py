@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.dialects import dialect
-from bardo.dialects.reasoning_fields import FIELDS, TEMPLATE, read_thinking, with_own_words
+from bardo.dialects.shared.control_fields import FIELDS, TEMPLATE, read_thinking, with_own_words
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import ReasoningPolicy, Request

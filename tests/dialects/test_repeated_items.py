@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import builtin_replay
-from bardo.dialects import dialect, repeated_items, written_histories
-from bardo.dialects.bounded_json import MAX_DEPTH
-from bardo.dialects.jsonfield import decode_object
-from bardo.dialects.known_items import KnownItems
-from bardo.dialects.repeated_items import LONGEST_ITEM, REPEATED_ITEMS, RepeatedItems
+from bardo.dialects import dialect
+from bardo.dialects.shared import losses as written_histories
+from bardo.dialects.shared import repeated_items
+from bardo.dialects.shared.bounded_json import MAX_DEPTH
+from bardo.dialects.shared.json_values import decode_object
+from bardo.dialects.shared.known_items import KnownItems
+from bardo.dialects.shared.repeated_items import LONGEST_ITEM, REPEATED_ITEMS, RepeatedItems
 from bardo.reasoning.replay import restore, turns_of
 from bardo.reasoning.replay.keys import reply_keys
 from bardo.values import histories

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.anthropic_messages.decode_reply import Decoder
+from bardo.dialects.anthropic_messages.reply_in import Decoder
 from bardo.engine.reply_reader import ReplyReader
 from bardo.streams.frames import Frame
 from bardo.streams.sse import encode_sse

@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.dialects import dialect, repeated_items, repeated_tools
-from bardo.dialects.jsonfield import decode_object
-from bardo.dialects.repeated_items import RepeatedItems
-from bardo.dialects.repeated_tools import MOST_BYTES, MOST_BYTES_KEPT, REPEATED_TOOLS, RepeatedTools
+from bardo.dialects import dialect
+from bardo.dialects.shared import repeated_items, repeated_tools
+from bardo.dialects.shared.json_values import decode_object
+from bardo.dialects.shared.repeated_items import RepeatedItems
+from bardo.dialects.shared.repeated_tools import MOST_BYTES, MOST_BYTES_KEPT, REPEATED_TOOLS, RepeatedTools
 from bardo.values.errors import BardoError, InvalidRequest
 from bardo.values.request import Request, Tool
 from bardo.values.wire import Arrival

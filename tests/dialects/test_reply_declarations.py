@@ -12,7 +12,8 @@ import pytest
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import DIALECTS, dialect
-from bardo.dialects.reply_declaration import COMMON, ReplyDeclaration, events_named_nowhere, reply_vocabulary
+from bardo.dialects.shared.declaration import COMMON_REPLY as COMMON
+from bardo.dialects.shared.declaration import ReplyDeclaration, events_named_nowhere, reply_vocabulary
 from bardo.streams.frames import Frame
 from bardo.values.blocks import Carried, ReplyBlock, TextBlock, ToolCallBlock
 from bardo.values.events import Finish, FinishReason
@@ -72,7 +73,7 @@ def test_every_kind_of_event_is_declared_or_excepted() -> None:
     missing = [kind.__name__ for kind in events_named_nowhere()]
     if missing:
         pytest.fail(
-            f"src/bardo/dialects/reply_declaration.py does not name the events {', '.join(missing)}. Name each in EVENTS, then each "
+            f"src/bardo/dialects/shared/declaration.py does not name the events {', '.join(missing)}. Name each in EVENTS, then each "
             "dialect is asked for it; or in EVENTS_NOT_DECLARED, with the reason",
             pytrace=False,
         )
@@ -94,7 +95,7 @@ def test_every_field_of_a_response_is_known_here() -> None:
 def test_a_field_of_a_response_is_written(field: str) -> None:
     other = {**RESPONSE_FIELDS, "id": "other", "model": "other"}
     assert whole("openai_chat", **{field: other[field]}) != whole("openai_chat"), (
-        f"`encode_response` in src/bardo/dialects/openai_chat/encode_reply.py loses the field {field} of Response"
+        f"`encode_response` in src/bardo/dialects/openai_chat/reply_out.py loses the field {field} of Response"
     )
 
 

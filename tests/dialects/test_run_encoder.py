@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.dialects import dialect
-from bardo.dialects.run_encoder import RunEncoder, encode_all
+from bardo.dialects.shared.blocks import RunEncoder, encode_all
 from bardo.engine.client_model import ClientModelEncoder
 from bardo.values.blocks import Opaque
 from bardo.values.events import (

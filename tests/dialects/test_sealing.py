@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bardo.dialects.sealing import seal, unseal
+from bardo.dialects.shared.states import seal, unseal
 from bardo.values.blocks import Opaque
 
 states = st.lists(

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from bardo.dialects.anthropic_messages import wire
-from bardo.dialects.anthropic_messages.decode_request import decode_request
+from bardo.dialects.anthropic_messages.request_in import decode_request
 from bardo.dialects.cohere import wire as cohere
 from bardo.dialects.gemini import wire as gemini
 from bardo.dialects.ollama import wire as ollama
 from bardo.dialects.openai_chat import wire as openai_chat
 from bardo.dialects.openai_responses import wire as openai_responses
-from bardo.dialects.structs import OTHERS, Unknown, as_it_came, carried_fields, read
+from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried_fields, read
 from bardo.values.blocks import TextBlock, UnknownBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.wire import Arrival

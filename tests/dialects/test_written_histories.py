@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.dialects.losses import Losses
-from bardo.dialects.openai_chat.encode_request import DECLARATION
-from bardo.dialects.written_histories import fold_without_loss
+from bardo.dialects.openai_chat.request_out import DECLARATION
+from bardo.dialects.shared.losses import Losses, fold_without_loss
 from bardo.values.blocks import TextBlock
 from bardo.values.histories import Messages
 from bardo.values.request import Message

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bardo.dialects.repeated_items import RepeatedItems
+from bardo.dialects.shared.repeated_items import RepeatedItems
 from bardo.edge.long_work import LONG_BYTES, run_by_size, size_of, size_of_reply
 from bardo.edge.upstream_reply import UpstreamReply
 from bardo.engine.planning import Draft

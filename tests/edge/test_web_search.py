@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from bardo.catalog.search_apis import search_apis
-from bardo.dialects.searches import SearchResults
+from bardo.dialects.shared.content_forms import SearchResults
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.settings import SearchSettings, parse_settings

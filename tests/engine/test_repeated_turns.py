@@ -11,7 +11,8 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import builtin_replay
-from bardo.dialects import dialect, repeated_tools
+from bardo.dialects import dialect
+from bardo.dialects.shared import repeated_tools
 from bardo.edge.model_facts import ModelFacts
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import attempts
@@ -103,7 +104,7 @@ def test_it_is_the_attempt_that_is_planned_at_every_provider(
     client: str, histories: dict[str, list[Turn]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repeated_tools, "LEAST_BYTES", 1)
-    monkeypatch.setattr("bardo.dialects.repeated_items.LEAST_BYTES", 1)
+    monkeypatch.setattr("bardo.dialects.shared.repeated_items.LEAST_BYTES", 1)
     chance, found = random.Random(7), 0
     for row in builtin().providers:
         at, facts = target(row.id, "m"), ModelFacts()
@@ -121,7 +122,7 @@ def test_it_is_the_attempt_that_is_planned_at_every_provider(
 
 def test_a_turn_with_other_tools_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_tools, "LEAST_BYTES", 1)
-    monkeypatch.setattr("bardo.dialects.repeated_items.LEAST_BYTES", 1)
+    monkeypatch.setattr("bardo.dialects.shared.repeated_items.LEAST_BYTES", 1)
     facts, at = ModelFacts(), target("groq", "m")
     asked = [_asked("openai_chat", CHAT["a call"], {}) for _ in range(2)]
     assert asked[0].tools is asked[1].tools
@@ -134,7 +135,7 @@ def test_a_turn_with_other_tools_is_planned(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("preset", ["deepseek", "groq", "zai", "vllm", "anthropic", "gemini"])
 def test_what_is_restored_of_earlier_thinking_is_in_the_attempt(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeated_tools, "LEAST_BYTES", 1)
-    monkeypatch.setattr("bardo.dialects.repeated_items.LEAST_BYTES", 1)
+    monkeypatch.setattr("bardo.dialects.shared.repeated_items.LEAST_BYTES", 1)
     at, facts, found = target(preset, "m"), ModelFacts(), 0
     rules = builtin_replay()
     reader = rules.reader(at.provider.id, at.provider.row, at.model)

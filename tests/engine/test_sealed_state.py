@@ -7,7 +7,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.dialects.sealing import seal
+from bardo.dialects.shared.states import seal
 from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import Opaque

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.dialects.batches import batch_form
-from bardo.dialects.wire import WrongShape
+from bardo.dialects.shared.json_values import WrongShape
 from bardo.edge.assembly import assemble
 from bardo.edge.fake import FakeReply, FakeTransport, Handler
 from bardo.edge.http_calls import Call

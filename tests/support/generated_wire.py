@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from bardo.dialects.structs import OTHERS, Unknown, Wire
+from bardo.dialects.shared.structs import OTHERS, Unknown, Wire
 
 _WORDS = ("", " ", "a", "die Suche", "call_1", "toolu_1", "user", "tool", "auto", "required", "\u05d0\n", "a b.c/d")
 _VALUES: tuple[Any, ...] = (

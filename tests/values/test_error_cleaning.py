@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.lenient import excerpt
+from bardo.dialects.shared.json_values import excerpt
 from bardo.values.error_cleaning import (
     MAX_DETAIL_BYTES,
     MAX_MESSAGE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
-from bardo.dialects.base import Dialect
+from bardo.dialects.shared.dialect import Dialect
 
 DIALECTS: tuple[str, ...] = (
     "anthropic_messages",

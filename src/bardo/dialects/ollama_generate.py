@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.base import ReplyEncoder
-from bardo.dialects.jsonfield import decode_object, optional
 from bardo.dialects.ollama import DIALECT as CHAT
-from bardo.dialects.wire import encode_json, write_json
+from bardo.dialects.shared.dialect import ReplyEncoder
+from bardo.dialects.shared.json_values import decode_object, encode_json, optional, write_json
 from bardo.streams.ndjson import encode_ndjson
 from bardo.values.errors import Unsupported
 from bardo.values.events import Event

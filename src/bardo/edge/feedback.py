@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bardo.dialects.jsonfield import number, optional, required
-from bardo.dialects.options import refuse_unknown
+from bardo.dialects.shared.json_values import number, optional, required
+from bardo.dialects.shared.options import refuse_unknown
 from bardo.edge.log.feedback import FeedbackStore
 from bardo.edge.log.row import Feedback
 from bardo.edge.log.writer import LogWriter

@@ -33,7 +33,7 @@ from bardo.catalog.kept_ids import (
     plain_name,
 )
 from bardo.catalog.matching import matches_any
-from bardo.dialects.openai_responses.state import is_made
+from bardo.dialects.openai_responses.wire import is_made
 from bardo.edge.data_paths import state_path
 from bardo.edge.database.set_aside import RenewableFile
 from bardo.edge.http_calls import Reply

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from bardo.dialects import dialect
-from bardo.dialects.lenient import excerpt
+from bardo.dialects.shared.json_values import excerpt
 from bardo.edge.call_context import CallContext
 from bardo.edge.http_calls import Call, Reply
 from bardo.edge.web_pages import is_page, page_text

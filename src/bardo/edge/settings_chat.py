@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from bardo.accounting.limits import KeyLimits
-from bardo.dialects.options import policy_of
+from bardo.dialects.shared.options import policy_of
 from bardo.edge.accounts.account import nanos_of_usd
 from bardo.edge.settings_problems import Place
 from bardo.values.errors import ConfigError, InvalidRequest

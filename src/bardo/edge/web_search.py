@@ -13,8 +13,8 @@ import msgspec
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.hosted_tools import hosted_tool
 from bardo.catalog.search_apis import SearchApi, search_apis
-from bardo.dialects.hosted_tools import hosted_as
-from bardo.dialects.searches import SearchError, SearchResults, WebPage
+from bardo.dialects.shared.content_forms import SearchError, SearchResults, WebPage
+from bardo.dialects.shared.tools import hosted_as
 from bardo.edge.http_calls import Call, Deadlines, Reply, Transport
 from bardo.edge.settings_search import SearchSettings
 from bardo.engine.citations import citation_form

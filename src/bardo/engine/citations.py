@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from bardo.dialects import dialect
-from bardo.dialects.citations import Citation, CitationForm
+from bardo.dialects.shared.content_forms import Citation, CitationForm
 from bardo.engine.cited_text import CitedText
 from bardo.engine.reply_stages import TextObserver
 from bardo.values.degradation import Degradation

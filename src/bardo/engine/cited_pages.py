@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.citations import Citation, CitationForm
+from bardo.dialects.shared.content_forms import Citation, CitationForm
 from bardo.engine.citations import citation_form
 from bardo.values.events import Event, Finish, ReplyFields
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from functools import cached_property
 
-from bardo.dialects.citations import Citation
+from bardo.dialects.shared.content_forms import Citation
 
 _STEP = 1024
 _CONTINUATION = bytes(range(0x80, 0xC0))

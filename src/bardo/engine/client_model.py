@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.base import Dialect, ReplyEncoder
-from bardo.dialects.run_encoder import RunEncoder, encode_all
+from bardo.dialects.shared.blocks import RunEncoder, encode_all
+from bardo.dialects.shared.dialect import Dialect, ReplyEncoder
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.route import MAX_MODEL_NAME
 from bardo.values.events import Event, ReplyStart

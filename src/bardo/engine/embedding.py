@@ -8,8 +8,8 @@ import msgspec
 
 from bardo.catalog.rows import EmbedEndpoint
 from bardo.dialects import dialect
-from bardo.dialects.operations import EmbeddingForm
-from bardo.dialects.wire import WrongShape
+from bardo.dialects.shared.dialect import EmbeddingForm
+from bardo.dialects.shared.json_values import WrongShape
 from bardo.engine.route import Target
 from bardo.engine.unary import UnaryAttempt, WholeReply
 from bardo.values.degradation import Degradation, distinct

@@ -10,8 +10,8 @@ from typing import Any
 
 from bardo.catalog.meaningful import kind_of_part
 from bardo.dialects import dialect
-from bardo.dialects.citations import CitationForm
-from bardo.dialects.reply_declaration import EVENTS, ReplyDeclaration
+from bardo.dialects.shared.content_forms import CitationForm
+from bardo.dialects.shared.declaration import EVENTS, ReplyDeclaration
 from bardo.values.degradation import Degradation
 from bardo.values.errors import MalformedReply
 from bardo.values.events import (

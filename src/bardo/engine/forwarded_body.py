@@ -15,15 +15,13 @@ import msgspec
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.assistant_fields import holds_fields
-from bardo.dialects.audio import has_plain_sound
-from bardo.dialects.base import Dialect
-from bardo.dialects.documents import holds_document_as_picture
-from bardo.dialects.history_repair import is_sound
-from bardo.dialects.known_items import KnownFields
-from bardo.dialects.known_media import has_known_media
-from bardo.dialects.sealing import holds_seal
-from bardo.dialects.wire import encode_json
+from bardo.dialects.shared.dialect import Dialect
+from bardo.dialects.shared.history_repair import is_sound
+from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.known_items import KnownFields
+from bardo.dialects.shared.media import has_known_media, has_plain_sound, holds_document_as_picture
+from bardo.dialects.shared.states import holds_seal
+from bardo.dialects.shared.turns import holds_fields
 from bardo.engine.shape_plan import ShapePlan
 from bardo.engine.tool_names import takes_called_names
 from bardo.values.request import Request

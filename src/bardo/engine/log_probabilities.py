@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.dialects import dialect
-from bardo.dialects.log_probabilities import Entry, LogprobForm
+from bardo.dialects.shared.content_forms import Entry, LogprobForm
 from bardo.engine.reply_stages import TextObserver
 from bardo.values.events import BlockFields, ContentChunk, Event, Failed, Finish, ReplyFields
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bardo.catalog.hosted_tools import hosted_tools
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
 from bardo.catalog.shared_fields import default_dialect
-from bardo.dialects.audio import sound_of, takes_sound
+from bardo.dialects.shared.media import sound_of, takes_sound
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import UNLISTED, Degradation
 from bardo.values.errors import Unsupported

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bardo.catalog.prompt_caching import CachePlace, CachingRule
-from bardo.dialects.wire import encode_json
+from bardo.dialects.shared.json_values import encode_json
 from bardo.engine.forwarded_body import with_fields
 
 _BYTES_PER_TOKEN = 4

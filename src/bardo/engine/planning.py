@@ -15,7 +15,7 @@ from bardo.catalog.replay import Binding, builtin_replay
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.history_repair import refuse_repairs
+from bardo.dialects.shared.history_repair import refuse_repairs
 from bardo.engine.attempt import Attempt
 from bardo.engine.controlling import dialects_of, repaired, yielded
 from bardo.engine.forwarded_body import as_it_came

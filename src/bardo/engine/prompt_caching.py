@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.prompt_caching import CachingRule, caching_rules, least_cached
-from bardo.dialects.wire import encode_json
+from bardo.dialects.shared.json_values import encode_json
 from bardo.engine.forwarded_body import with_fields
 from bardo.engine.knowledge import CachingPolicy
 from bardo.engine.marked_prompt import MarkedFields, marked, role_of

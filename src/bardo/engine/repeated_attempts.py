@@ -14,9 +14,9 @@ import msgspec
 
 from bardo.catalog.request_shapes import shape_at
 from bardo.dialects import dialect
-from bardo.dialects.base import Dialect
-from bardo.dialects.repeated_tools import REPEATED_TOOLS
-from bardo.dialects.same_bytes import has_plain_form
+from bardo.dialects.shared.dialect import Dialect
+from bardo.dialects.shared.repeated_tools import REPEATED_TOOLS
+from bardo.dialects.shared.same_bytes import has_plain_form
 from bardo.engine.attempt import Attempt
 from bardo.engine.controlling import dialects_of
 from bardo.engine.exchange import Exchange, attempts

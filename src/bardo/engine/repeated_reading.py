@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.dialects.repeated_text import is_text
+from bardo.dialects.shared.repeated_text import is_text
 from bardo.engine.reply_beginning import ReplyBeginning
 from bardo.engine.reply_framing import RepeatedFrames
 from bardo.engine.reply_stages import TextObserver, observe

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from bardo.dialects.base import Framing, RepeatingDecoder, ReplyDecoder
-from bardo.dialects.lenient import excerpt
+from bardo.dialects.shared.dialect import Framing, RepeatingDecoder, ReplyDecoder
+from bardo.dialects.shared.json_values import excerpt
 from bardo.streams.eventstream import EventStreamDecoder
 from bardo.streams.frames import Frame, FramingError, WholeBody
 from bardo.streams.json_array import JsonArrayDecoder

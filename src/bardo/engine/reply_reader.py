@@ -14,8 +14,8 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.base import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
-from bardo.dialects.call_ids import FillCallIds
+from bardo.dialects.shared.dialect import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
+from bardo.dialects.shared.tools import FillCallIds
 from bardo.engine.broken_body import events_of_broken_body
 from bardo.engine.held_ends import HeldEnds
 from bardo.engine.repeated_reading import RepeatedReading

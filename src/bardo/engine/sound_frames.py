@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bardo.dialects.base import PlainReplyDecoder, ReplyDecoder
-from bardo.dialects.call_ids import FillCallIds
-from bardo.dialects.lenient import REPAIRED, decode_leniently
+from bardo.dialects.shared.dialect import PlainReplyDecoder, ReplyDecoder
+from bardo.dialects.shared.json_values import REPAIRED, decode_leniently
+from bardo.dialects.shared.tools import FillCallIds
 from bardo.streams.frames import Frame
 from bardo.streams.sse import encode_sse
 from bardo.values.events import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bardo.dialects import dialect
-from bardo.dialects.operations import CountForm
+from bardo.dialects.shared.dialect import CountForm
 from bardo.engine.exchange import first_attempt
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.route import Target

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.request_shapes import NameRule
-from bardo.dialects.repeated_tools import names_of
+from bardo.dialects.shared.repeated_tools import names_of
 from bardo.values.blocks import Block, ToolCallBlock, ToolResultBlock
 from bardo.values.events import Event, ReplyFields, ToolCallStart
 from bardo.values.histories import Messages, fold_history

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.request_shapes import RequestShape
-from bardo.dialects.repeated_tools import names_of
+from bardo.dialects.shared.repeated_tools import names_of
 from bardo.structured.rewrite import Inexpressible, RewrittenSchema, rewrite
 from bardo.structured.rewrite.keywords import in_new_words, parts, with_parts
 from bardo.structured.subsets import subset

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from bardo.dialects.operations import decode_body
-from bardo.dialects.wire import WrongShape
+from bardo.dialects.shared.dialect import decode_body
+from bardo.dialects.shared.json_values import WrongShape
 from bardo.engine.failover import moves_on
 from bardo.engine.route import Target, target_names
 from bardo.values.degradation import Degradation

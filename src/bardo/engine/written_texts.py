@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from bardo.dialects.same_bytes import has_plain_form, with_plain_texts
-from bardo.dialects.wire import write_json
+from bardo.dialects.shared.json_values import write_json
+from bardo.dialects.shared.same_bytes import has_plain_form, with_plain_texts
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
 from bardo.values.wire import WireRequest

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.rows import Quirks
-from bardo.dialects.sealing import seal
+from bardo.dialects.shared.states import seal
 from bardo.streams.frames import Frame
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.anthropic_messages.constants import SIGNED_BLOCKS
-from bardo.dialects.sealing import seal
+from bardo.dialects.anthropic_messages.wire import SIGNED_BLOCKS
+from bardo.dialects.shared.states import seal
 from bardo.values.blocks import (
     Block,
     Carried,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.rows import ProviderRow, Quirks
-from bardo.dialects.anthropic_messages.decode_reply import Decoder
+from bardo.dialects.anthropic_messages.reply_in import Decoder
 from bardo.streams.frames import Frame
 from bardo.values.events import Event
 from dialects.openai_chat.test_plain_reply import VALUES

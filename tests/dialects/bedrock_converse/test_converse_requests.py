@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.sealing import seal
+from bardo.dialects.shared.states import seal
 from bardo.values.blocks import (
     Carried,
     ImageBlock,

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bardo.dialects.gemini import DIALECT
-from bardo.dialects.sealing import seal
+from bardo.dialects.shared.states import seal
 from bardo.values.blocks import (
     Block,
     Carried,

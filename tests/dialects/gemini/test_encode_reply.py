@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bardo.dialects.gemini import DIALECT
-from bardo.dialects.sealing import seal, unseal
+from bardo.dialects.shared.states import seal, unseal
 from bardo.values.blocks import Opaque, ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock, UnknownBlock
 from bardo.values.errors import UpstreamTimeout
 from bardo.values.events import (

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.gemini import DIALECT
-from bardo.dialects.known_media import with_known_media
-from bardo.dialects.losses import Losses
+from bardo.dialects.shared.losses import Losses
+from bardo.dialects.shared.media import with_known_media
 from bardo.values.blocks import UnknownBlock
 from bardo.values.errors import UpstreamRefused
 from bardo.values.fold import fold

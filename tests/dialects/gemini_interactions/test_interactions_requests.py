@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bardo.dialects.sealing import seal
+from bardo.dialects.shared.states import seal
 from bardo.values.blocks import (
     Carried,
     ImageBlock,

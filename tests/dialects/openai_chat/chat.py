@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow, Quirks
-from bardo.dialects.base import ReplyDecoder
 from bardo.dialects.openai_chat import DIALECT
+from bardo.dialects.shared.dialect import ReplyDecoder
 from bardo.streams.frames import Frame, WholeBody
 from bardo.streams.sse import SseDecoder
 from bardo.values.events import Event

@@ -12,8 +12,7 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.openai_chat import DIALECT
-from bardo.dialects.openai_chat.decode_reply import ChatDecoder
-from bardo.dialects.openai_chat.repeated import Repetition
+from bardo.dialects.openai_chat.reply_in import ChatDecoder, Repetition
 from bardo.streams.sse import SseDecoder
 from bardo.values.blocks import ReasoningBlock, ToolCallBlock
 from bardo.values.events import Event

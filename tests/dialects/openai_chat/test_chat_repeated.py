@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bardo.dialects.openai_chat.decode_reply import ChatDecoder
-from bardo.dialects.openai_chat.repeated import Repetition, learn
+from bardo.dialects.openai_chat.reply_in import ChatDecoder, Repetition, learn
 from bardo.streams.frames import Frame
 from bardo.values.events import ContentChunk, Event
 from dialects.openai_chat.chat import chunk, events_of_frames
@@ -96,7 +95,7 @@ def test_frames_that_say_nothing_are_known_again() -> None:
 
 def test_a_stream_that_never_repeats_costs_a_few_lessons_only(monkeypatch: pytest.MonkeyPatch) -> None:
     lessons: list[bytes] = []
-    monkeypatch.setattr("bardo.dialects.openai_chat.repeated.learn", lambda data, text: lessons.append(data))
+    monkeypatch.setattr("bardo.dialects.openai_chat.reply_in.learn", lambda data, text: lessons.append(data))
     bodies = [chunk({"content": word}, created=number) for number, word in enumerate(WORDS * 20)]
     events_of_frames(decoder_with(Repetition()), frames(*bodies))
     assert len(lessons) <= 8

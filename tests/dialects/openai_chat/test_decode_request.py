@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.dialects.openai_chat import DIALECT
-from bardo.dialects.openai_chat.decode_request import decode_tool
+from bardo.dialects.openai_chat.request_in import decode_tool
 from bardo.values.blocks import (
     Block,
     Carried,

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from bardo.dialects.openai_chat import DIALECT
-from bardo.dialects.openai_chat.details import decode_details, encode_details
-from bardo.dialects.openai_chat.extra import decode_states
+from bardo.dialects.openai_chat.thinking import decode_details, encode_details
+from bardo.dialects.openai_chat.wire import decode_states
 from bardo.values.blocks import (
     Carried,
     Opaque,

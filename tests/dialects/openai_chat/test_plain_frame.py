@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.openai_chat.decode_reply import MAX_CHOICES, ChatDecoder
-from bardo.dialects.openai_chat.repeated import Repetition
+from bardo.dialects.openai_chat.reply_in import MAX_CHOICES, ChatDecoder, Repetition
 from bardo.streams.frames import Frame
 from bardo.values.events import Event
 from dialects.openai_chat.chat import chunk

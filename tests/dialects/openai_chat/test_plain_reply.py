@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.openai_chat.decode_reply import ChatDecoder
+from bardo.dialects.openai_chat.reply_in import ChatDecoder
 from bardo.streams.frames import Frame
 from bardo.values.events import Event
 from dialects.openai_chat.test_chat_recordings import ALL

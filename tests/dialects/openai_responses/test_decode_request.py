@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.dialects.openai_responses import DIALECT
-from bardo.dialects.sealing import seal
+from bardo.dialects.shared.states import seal
 from bardo.values.blocks import (
     Carried,
     ImageBlock,

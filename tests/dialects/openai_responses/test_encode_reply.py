@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from bardo.dialects.openai_responses import DIALECT
-from bardo.dialects.openai_responses.state import SealContent, attach, opened
-from bardo.dialects.sealing import unseal
+from bardo.dialects.openai_responses.wire import SealContent, attach, opened
+from bardo.dialects.shared.states import unseal
 from bardo.values.blocks import Opaque, ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock, fields_for
 from bardo.values.errors import BrokenStream, UpstreamRefused
 from bardo.values.events import (

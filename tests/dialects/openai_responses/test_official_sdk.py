@@ -17,7 +17,7 @@ from openai.types.responses import (
 )
 
 from bardo.dialects.openai_responses import DIALECT
-from bardo.dialects.openai_responses.state import SealContent, opened
+from bardo.dialects.openai_responses.wire import SealContent, opened
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import BrokenStream, InvalidRequest
 from bardo.values.events import (

@@ -10,9 +10,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.dialects.openai_responses.as_functions import as_functions
-from bardo.dialects.openai_responses.free_input import FreeInput, only_text
-from bardo.dialects.openai_responses.function_names import FunctionNames
+from bardo.dialects.openai_responses.functions import FreeInput, FunctionNames, as_functions, only_text
 from bardo.values.blocks import TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.request import Message, Request
 from bardo.values.wire import Arrival

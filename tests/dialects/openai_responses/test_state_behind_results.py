@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bardo.dialects.openai_responses.input_items import decode_input
-from bardo.dialects.openai_responses.state import attach
+from bardo.dialects.openai_responses.request_in import decode_input
+from bardo.dialects.openai_responses.wire import attach
 from bardo.values.blocks import Opaque, ToolCallBlock
 
 

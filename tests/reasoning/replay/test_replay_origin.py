@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.dialects.sealing import seal, unseal
+from bardo.dialects.shared.states import seal, unseal
 from bardo.reasoning.replay import Origins
 from bardo.values.blocks import Opaque, Origin
 from bardo.values.events import ContentChunk, OpaqueState

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from bardo.dialects import dialect
-from bardo.dialects.base import ReplyEncoder
+from bardo.dialects.shared.dialect import ReplyEncoder
 from bardo.edge.database.problems import DatabaseUnusable
 from bardo.surfaces.gateway.context import mistake
 from bardo.values.errors import Unavailable

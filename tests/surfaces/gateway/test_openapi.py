@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 import pytest
 
-from bardo.dialects.options import KEYS
-from bardo.dialects.reasoning_fields import FIELDS
+from bardo.dialects.shared.control_fields import FIELDS
+from bardo.dialects.shared.options import KEYS
 from bardo.surfaces.gateway.app import OPERATIONS
 from bardo.surfaces.gateway.batch_routes import BatchEndpoint
 from bardo.surfaces.gateway.openapi.descriptions import DESCRIPTIONS, GROUPS, description_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bardo.dialects.sealing import unseal
+from bardo.dialects.shared.states import unseal
 from support.gateway import House
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.replay_loops import QUESTION, homes, received_in, talk

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from bardo.dialects.anthropic_messages.citations import CITATIONS
-from bardo.dialects.anthropic_messages.constants import NAME, REASONS
-from bardo.dialects.anthropic_messages.decode_reply import CALLS, Decoder
-from bardo.dialects.anthropic_messages.decode_request import decode_request
-from bardo.dialects.anthropic_messages.encode_messages import has_blank_text
-from bardo.dialects.anthropic_messages.encode_reply import Encoder, encode_response
-from bardo.dialects.anthropic_messages.encode_request import DECLARATION, encode_body, encode_control, has_blank_stop
 from bardo.dialects.anthropic_messages.errors import decode_error, encode_error
+from bardo.dialects.anthropic_messages.fast import read_plain
 from bardo.dialects.anthropic_messages.operations import MODELS, TOKEN_COUNT
-from bardo.dialects.anthropic_messages.plain_message import read_plain
-from bardo.dialects.anthropic_messages.searches import SEARCHES
-from bardo.dialects.base import Dialect
-from bardo.dialects.declaration import limitations
-from bardo.dialects.reply_declaration import ReplyDeclaration
+from bardo.dialects.anthropic_messages.reply_in import CALLS, Decoder
+from bardo.dialects.anthropic_messages.reply_out import Encoder, encode_response
+from bardo.dialects.anthropic_messages.request_in import decode_request
+from bardo.dialects.anthropic_messages.request_out import (
+    DECLARATION,
+    encode_body,
+    encode_control,
+    has_blank_stop,
+    has_blank_text,
+)
+from bardo.dialects.anthropic_messages.searches import CITATIONS, SEARCHES
+from bardo.dialects.anthropic_messages.wire import NAME, REASONS
+from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
+from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(
     name=NAME,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bardo.dialects.anthropic_messages.constants import NAME
-from bardo.dialects.lenient import as_text, decode_leniently, excerpt
-from bardo.dialects.refusal_words import message_in, own_refusal
-from bardo.dialects.wire import encode_json
+from bardo.dialects.anthropic_messages.wire import NAME
+from bardo.dialects.shared.json_values import as_text, decode_leniently, encode_json, excerpt
+from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_anthropic_words
 from bardo.values.error_kinds import Kind
 from bardo.values.errors import BardoError, InvalidRequest, Unsupported, UpstreamRefused

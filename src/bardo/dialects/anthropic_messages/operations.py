@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.anthropic_messages.decode_request import decode_request
-from bardo.dialects.operations import CountForm, ModelsForm, count_of, route_fields, with_bardo
-from bardo.dialects.wire import encode_json
+from bardo.dialects.anthropic_messages.request_in import decode_request
+from bardo.dialects.shared.dialect import CountForm, ModelsForm, count_of, route_fields, with_bardo
+from bardo.dialects.shared.json_values import encode_json
 from bardo.values.operations import ModelInfo, TokenCount
 from bardo.values.wire import WireRequest
 

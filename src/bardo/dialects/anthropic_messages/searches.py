@@ -1,13 +1,26 @@
 """Searches of the web in Anthropic's form: a `server_tool_use` block, and a `web_search_tool_result` block behind it.
 
 Source: https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool, as of 2026-11.
+
+Citations of web pages in Anthropic's form: entries of the block of text that they support, without places in it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.searches import SearchForm, SearchPart, SearchResults, WebPage, seal_text, unseal_text
+from bardo.dialects.shared.content_forms import (
+    Citation,
+    CitationForm,
+    Citations,
+    SearchForm,
+    SearchPart,
+    SearchResults,
+    WebPage,
+    seal_text,
+    unseal_text,
+)
 
 _TOOL = "web_search"
 _CALL, _RESULT = "server_tool_use", "web_search_tool_result"
@@ -62,3 +75,30 @@ def _page(value: dict[str, Any]) -> WebPage:
 
 
 SEARCHES = SearchForm(write=_write, read=_decode)
+
+
+_KIND = "web_search_result_location"
+_FIELD = "citations"
+
+
+def _decode_citation(value: Any) -> Citations:
+    found, lost = [], dict[str, None]()
+    for entry in value if isinstance(value, list) else (value,):
+        if not isinstance(entry, dict) or entry.get("type") != _KIND or not isinstance(entry.get("url"), str):
+            lost[_FIELD] = None
+            continue
+        found.append(Citation(entry["url"], entry.get("title") or "", cited_text=entry.get("cited_text") or ""))
+        if entry.get("encrypted_index"):
+            lost[f"{_FIELD}.encrypted_index"] = None
+    return Citations(tuple(found), tuple(lost))
+
+
+def _write_citation(citations: Sequence[Citation]) -> list[dict[str, Any]]:
+    # The SDK's type has all five; only Anthropic's own search gives the index.
+    return [
+        {"type": _KIND, "url": one.url, "title": one.title, "cited_text": one.cited_text, "encrypted_index": ""}
+        for one in citations
+    ]
+
+
+CITATIONS = CitationForm(field=_FIELD, read=_decode_citation, write=_write_citation, whole_blocks=True)

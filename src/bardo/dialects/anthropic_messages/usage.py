@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.billed_counts import anthropic_details
-from bardo.dialects.counts import doubted, output_with_reasoning, token_count
+from bardo.dialects.shared.usage import anthropic_details, doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 

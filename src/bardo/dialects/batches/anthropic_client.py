@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from bardo.dialects.batches.openai_client import BatchLine
-from bardo.dialects.jsonfield import decode_object, take
+from bardo.dialects.shared.json_values import decode_object, take
 from bardo.values.errors import InvalidRequest
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -28,7 +28,7 @@ from bardo.dialects.batches.base import (
     required_text,
     text_of,
 )
-from bardo.dialects.wire import WrongShape
+from bardo.dialects.shared.json_values import WrongShape
 
 _PAGE = 100
 # What the error of one request would have been as the answer to a single call.

@@ -12,8 +12,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from bardo.catalog.batch_rows import BatchRow
-from bardo.dialects.lenient import decode_leniently
-from bardo.dialects.wire import WrongShape
+from bardo.dialects.shared.json_values import WrongShape, decode_leniently
 
 _ID = re.compile(r"[A-Za-z0-9._~:@=,/-]+")
 

@@ -29,7 +29,7 @@ from bardo.dialects.batches.base import (
     required_id,
     text_of,
 )
-from bardo.dialects.wire import WrongShape
+from bardo.dialects.shared.json_values import WrongShape
 
 _PAGE = 100
 _PLACE = "bardo_place"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.jsonfield import decode_object, take
+from bardo.dialects.shared.json_values import decode_object, take
 from bardo.values.errors import InvalidRequest
 
 ENDPOINTS = ("/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions")

@@ -26,7 +26,7 @@ from bardo.dialects.batches.base import (
     required_text,
     text_of,
 )
-from bardo.dialects.wire import WrongShape
+from bardo.dialects.shared.json_values import WrongShape
 
 TAG = "bardo_job"
 """The key of a job's metadata that holds our tag."""

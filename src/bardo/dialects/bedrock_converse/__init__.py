@@ -5,17 +5,15 @@ Model and streaming stand in the path, so they come with the Arrival. Streams ar
 
 from __future__ import annotations
 
-from bardo.dialects.base import Dialect
-from bardo.dialects.bedrock_converse.citations import CITATIONS
-from bardo.dialects.bedrock_converse.constants import MARKER, NAME, REASONS
-from bardo.dialects.bedrock_converse.decode_reply import Decoder
-from bardo.dialects.bedrock_converse.decode_request import decode_request
-from bardo.dialects.bedrock_converse.encode_reply import Encoder, encode_response
-from bardo.dialects.bedrock_converse.encode_request import DECLARATION, encode_body, encode_control, request_path
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
+from bardo.dialects.bedrock_converse.reply_in import Decoder
+from bardo.dialects.bedrock_converse.reply_out import Encoder, encode_response
+from bardo.dialects.bedrock_converse.request_in import decode_request
+from bardo.dialects.bedrock_converse.request_out import DECLARATION, encode_body, encode_control, request_path
 from bardo.dialects.bedrock_converse.usage import TOKEN_COUNT, time_fields
-from bardo.dialects.declaration import limitations
-from bardo.dialects.reply_declaration import ReplyDeclaration
+from bardo.dialects.bedrock_converse.wire import CITATIONS, MARKER, NAME, REASONS
+from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
+from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(
     name=NAME,

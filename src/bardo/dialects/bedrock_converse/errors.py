@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.bedrock_converse.constants import NAME
-from bardo.dialects.lenient import as_text, decode_leniently, excerpt
-from bardo.dialects.refusal_words import message_in
-from bardo.dialects.wire import encode_json
+from bardo.dialects.bedrock_converse.wire import NAME
+from bardo.dialects.shared.json_values import as_text, decode_leniently, encode_json, excerpt
+from bardo.dialects.shared.spellings import message_in
 from bardo.streams.eventstream import message_headers
 from bardo.streams.frames import Frame
 from bardo.values.context_overflow import in_bedrock_words

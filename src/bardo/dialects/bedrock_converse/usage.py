@@ -9,10 +9,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.billed_counts import bedrock_details
-from bardo.dialects.counts import doubted, token_count
-from bardo.dialects.operations import CountForm, count_of
-from bardo.dialects.wire import encode_json
+from bardo.dialects.shared.dialect import CountForm, count_of
+from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.usage import bedrock_details, doubted, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 from bardo.values.wire import WireRequest

@@ -11,7 +11,7 @@ import binascii
 
 import msgspec
 
-from bardo.dialects.bedrock_converse.constants import FORMAT
+from bardo.dialects.bedrock_converse.wire import FORMAT
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, ReplyBlock
 from bardo.values.degradation import Degradation
 from bardo.values.events import Event, OpaqueState, ThinkStart

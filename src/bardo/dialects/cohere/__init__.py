@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from bardo.dialects.base import Dialect
-from bardo.dialects.cohere.constants import NAME
-from bardo.dialects.cohere.decode_reply import CALLS, Decoder
-from bardo.dialects.cohere.decode_request import decode_request
-from bardo.dialects.cohere.embeddings import EMBEDDINGS
-from bardo.dialects.cohere.encode_reply import Encoder, encode_response
-from bardo.dialects.cohere.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.cohere.errors import decode_error, encode_error
-from bardo.dialects.cohere.models import MODELS
-from bardo.dialects.declaration import limitations
-from bardo.dialects.log_probabilities import COHERE_LOGPROBS
-from bardo.dialects.reply_declaration import ReplyDeclaration
+from bardo.dialects.cohere.operations import EMBEDDINGS, MODELS
+from bardo.dialects.cohere.reply_in import CALLS, Decoder
+from bardo.dialects.cohere.reply_out import Encoder, encode_response
+from bardo.dialects.cohere.request_in import decode_request
+from bardo.dialects.cohere.request_out import DECLARATION, encode_body, encode_control
+from bardo.dialects.cohere.wire import NAME
+from bardo.dialects.shared.content_forms import COHERE_LOGPROBS
+from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
+from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(
     name=NAME,

@@ -1,13 +1,16 @@
 """What a message of Cohere's v2 chat looks like, as its reference says it (`POST /v2/chat`, 2026-11).
 
 What bardo has a word for is read; fields beside it are carried as they came. `signature` is bardo's own: state that it sealed.
+
+The words of the Cohere dialect that more than one of its files needs.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from bardo.dialects.structs import Unknown, Wire
+from bardo.dialects.shared.structs import Unknown, Wire
+from bardo.values.events import Finish, FinishReason
 
 
 class Text(Wire, tag="text", kw_only=True):
@@ -76,3 +79,48 @@ class Message(Wire, kw_only=True):
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
     citations: Any = None
+
+
+NAME = "cohere"
+TITLE = "Cohere"
+THINKING = "thinking"
+"""The format of thinking in content blocks."""
+PLAN = "cohere-tool-plan"
+"""The format of `tool_plan`: what the model says to itself before its calls, which Cohere calls a chain of thought."""
+
+REASONS: dict[str, FinishReason] = {
+    "COMPLETE": "stop",
+    "STOP_SEQUENCE": "stop",
+    "MAX_TOKENS": "length",
+    "TOOL_CALL": "tool_calls",
+    "ERROR": "error",
+    "TIMEOUT": "error",
+}
+"""The dialect's finish reasons in our words."""
+
+_FINISH_REASONS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "tool_calls": "TOOL_CALL", "error": "ERROR"}
+
+
+def encode_finish(finish: Finish, *, calls: bool) -> str:
+    """Return the word a Cohere client knows: the provider's own where it is one of this dialect.
+
+    Clients run their tools on `TOOL_CALL`, and some providers call a tool and say that they just stopped.
+    """
+    if finish.raw in REASONS:
+        return finish.raw
+    word = _FINISH_REASONS.get(finish.reason, "COMPLETE")
+    if word != "COMPLETE":
+        return word
+    return "TOOL_CALL" if calls else "COMPLETE" if finish.stop_sequence is None else "STOP_SEQUENCE"
+
+
+SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "p",
+    "top_k": "k",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "seed": "seed",
+    "stop": "stop_sequences",
+}
+"""The sampling parameters by their names here."""

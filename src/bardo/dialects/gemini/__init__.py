@@ -7,23 +7,18 @@ Arrival. Every chunk of a stream is a whole GenerateContentResponse, and the enc
 from __future__ import annotations
 
 from bardo.catalog.request_shapes import shape_at
-from bardo.dialects.base import Dialect
-from bardo.dialects.declaration import limitations
-from bardo.dialects.gemini import decode_request as requests_in
-from bardo.dialects.gemini import encode_request as requests_out
 from bardo.dialects.gemini import errors
-from bardo.dialects.gemini.citations import CITATIONS
-from bardo.dialects.gemini.constants import NAME, REASONS
-from bardo.dialects.gemini.decode_reply import GeminiDecoder
-from bardo.dialects.gemini.decode_tools import with_plain_choice
-from bardo.dialects.gemini.embeddings import EMBEDDINGS
-from bardo.dialects.gemini.encode_contents import has_stray_references
-from bardo.dialects.gemini.encode_reply import GeminiEncoder, encode_response
-from bardo.dialects.gemini.operations import MODELS, TOKEN_COUNT, encode_partial
-from bardo.dialects.gemini.reply_parts import without_calls
-from bardo.dialects.log_probabilities import GEMINI_LOGPROBS
-from bardo.dialects.pictures import GEMINI_PICTURES
-from bardo.dialects.reply_declaration import ReplyDeclaration
+from bardo.dialects.gemini import request_in as requests_in
+from bardo.dialects.gemini import request_out as requests_out
+from bardo.dialects.gemini.operations import EMBEDDINGS, MODELS, TOKEN_COUNT, encode_partial
+from bardo.dialects.gemini.reply_in import GeminiDecoder, without_calls
+from bardo.dialects.gemini.reply_out import GeminiEncoder, encode_response
+from bardo.dialects.gemini.request_out import has_stray_references
+from bardo.dialects.gemini.tools import with_plain_choice
+from bardo.dialects.gemini.wire import CITATIONS, NAME, REASONS
+from bardo.dialects.shared.content_forms import GEMINI_LOGPROBS, GEMINI_PICTURES
+from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
+from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(
     model_pictures=True,

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.gemini.constants import NAME
-from bardo.dialects.refusal_words import message_in, own_refusal
+from bardo.dialects.gemini.wire import NAME
+from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_gemini_words
 from bardo.values.error_kinds import Kind
 from bardo.values.errors import BardoError, InvalidRequest, OverBudget, RateLimited, UpstreamRefused

@@ -1,21 +1,50 @@
-"""What Gemini's servers do beside replies: count tokens at `:countTokens`, and list models at `GET /v1beta/models`; and what bardo adds."""
+"""What Gemini's servers do beside replies: count tokens at `:countTokens`, and list models at `GET /v1beta/models`; and what bardo adds.
+
+Gemini's `:embedContent` for one content, and `:batchEmbedContents` for several.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
-from bardo.dialects.gemini.constants import split_fields
-from bardo.dialects.gemini.decode_request import decode_request
-from bardo.dialects.jsonfield import decode_object, take
-from bardo.dialects.operations import CountForm, ModelsForm, count_of, route_fields, with_bardo
-from bardo.dialects.wire import encode_json
+from bardo.catalog.rows import EmbedEndpoint
+from bardo.dialects.gemini.request_in import decode_request
+from bardo.dialects.gemini.wire import NAME, split_fields
+from bardo.dialects.shared.dialect import (
+    CountForm,
+    EmbeddingForm,
+    ModelsForm,
+    count_field,
+    count_of,
+    lost_fields,
+    numbers,
+    route_fields,
+    texts_of,
+    whole_number,
+    with_bardo,
+)
+from bardo.dialects.shared.json_values import decode_object, encode_json, optional, required, take, want, write_json
+from bardo.dialects.shared.options import read_options
 from bardo.streams.sse import encode_sse
+from bardo.values.degradation import Degradation
+from bardo.values.errors import InvalidRequest
 from bardo.values.events import ReplyStart
-from bardo.values.operations import ModelInfo, TokenCount
+from bardo.values.operations import (
+    Embeddings,
+    EmbedInput,
+    EmbedRequest,
+    ModelInfo,
+    NativeInput,
+    Task,
+    TokenCount,
+    floats_of,
+)
 from bardo.values.request import Operation, Request
+from bardo.values.usage import Usage
 from bardo.values.wire import Arrival, WireRequest
 
 _METHODS: dict[Operation, tuple[str, ...]] = {
@@ -74,3 +103,148 @@ MODELS = ModelsForm(
 
 def _list(models: Sequence[ModelInfo]) -> bytes:
     return encode_json({"models": [_model(model) for model in models]})
+
+
+ONE, BATCH = "embedContent", "batchEmbedContents"
+_TASK_TYPES: dict[Task, str] = {
+    "query": "RETRIEVAL_QUERY",
+    "document": "RETRIEVAL_DOCUMENT",
+    "similarity": "SEMANTIC_SIMILARITY",
+    "classification": "CLASSIFICATION",
+    "clustering": "CLUSTERING",
+    "question_answering": "QUESTION_ANSWERING",
+    "fact_verification": "FACT_VERIFICATION",
+    "code_query": "CODE_RETRIEVAL_QUERY",
+}
+_TASKS = {word: task for task, word in _TASK_TYPES.items()}
+_FIELDS = ("model", "content", "taskType", "title", "outputDimensionality")
+
+
+def decode_embedding_request(body: bytes, arrival: Arrival) -> EmbedRequest:
+    """Read a request of either endpoint. Raises InvalidRequest naming the field."""
+    given = decode_object(body)
+    own = {name: value for name, value in given.items() if name != "bardo"}
+    if arrival.endpoint == BATCH:
+        requests = required(own, "requests", list)
+        if not requests:
+            raise InvalidRequest("requests is empty", hint="give at least one", param="requests")
+        read = [_decode_item(one, f"requests[{place}].") for place, one in enumerate(requests)]
+    else:
+        read = [_decode_item(own, "")]
+    dimensions = {fields.get("outputDimensionality") for fields, _ in read}
+    if len(dimensions) > 1:
+        message = "all requests of a batch must ask for the same outputDimensionality"
+        raise InvalidRequest(message, param="requests[1].outputDimensionality")
+    words = _distinct(read, "taskType")
+    return EmbedRequest(
+        model=arrival.model.removeprefix("models/"),
+        inputs=tuple(
+            _input(fields["content"], f"requests[{place}].content" if arrival.endpoint == BATCH else "content")
+            for place, (fields, _) in enumerate(read)
+        ),
+        dimensions=dimensions.pop(),
+        task=_TASKS.get(words[0]) if len(words) == 1 else None,
+        endpoint=arrival.endpoint,
+        dialect=NAME,
+        extra=_extra(read, words),
+        body=own,
+        options=read_options(given),
+    )
+
+
+def _decode_item(value: Any, at: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields of one request, and those that bardo does not know."""
+    fields, others = split_fields(take(value, dict, at.rstrip(".")), _FIELDS)
+    required(fields, "content", dict, at)
+    optional(fields, "taskType", str, at)
+    count_field(fields.get("outputDimensionality"), f"{at}outputDimensionality")
+    return fields, others
+
+
+def _input(content: dict[str, Any], at: str) -> EmbedInput:
+    """Return the text of a content, or the content where it is more than text."""
+    given = optional(content, "parts", list, f"{at}.") or []
+    parts = [take(part, dict, f"{at}.parts[{place}]") for place, part in enumerate(given)]
+    if not parts:
+        raise InvalidRequest(f"{at}.parts is required", param=f"{at}.parts")
+    texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    return "\n".join(texts) if len(texts) == len(parts) else NativeInput(NAME, content)
+
+
+def _distinct(read: list[tuple[dict[str, Any], dict[str, Any]]], name: str) -> list[Any]:
+    return list(dict.fromkeys(fields.get(name) for fields, _ in read))
+
+
+def _extra(read: list[tuple[dict[str, Any], dict[str, Any]]], words: list[Any]) -> dict[str, Any]:
+    """Return what other dialects have no word for."""
+    extra = {name: value for _, others in read for name, value in others.items() if value is not None}
+    titles = [fields["title"] for fields, _ in read if fields.get("title")]
+    unknown = [word for word in words if word and word not in (*_TASKS, "TASK_TYPE_UNSPECIFIED")]
+    if len(words) > 1 or unknown:
+        extra["taskType"] = words if len(words) > 1 else words[0]
+    return {**extra, "title": titles} if titles else extra
+
+
+def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireRequest:
+    """Write a request; what Gemini does not take is in `degraded`. Raises Unsupported for an input that is no text."""
+    name = f"models/{request.model}"
+    if request.dialect == NAME and request.body is not None:
+        method = request.endpoint
+        body = _with_model(request.body, name, request)
+        degraded: tuple[Degradation, ...] = ()
+    else:
+        method = ONE if len(request.inputs) == 1 else BATCH
+        asked = [_request(text, name, request) for text in texts_of(request, "Gemini")]
+        body = asked[0] if method == ONE else {"requests": asked}
+        degraded = lost_fields(request, "Gemini", truncate=request.truncate)
+    path = f"models/{quote(request.model, safe='')}:{method}"
+    return WireRequest(path=path, body=write_json(body), degraded=degraded)
+
+
+def _with_model(body: dict[str, Any], name: str, request: EmbedRequest) -> dict[str, Any]:
+    requests = body.get("requests")
+    if request.endpoint == BATCH and isinstance(requests, list):
+        begin = request.part_of or 0
+        asked = requests[begin : begin + len(request.inputs)]
+        return {**body, "requests": [{**one, "model": name} for one in asked]}
+    return {**body, "model": name}
+
+
+def _request(text: str, name: str, request: EmbedRequest) -> dict[str, Any]:
+    written: dict[str, Any] = {"model": name, "content": {"parts": [{"text": text}]}}
+    if request.task is not None:
+        written["taskType"] = _TASK_TYPES[request.task]
+    if request.dimensions is not None:
+        written["outputDimensionality"] = request.dimensions
+    return written
+
+
+def decode_reply(body: dict[str, Any], headers: Any) -> Embeddings:
+    """Read a reply of either endpoint. Raises WrongShape."""
+    rows = [body["embedding"]] if "embedding" in body else want(body.get("embeddings"), list, "embeddings")
+    usage = body.get("usageMetadata")
+    tokens = usage.get("promptTokenCount") if isinstance(usage, dict) else None
+    return Embeddings(
+        vectors=tuple(
+            numbers(want(row, dict, f"embeddings[{place}]").get("values"), f"embeddings[{place}].values")
+            for place, row in enumerate(rows)
+        ),
+        usage=Usage(input_tokens=whole_number(tokens), raw=usage),
+    )
+
+
+def encode_reply(reply: Embeddings, request: EmbedRequest) -> bytes:
+    """Write the vectors as the endpoint does that the client asked."""
+    rows = [{"values": floats_of(vector)} for vector in reply.vectors]
+    counted = reply.usage.input_tokens
+    usage = {} if counted is None else {"usageMetadata": {"promptTokenCount": counted}}
+    held: dict[str, Any] = {"embeddings": rows} if request.endpoint == BATCH else {"embedding": rows[0]}
+    return encode_json(with_bardo({**held, **usage}, reply.bardo))
+
+
+EMBEDDINGS = EmbeddingForm(
+    encode_request=encode_request,
+    decode_reply=decode_reply,
+    decode_request=decode_embedding_request,
+    encode_reply=encode_reply,
+)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bardo.dialects.billed_counts import gemini_details, modalities_of_input
-from bardo.dialects.counts import cache_within_input
+from bardo.dialects.shared.usage import cache_within_input, gemini_details, modalities_of_input
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 

@@ -6,17 +6,15 @@ output, and calls of tools with their results. Streams tell it step by step.
 
 from __future__ import annotations
 
-from bardo.dialects.base import Dialect
-from bardo.dialects.citations import annotations_form
-from bardo.dialects.declaration import limitations
-from bardo.dialects.gemini_interactions.constants import NAME, REASONS
-from bardo.dialects.gemini_interactions.decode_reply import Decoder
-from bardo.dialects.gemini_interactions.decode_request import decode_request, with_plain_choice
-from bardo.dialects.gemini_interactions.encode_reply import Encoder, encode_response
-from bardo.dialects.gemini_interactions.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.gemini_interactions.errors import decode_error, encode_error
-from bardo.dialects.pictures import INTERACTIONS_PICTURES
-from bardo.dialects.reply_declaration import ReplyDeclaration
+from bardo.dialects.gemini_interactions.reply_in import Decoder
+from bardo.dialects.gemini_interactions.reply_out import Encoder, encode_response
+from bardo.dialects.gemini_interactions.request_in import decode_request, with_plain_choice
+from bardo.dialects.gemini_interactions.request_out import DECLARATION, encode_body, encode_control
+from bardo.dialects.gemini_interactions.wire import NAME, REASONS
+from bardo.dialects.shared.content_forms import INTERACTIONS_PICTURES, annotations_form
+from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
+from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(
     model_pictures=True,

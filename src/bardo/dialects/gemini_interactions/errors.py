@@ -6,9 +6,9 @@ from typing import Any
 
 from bardo.dialects.gemini.errors import OVERFLOW_WORDS, refused
 from bardo.dialects.gemini.errors import decode_error as decode_error
-from bardo.dialects.gemini_interactions.constants import NAME
-from bardo.dialects.refusal_words import message_in, own_refusal
-from bardo.dialects.wire import encode_json
+from bardo.dialects.gemini_interactions.wire import NAME
+from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_gemini_words
 from bardo.values.error_kinds import Kind
 from bardo.values.errors import BardoError, InvalidRequest, OverBudget, UpstreamRefused

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.gemini.constants import FORMAT, arguments_object, is_native, signature_of
-from bardo.dialects.gemini_interactions.constants import NAME
-from bardo.dialects.wire import without
+from bardo.dialects.gemini.wire import FORMAT, arguments_object, is_native, signature_of
+from bardo.dialects.gemini_interactions.wire import NAME
+from bardo.dialects.shared.json_values import without
 from bardo.values.blocks import Opaque, ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock, fields_for
 
 StepObject = dict[str, Any]

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.billed_counts import interactions_details, modalities_of_input
-from bardo.dialects.counts import doubted, output_with_reasoning, token_count
+from bardo.dialects.shared.usage import (
+    doubted,
+    interactions_details,
+    modalities_of_input,
+    output_with_reasoning,
+    token_count,
+)
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 

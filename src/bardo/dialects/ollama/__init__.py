@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from bardo.dialects.base import Dialect
-from bardo.dialects.declaration import limitations
-from bardo.dialects.log_probabilities import openai_logprobs
-from bardo.dialects.ollama.constants import NAME, REASONS
-from bardo.dialects.ollama.decode_reply import Decoder, without_calls
-from bardo.dialects.ollama.decode_request import decode_request
-from bardo.dialects.ollama.embeddings import EMBEDDINGS
-from bardo.dialects.ollama.encode_reply import Encoder, encode_partial, encode_response
-from bardo.dialects.ollama.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.ollama.errors import decode_error, encode_error
-from bardo.dialects.ollama.models import MODELS
+from bardo.dialects.ollama.operations import EMBEDDINGS, MODELS
+from bardo.dialects.ollama.reply_in import Decoder, without_calls
+from bardo.dialects.ollama.reply_out import Encoder, encode_partial, encode_response
+from bardo.dialects.ollama.request_in import decode_request
+from bardo.dialects.ollama.request_out import DECLARATION, encode_body, encode_control
 from bardo.dialects.ollama.usage import time_fields
-from bardo.dialects.reply_declaration import ReplyDeclaration
+from bardo.dialects.ollama.wire import NAME, REASONS
+from bardo.dialects.shared.content_forms import openai_logprobs
+from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
+from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(
     model_pictures=True,

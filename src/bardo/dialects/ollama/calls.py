@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.ollama.constants import NAME, object_of, text_of
-from bardo.dialects.wire import without
+from bardo.dialects.ollama.wire import NAME, object_of, text_of
+from bardo.dialects.shared.json_values import without
 from bardo.values.blocks import Carried, ToolCallBlock, fields_for
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bardo.dialects.ollama.constants import FORMAT
-from bardo.dialects.sealing import seal, unseal
+from bardo.dialects.ollama.wire import FORMAT
+from bardo.dialects.shared.states import seal, unseal
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 
 _OWNER = "bardo-block"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.counts import doubted, token_count
+from bardo.dialects.shared.usage import doubted, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.base import Dialect
-from bardo.dialects.citations import annotations_form
-from bardo.dialects.declaration import limitations
-from bardo.dialects.log_probabilities import openai_logprobs
-from bardo.dialects.openai_chat.chunks import encode_partial
-from bardo.dialects.openai_chat.constants import FRAMING, NAME, USUAL, WITHIN
-from bardo.dialects.openai_chat.decode_reply import ChatDecoder
-from bardo.dialects.openai_chat.decode_request import decode_request, with_plain_choice
 from bardo.dialects.openai_chat.embeddings import EMBEDDINGS
-from bardo.dialects.openai_chat.encode_reply import ChatEncoder, encode_response
-from bardo.dialects.openai_chat.encode_request import DECLARATION, differs, encode_body, encode_control
 from bardo.dialects.openai_chat.errors import decode_error, encode_error
-from bardo.dialects.openai_chat.plain_reply import read_plain
-from bardo.dialects.operations import ModelsForm, route_fields
-from bardo.dialects.pictures import CHAT_PICTURES
-from bardo.dialects.reply_declaration import ReplyDeclaration
-from bardo.dialects.wire import encode_json
+from bardo.dialects.openai_chat.fast import read_plain
+from bardo.dialects.openai_chat.reply_in import ChatDecoder
+from bardo.dialects.openai_chat.reply_out import ChatEncoder, encode_partial, encode_response
+from bardo.dialects.openai_chat.request_in import decode_request, with_plain_choice
+from bardo.dialects.openai_chat.request_out import DECLARATION, differs, encode_body, encode_control
+from bardo.dialects.openai_chat.wire import FRAMING, NAME, USUAL, WITHIN
+from bardo.dialects.shared.content_forms import CHAT_PICTURES, annotations_form, openai_logprobs
+from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
+from bardo.dialects.shared.dialect import Dialect, ModelsForm, route_fields
+from bardo.dialects.shared.json_values import encode_json
 from bardo.values.operations import ModelInfo
 
 

@@ -1,22 +1,114 @@
-"""The tool calls of one choice, from the pieces they come in.
+"""Which block of a choice is being written, and the numbers its blocks get.
+
+The tool calls of one choice, from the pieces they come in.
 
 Pieces of one call share an `index`, where the host gives one. Some hosts give every call the index 0, or none, or no id; some send
 arguments as an object instead of text. A call starts once its id and name are known, or once there is nothing to wait for.
+
+The arguments of a call that a server writes in two fields at once, `tool_calls` and the older `function_call`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from bardo.dialects.lenient import as_text
-from bardo.dialects.openai_chat.constants import NAME
-from bardo.dialects.openai_chat.extra import decode_states
-from bardo.dialects.openai_chat.open_block import OpenBlock
-from bardo.dialects.openai_chat.repeated_arguments import RepeatedArguments
-from bardo.values.events import BlockFields, Event, OpaqueState, ToolCallChunk, ToolCallEnd, ToolCallStart
+from bardo.dialects.openai_chat.wire import NAME, decode_states
+from bardo.dialects.shared.json_values import as_text
+from bardo.values.events import (
+    BlockFields,
+    Event,
+    OpaqueState,
+    ThinkEnd,
+    ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+)
+
+Kind = Literal["", "text", "think", "refusal"]
+
+
+class OpenBlock:
+    """The block that further pieces of its kind continue. Numbers are given in order of first appearance."""
+
+    __slots__ = ("_next", "choice", "kind", "number")
+
+    def __init__(self, choice: int) -> None:
+        self.choice = choice
+        self.kind: Kind = ""
+        self.number = -1
+        self._next = 0
+
+    def fresh(self) -> int:
+        """Return the number of a block that is never the open one."""
+        self._next += 1
+        return self._next - 1
+
+    def enter(self, kind: Kind) -> list[Event]:
+        """Make a block of this kind the open one; what was open is over."""
+        if self.kind == kind:
+            return []
+        events = self.leave()
+        self.kind, self.number = kind, self.fresh()
+        return events
+
+    def begin_thinking(self, style: str) -> list[Event]:
+        """Begin a new stretch of thinking, even right after another."""
+        events = self.leave()
+        self.kind, self.number = "think", self.fresh()
+        return [*events, ThinkStart(self.number, style, self.choice)]
+
+    def leave(self) -> list[Event]:
+        """Close what is open."""
+        was, self.kind = self.kind, ""
+        return [ThinkEnd(self.number, self.choice)] if was == "think" else []
+
+
+class RepeatedArguments:
+    """Gives each piece once. `pieces` are the pieces so far; whichever field is ahead adds to them, the other repeats them."""
+
+    __slots__ = ("_pieces", "_places", "_strays")
+
+    def __init__(self, pieces: list[str], first: str) -> None:
+        self._pieces = pieces
+        # Where each field stands in `pieces`, as a piece and a place in it; None at the end.
+        self._places: dict[str, tuple[int, int] | None] = {first: None}
+        self._strays: set[str] = set()
+
+    def take(self, field: str, text: str) -> str:
+        """Return what of `text` has not been given yet. A field that says something else is not listened to any more."""
+        if field in self._strays or not text:
+            return ""
+        place = self._places.get(field, (0, 0))
+        rest: str | None = text
+        if place is not None:
+            rest, place = self._beyond(text, *place)
+        if rest is None:
+            self._strays.add(field)
+            return ""
+        self._places[field] = place
+        if rest:
+            end = (len(self._pieces), 0)
+            self._places = {name: end if at is None and name != field else at for name, at in self._places.items()}
+            self._places[field] = None
+        return rest
+
+    def _beyond(self, text: str, piece: int, begin: int) -> tuple[str | None, tuple[int, int] | None]:
+        """Return what `text` has beyond the pieces from this place on, and where it ends; None where it differs from them."""
+        at = 0
+        while piece < len(self._pieces) and at < len(text):
+            held = self._pieces[piece]
+            size = min(len(held) - begin, len(text) - at)
+            if held[begin : begin + size] != text[at : at + size]:
+                return None, None
+            at, begin = at + size, begin + size
+            if begin == len(held):
+                piece, begin = piece + 1, 0
+        return text[at:], (piece, begin)
+
 
 _READ = frozenset({"index", "id", "function", "type", "custom", "extra_content"})
 _OLDER, _NEWER = "function_call", "tool_calls"

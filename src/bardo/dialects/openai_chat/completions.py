@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.jsonfield import decode_object, optional, take
-from bardo.dialects.openai_chat.decode_request import decode_request
-from bardo.dialects.openai_chat.encode_reply import ChatEncoder, encode_response
-from bardo.dialects.wire import encode_json, write_json
+from bardo.dialects.openai_chat.reply_out import ChatEncoder, encode_response
+from bardo.dialects.openai_chat.request_in import decode_request
+from bardo.dialects.shared.json_values import decode_object, encode_json, optional, take, write_json
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, Unsupported

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.catalog.rows import EmbedEndpoint
-from bardo.dialects.jsonfield import decode_object, optional, required, take
-from bardo.dialects.openai_chat.constants import NAME
-from bardo.dialects.operations import (
+from bardo.dialects.openai_chat.wire import NAME
+from bardo.dialects.shared.dialect import (
     EmbeddingForm,
     count_field,
     lost_fields,
@@ -16,8 +15,17 @@ from bardo.dialects.operations import (
     whole_number,
     with_bardo,
 )
-from bardo.dialects.options import read_options
-from bardo.dialects.wire import WrongShape, encode_json, want, write_json
+from bardo.dialects.shared.json_values import (
+    WrongShape,
+    decode_object,
+    encode_json,
+    optional,
+    required,
+    take,
+    want,
+    write_json,
+)
+from bardo.dialects.shared.options import read_options
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, Unsupported
 from bardo.values.operations import (

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.lenient import as_text, decode_leniently, excerpt
-from bardo.dialects.openai_chat.constants import NAME
-from bardo.dialects.refusal_words import message_in, overflow_of, own_refusal
+from bardo.dialects.openai_chat.wire import NAME
+from bardo.dialects.shared.json_values import as_text, decode_leniently, excerpt
+from bardo.dialects.shared.spellings import message_in, overflow_of, own_refusal
 from bardo.values.context_overflow import in_openai_words
 from bardo.values.error_kinds import Kind
 from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorized, UpstreamRefused

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.billed_counts import openai_details
-from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, token_count
+from bardo.dialects.shared.usage import cache_within_input, doubted, openai_details, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 

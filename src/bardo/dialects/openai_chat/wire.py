@@ -1,13 +1,25 @@
 """What a message of Chat Completions looks like, as OpenAI's reference says it (`POST /v1/chat/completions`, 2026-11).
 
 Its family adds fields of its own. What bardo has a word for is read; fields beside it are carried as they came.
+
+The names and words of this dialect that several of its files use.
+
+`extra_content`: where opaque state of a text or a tool call stands in this dialect.
+
+Google documents `extra_content.google.thought_signature` for its own signatures. State of any other kind goes beside it under
+`extra_content.bardo`, and is restored exactly when a client sends the message back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from bardo.dialects.structs import Unknown, Wire
+import msgspec
+
+from bardo.dialects.shared.structs import Unknown, Wire
+from bardo.values.blocks import Opaque
+from bardo.values.events import Finish, FinishReason
 
 
 class Text(Wire, tag="text", kw_only=True):
@@ -132,3 +144,143 @@ class Message(Wire, kw_only=True):
     extra_content: Any = None
     annotations: Any = None
     audio: Any = None
+
+
+NAME = "openai_chat"
+DEVELOPER = "developer"
+"""OpenAI's newer word for the role `system`, which many servers refuse and all read as `system`."""
+GEMINI = "google-gemini-v1"
+ANTHROPIC = "anthropic-claude-v1"
+BEDROCK = "bedrock-v1"
+
+# Formats whose text stands in `reasoning_content` alone: nothing but text is known of such thinking.
+PLAIN_FORMATS = frozenset(
+    {"", "reasoning_content", "reasoning", "think-tags", "content_list", "reasoning_details", "thinking"}
+)
+
+_READ: dict[str, FinishReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "complete": "stop",
+    "completed": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "tool_calls": "tool_calls",
+    "tool_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "safety": "refusal",
+    "sensitive": "refusal",
+    "error": "error",
+    "insufficient_system_resource": "error",
+    "network_error": "error",
+}
+_FINISH_REASONS: dict[FinishReason, str] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "refusal": "content_filter",
+    "pause": "stop",
+    "error": "stop",
+    "unknown": "stop",
+}
+
+
+def decode_finish(raw: str, *, calls: bool) -> FinishReason:
+    """Return what a finish reason means. Gemini and Snowflake end a reply with tool calls as any other."""
+    reason = _READ.get(raw.lower(), "unknown")
+    ordinary = reason == "stop" or not raw
+    return "tool_calls" if calls and ordinary else reason
+
+
+def encode_finish(finish: Finish, *, refused: bool) -> str:
+    """Return the word an OpenAI client knows. A refusal in words ends as any other answer; only a filter cuts without them."""
+    if refused and finish.reason == "refusal" and finish.raw != "content_filter":
+        return "stop"
+    return _FINISH_REASONS[finish.reason]
+
+
+FRAMING = frozenset(
+    {
+        "request_id", "generationId", "x_groq", "timings", "time_info", "sla_metrics", "metrics",
+        "prompt_token_ids", "prompt_text", "prompt", "message.name", "message.padding", "message.channel",
+        "native_finish_reason", "cost", "copilot_usage", "venice_parameters", "user_id", "metadata", "type", "custom",
+        "function", "function_call",
+    }
+)  # fmt: skip
+"""Fields of replies that hold nothing for clients of other dialects: ids, times, bills, echoes of the request, wrapping of blocks."""
+WITHIN = {"x_groq": frozenset({"seed"}), "venice_parameters": frozenset({"web_search_citations"})}
+"""Content inside of such fields."""
+USUAL = {
+    "service_tier": ("default", "auto", "standard", "on_demand"),
+    # vLLM and SGLang give the stop sequence that ended the reply, or the number of the token that ends every reply.
+    "stop_reason": (int,),
+    "matched_stop": (int,),
+    "base_resp": ({"status_code": 0, "status_msg": "success"},),
+}
+"""The values of other fields that say nothing."""
+
+
+def decode_states(extra: Any) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
+    """Return the opaque states in an `extra_content` object, and what else it holds."""
+    if not isinstance(extra, dict):
+        return (), {}
+    rest = dict(extra)
+    states: list[Opaque] = []
+    google = rest.get("google")
+    if isinstance(google, dict) and isinstance(signature := google.get("thought_signature"), str) and signature:
+        states.append(Opaque("signature", signature, GEMINI))
+        _set_or_delete(rest, "google", {name: value for name, value in google.items() if name != "thought_signature"})
+    own = rest.get("bardo")
+    if isinstance(own, dict) and (sealed := _own_states(own.get("opaque"))):
+        states += sealed
+        _set_or_delete(rest, "bardo", {name: value for name, value in own.items() if name != "opaque"})
+    return tuple(states), rest
+
+
+def encode_states(states: Iterable[Opaque], *, before: int = 0) -> dict[str, Any]:
+    """Return an `extra_content` object that holds `states`; `before` says how many of the same message were written already."""
+    written: dict[str, Any] = {}
+    others: dict[str, dict[str, str]] = {}
+    for number, state in enumerate(states, before):
+        if state.format == GEMINI and state.kind == "signature" and not before and "google" not in written:
+            written["google"] = {"thought_signature": state.data}
+        else:
+            # By name and not as a list: OpenAI's library joins the lists of a stream by an index that these have not, and the texts
+            # of one name to one text.
+            taken = before or state.kind in others
+            others[f"{state.kind} {number}" if taken else state.kind] = {"data": state.data, "format": state.format}
+    if others:
+        written["bardo"] = {"opaque": others}
+    return written
+
+
+def merge_extra(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return both objects as one: what stands under one vendor's name is joined."""
+    merged = dict(one)
+    for vendor, fields in other.items():
+        before = merged.get(vendor)
+        merged[vendor] = {**before, **fields} if isinstance(before, dict) and isinstance(fields, dict) else fields
+    return merged
+
+
+def _own_states(value: Any) -> list[Opaque]:
+    if not isinstance(value, dict):
+        return []
+    try:
+        return [msgspec.convert({**state, "kind": kind.partition(" ")[0]}, Opaque) for kind, state in value.items()]
+    except (msgspec.ValidationError, TypeError, AttributeError):
+        return []
+
+
+def _set_or_delete(fields: dict[str, Any], name: str, value: dict[str, Any]) -> None:
+    if value:
+        fields[name] = value
+    else:
+        del fields[name]

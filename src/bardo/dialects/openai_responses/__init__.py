@@ -6,27 +6,17 @@ full text, and is given back by its ciphertext.
 
 from __future__ import annotations
 
-from bardo.dialects.base import Dialect
-from bardo.dialects.citations import annotations_form
-from bardo.dialects.declaration import limitations
-from bardo.dialects.log_probabilities import openai_logprobs
-from bardo.dialects.openai_responses.as_functions import as_functions, own_tools_as_functions
-from bardo.dialects.openai_responses.decode_reply import CALLS, tells_call, with_broken_calls
-from bardo.dialects.openai_responses.decode_request import decode_request
-from bardo.dialects.openai_responses.encode_reply import ReplyWriter, encode_response
-from bardo.dialects.openai_responses.encode_request import (
-    DECLARATION,
-    encode_body,
-    encode_control,
-    gives_untaken_thinking,
-)
 from bardo.dialects.openai_responses.errors import decode_error, encode_error
-from bardo.dialects.openai_responses.first_frame import DetectedDialectReply
-from bardo.dialects.openai_responses.searches import SEARCHES
-from bardo.dialects.openai_responses.state import FRAMING, NAME, STATUSES, USUAL, WITHIN
+from bardo.dialects.openai_responses.functions import as_functions, own_tools_as_functions
+from bardo.dialects.openai_responses.reply_in import CALLS, DetectedDialectReply, tells_call, with_broken_calls
+from bardo.dialects.openai_responses.reply_out import ReplyWriter, encode_response
+from bardo.dialects.openai_responses.request_in import decode_request
+from bardo.dialects.openai_responses.request_out import DECLARATION, encode_body, encode_control, gives_untaken_thinking
 from bardo.dialects.openai_responses.usage import TOKEN_COUNT
-from bardo.dialects.pictures import RESPONSES_PICTURES
-from bardo.dialects.reply_declaration import ReplyDeclaration
+from bardo.dialects.openai_responses.wire import FRAMING, NAME, SEARCHES, STATUSES, USUAL, WITHIN
+from bardo.dialects.shared.content_forms import RESPONSES_PICTURES, annotations_form, openai_logprobs
+from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
+from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(
     name=NAME,

@@ -12,9 +12,9 @@ from typing import Any, Self
 import msgspec
 
 from bardo.dialects.openai_responses.errors import error_object
-from bardo.dialects.openai_responses.reply_end import LENGTH_WORDS
-from bardo.dialects.openai_responses.state import NAME, STATUSES
+from bardo.dialects.openai_responses.reply_in import LENGTH_WORDS
 from bardo.dialects.openai_responses.usage import encode_usage
+from bardo.dialects.openai_responses.wire import NAME, STATUSES
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Extension, Finish, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.request import Request

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.openai_chat.errors import encode_error as encode_error
 from bardo.dialects.openai_chat.errors import error_object as error_object
-from bardo.dialects.openai_responses.state import NAME
+from bardo.dialects.openai_responses.wire import NAME
+from bardo.dialects.shared.json_values import decode_leniently, excerpt
 from bardo.values.errors import UpstreamRefused
 
 # A failure inside a stream has no status of its own; its code says which it would have been.

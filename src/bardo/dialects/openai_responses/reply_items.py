@@ -2,35 +2,231 @@
 
 An item is told in up to four ways: `output_item.added`, its deltas, `output_item.done`, and the finished response. Any of them may be
 missing, and none of them may add the same thing twice.
+
+A message of a reply, as it arrives.
+
+The parts of a reply that arrive as text, and the words that name them on the wire.
+
+What was streamed is kept, because servers say it again: in `.done` events, in the finished item and in the finished response. Each text
+is taken once: of what is said again, only what had been missing becomes an event.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, ClassVar
 
-from bardo.dialects.lenient import as_text
-from bardo.dialects.openai_responses.reply_parts import (
-    ArgumentsPart,
-    Part,
-    SummaryPart,
-    ThoughtPart,
-    list_of,
-    text_of,
-)
-from bardo.dialects.openai_responses.state import FORMAT, NAME, is_made
+import msgspec
+
+from bardo.dialects.openai_responses.wire import FORMAT, NAME, is_made
+from bardo.dialects.shared.json_values import as_text
 from bardo.values.blocks import Opaque
+from bardo.values.degradation import Degradation
 from bardo.values.events import (
     BlockFields,
+    ContentChunk,
+    Degraded,
     Event,
     OpaqueState,
+    RefusalChunk,
+    ThinkChunk,
     ThinkEnd,
     ThinkStart,
+    ToolCallChunk,
     ToolCallEnd,
     ToolCallStart,
     UnknownContent,
 )
+
+DELTA_KINDS = {
+    "response.output_text.delta": "output_text",
+    "response.refusal.delta": "refusal",
+    "response.reasoning_text.delta": "reasoning_text",
+    "response.reasoning.delta": "reasoning_text",
+    "response.reasoning_summary_text.delta": "summary_text",
+    "response.reasoning_summary.delta": "summary_text",
+    "response.function_call_arguments.delta": "arguments",
+}
+DONE_KINDS = {name.removesuffix("delta") + "done": kind for name, kind in DELTA_KINDS.items()}
+PART_EVENTS = frozenset(
+    f"response.{part}.{state}"
+    for part in ("content_part", "reasoning_part", "reasoning_summary_part")
+    for state in ("added", "done")
+)
+# Some servers say `text` where OpenAI says `output_text`, or `reasoning_text` within a reasoning item.
+PART_KINDS = {
+    "output_text": "output_text",
+    "text": "output_text",
+    "refusal": "refusal",
+    "reasoning_text": "reasoning_text",
+    "summary_text": "summary_text",
+}
+
+
+class WrongFrame(Exception):
+    """A frame is not what the dialect says."""
+
+
+class Part:
+    """One text of a reply, as it arrives."""
+
+    __slots__ = (
+        "block",
+        "content_index",
+        "delta_type",
+        "disputed",
+        "index",
+        "output_index",
+        "pieces",
+        "said",
+        "summary_index",
+    )
+
+    def __init__(self, block: int, index: int) -> None:
+        self.block = block
+        self.index = index
+        self.pieces: list[str] = []
+        self.said = False
+        self.disputed = False
+        # Which frames continue this part; set when a delta of it is met.
+        self.delta_type = ""
+        self.output_index = self.content_index = self.summary_index = -1
+
+    def event(self, text: str) -> Event:
+        """Return `text` as the event of this part's kind."""
+        raise NotImplementedError
+
+    def add(self, text: str, out: list[Event]) -> None:
+        """Take a delta."""
+        self.pieces.append(text)
+        self.said = True
+        out.append(self.event(text))
+
+    def settle(self, full: str, out: list[Event]) -> None:
+        """Take the whole text as it is said again: emit what is missing, and keep what was streamed where the two contradict."""
+        streamed = "".join(self.pieces)
+        self.pieces = [streamed]
+        if full == streamed or not full:
+            return
+        if full.startswith(streamed):
+            self.add(full[len(streamed) :], out)
+        elif not self.disputed:
+            self.disputed = True
+            out.append(Degraded(_contradiction(full, streamed)))
+
+
+class TextPart(Part):
+    """Answer text."""
+
+    __slots__ = ()
+
+    def event(self, text: str) -> Event:
+        return ContentChunk(self.block, text)
+
+
+class RefusalPart(Part):
+    """Words of a refusal."""
+
+    __slots__ = ()
+
+    def event(self, text: str) -> Event:
+        return RefusalChunk(self.block, text)
+
+
+class ThoughtPart(Part):
+    """Full thinking."""
+
+    __slots__ = ()
+
+    def event(self, text: str) -> Event:
+        return ThinkChunk(self.block, text)
+
+
+class SummaryPart(Part):
+    """One part of a summary of thinking."""
+
+    __slots__ = ()
+
+    def event(self, text: str) -> Event:
+        return ThinkChunk(self.block, text, self.index)
+
+
+class ArgumentsPart(Part):
+    """Arguments of a call. Nothing is said before the call has its name."""
+
+    __slots__ = ("named",)
+
+    def __init__(self, block: int, index: int) -> None:
+        super().__init__(block, index)
+        self.named = False
+
+    def event(self, text: str) -> Event:
+        return ToolCallChunk(self.block, text)
+
+    def add(self, text: str, out: list[Event]) -> None:
+        if self.named:
+            super().add(text, out)
+        else:
+            self.pieces.append(text)
+
+    def name(self, out: list[Event]) -> None:
+        """The call has begun: say what was held."""
+        self.named = True
+        held = "".join(self.pieces)
+        self.pieces.clear()
+        if held:
+            self.add(held, out)
+
+
+def text_of(part: Any) -> str:
+    """Return the text of a content or summary part; a missing one is empty."""
+    value = fields_of(part).get("refusal" if part.get("type") == "refusal" else "text")
+    return words_of(value)
+
+
+def words_of(value: Any) -> str:
+    """Return a string that may be absent, or wrapped as older documents have it."""
+    if isinstance(value, dict):
+        value = value.get("text")
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise WrongFrame(f"a text is {type(value).__name__}, not a string")
+    return value
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return an object. Raises WrongFrame."""
+    if not isinstance(value, dict):
+        raise WrongFrame(f"an object was expected, not {type(value).__name__}")
+    return value
+
+
+def list_of(value: Any) -> list[Any]:
+    """Return an array, empty where it is absent. Raises WrongFrame."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise WrongFrame(f"an array was expected, not {type(value).__name__}")
+    return value
+
+
+def kind_of(part: dict[str, Any]) -> str | None:
+    """Return the kind of a part, or None for one bardo has no word for."""
+    name = part.get("type")
+    return PART_KINDS.get(name) if isinstance(name, str) else None
+
+
+def _contradiction(full: str, streamed: str) -> Degradation:
+    return Degradation(
+        "text",
+        asked=f"{len(full)} characters",
+        sent=f"{len(streamed)} characters",
+        why="the finished text contradicts what was streamed, which was kept",
+    )
+
 
 # A finished item with one part of a kind has few parts of other kinds.
 _LOOKED_AT = 8
@@ -226,3 +422,94 @@ def carried_status(item: dict[str, Any], usual: str | None = "completed") -> dic
 def _id_of(item: dict[str, Any]) -> str:
     found = item.get("id")
     return found if isinstance(found, str) and not is_made(found) else ""
+
+
+class MessageItem(Item):
+    """A message: text and refusals, each a block. What belongs to the whole message is carried by each under `item`."""
+
+    kinds = frozenset({"output_text", "refusal"})
+
+    def __init__(self, numbers: Iterator[int], style: str = "") -> None:
+        super().__init__(numbers, style)
+        self._meta: dict[str, Any] = {}
+        self._annotations: dict[int, list[Any]] = {}
+        self._unknown: set[int] = set()
+
+    def open(self, item: dict[str, Any], out: list[Event]) -> None:
+        super().open(item, out)
+        self._meta = {**self._meta, **carried_fields(item, _MESSAGE)} | ({"id": self.id} if self.id else {})
+
+    def part(self, kind: str, index: int, out: list[Event]) -> Part:
+        part = self.parts.get((kind, index))
+        if part is None:
+            part = (RefusalPart if kind == "refusal" else TextPart)(next(self.numbers), index)
+            self.parts[kind, index] = part
+            if kind == "refusal":
+                # Fields alone would begin a text block.
+                out.append(RefusalChunk(part.block, ""))
+            if self._meta:
+                out.append(BlockFields(part.block, NAME, {"item": self._meta}))
+        return part
+
+    def annotate(self, index: int, annotation: Any, out: list[Event]) -> None:
+        """Take an annotation that came beside the text."""
+        self._annotations.setdefault(index, []).append(annotation)
+        out.append(BlockFields(self.part("output_text", index, out).block, NAME, {"annotations": [annotation]}))
+
+    def complete(self, item: dict[str, Any], out: list[Event]) -> None:
+        self._learn(item, out)
+        content = item.get("content")
+        parts = [{"type": "output_text", "text": content}] if isinstance(content, str) else list_of(content)
+        kinds = [kind_of(fields_of(part)) for part in parts]
+        counts = Counter(kinds)
+        for index, (kind, part) in enumerate(zip(kinds, parts, strict=True)):
+            if kind in self.kinds and kind is not None:
+                self._complete_part(kind, self.place(kind, index, counts[kind]), part, out)
+            elif index not in self._unknown:
+                self._unknown.add(index)
+                whole = {"type": "message", "role": "assistant", "content": [part], **self._meta}
+                out.append(UnknownContent(next(self.numbers), NAME, whole))
+        self.done = True
+
+    def _learn(self, item: dict[str, Any], out: list[Event]) -> None:
+        before = self._meta
+        Item.open(self, item, out)
+        self._meta = {**before, **carried_fields(item, _MESSAGE), **carried_status(item)} | (
+            {"id": self.id} if self.id else {}
+        )
+        if self._meta != before:
+            out.extend(BlockFields(part.block, NAME, {"item": self._meta}) for part in self.parts.values())
+
+    def _complete_part(self, kind: str, index: int, raw: dict[str, Any], out: list[Event]) -> None:
+        part = self.part(kind, index, out)
+        part.settle(text_of(raw), out)
+        if not part.said:
+            part.add("", out)
+        fields = (
+            {}
+            if self.done
+            else {name: value for name, value in raw.items() if name not in _PART and value not in _EMPTY}
+        )
+        if missing := self._missing_annotations(index, list_of(raw.get("annotations"))):
+            fields["annotations"] = missing
+        if fields:
+            out.append(BlockFields(part.block, NAME, fields))
+
+    def _missing_annotations(self, index: int, finished: list[Any]) -> list[Any]:
+        seen = self._annotations.get(index, [])
+        agrees = finished[: len(seen)] == seen
+        missing = finished[len(seen) :] if agrees else _unseen(seen, finished)
+        self._annotations[index] = seen + missing
+        return missing
+
+
+def _unseen(seen: list[Any], finished: list[Any]) -> list[Any]:
+    """Return those that are finished and were not seen, told apart by what they say."""
+    known = set(map(_JSON.encode, seen))
+    return [one for one in finished if _JSON.encode(one) not in known]
+
+
+_JSON = msgspec.json.Encoder(order="deterministic")
+_MESSAGE = frozenset({"type", "role", "content", "status", "id"})
+_PART = frozenset({"type", "text", "refusal", "annotations"})
+_EMPTY: tuple[Any, ...] = (None, [], {})

@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.jsonfield import optional, take
-from bardo.dialects.openai_responses.state import digest_of, is_made, made_id
-from bardo.dialects.wire import encode_json
+from bardo.dialects.openai_responses.wire import digest_of, is_made, made_id
+from bardo.dialects.shared.json_values import encode_json, optional, take
 from bardo.streams.sse import encode_sse
 from bardo.values.errors import InvalidRequest, UnknownPreviousResponse
 from bardo.values.request import Request

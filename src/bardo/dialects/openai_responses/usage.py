@@ -9,11 +9,18 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.billed_counts import NO_TOOLS, ToolCounts, openai_details
-from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, token_count
-from bardo.dialects.openai_responses.decode_request import decode_request
-from bardo.dialects.operations import CountForm, count_of, with_bardo
-from bardo.dialects.wire import encode_json
+from bardo.dialects.openai_responses.request_in import decode_request
+from bardo.dialects.shared.dialect import CountForm, count_of, with_bardo
+from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.usage import (
+    NO_TOOLS,
+    ToolCounts,
+    cache_within_input,
+    doubted,
+    openai_details,
+    output_with_reasoning,
+    token_count,
+)
 from bardo.values.degradation import Degradation
 from bardo.values.operations import TokenCount
 from bardo.values.usage import Usage, estimate_tokens

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from msgspec.structs import replace
 
 from bardo.dialects.batches.base import JobReply, UpstreamJob, result_call
-from bardo.dialects.wire import WrongShape
+from bardo.dialects.shared.json_values import WrongShape
 from bardo.edge.batches.batch_store import BatchStore
 from bardo.edge.batches.item_requests import ItemReader
 from bardo.edge.batches.job_calls import JobCalls, Place, is_worth_another_try, seconds_asked_for

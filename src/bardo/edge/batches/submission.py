@@ -13,7 +13,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from bardo.dialects.batches.base import BatchCall, JobFacts, JobRequest, UpstreamJob, result_call
-from bardo.dialects.wire import WrongShape
+from bardo.dialects.shared.json_values import WrongShape
 from bardo.edge.batches.batch_store import BatchStore
 from bardo.edge.batches.job_calls import (
     JobCalls,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from bardo.dialects.lenient import decode_leniently
+from bardo.dialects.shared.json_values import decode_leniently
 from bardo.edge.http import Call, Deadlines, Transport
 from bardo.edge.introspect.answer_values import NotAnAnswer, inside
 from bardo.edge.introspect.features import FeatureWords, read_features

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from bardo.dialects.lenient import decode_leniently
+from bardo.dialects.shared.json_values import decode_leniently
 from bardo.edge.introspect.adapters import builtin_adapters
 from bardo.edge.introspect.answer_values import NotAnAnswer, count, inside, listed, rows_by_id
 from bardo.edge.introspect.live import LiveFacts

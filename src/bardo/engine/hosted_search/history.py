@@ -11,8 +11,8 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.searches import SearchPart, SearchResults
-from bardo.dialects.wire import encode_json
+from bardo.dialects.shared.content_forms import SearchPart, SearchResults
+from bardo.dialects.shared.json_values import encode_json
 from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request

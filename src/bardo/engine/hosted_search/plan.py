@@ -9,8 +9,8 @@ import msgspec
 
 from bardo.catalog.hosted_tools import HostedForm, HostedTool, hosted_tool
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.hosted_tools import is_form
-from bardo.dialects.shared_fields import take
+from bardo.dialects.shared.losses import take_at as take
+from bardo.dialects.shared.tools import is_form
 from bardo.engine.hosted_search.history import as_calls, without_own_results
 from bardo.values.degradation import Degradation
 from bardo.values.request import Request, Tool

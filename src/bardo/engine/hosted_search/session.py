@@ -9,8 +9,7 @@ import msgspec
 
 from bardo.context.own_functions import OwnCall, OwnResult, OwnSteps
 from bardo.dialects import dialect
-from bardo.dialects.citations import Citation
-from bardo.dialects.searches import SearchResults, WebPage
+from bardo.dialects.shared.content_forms import Citation, SearchResults, WebPage
 from bardo.engine.citations import citation_form
 from bardo.engine.hosted_search.history import results_text
 from bardo.engine.hosted_search.plan import SearchPlan

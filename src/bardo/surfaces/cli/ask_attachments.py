@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
 
-from bardo.dialects.audio import sound_block
+from bardo.dialects.shared.media import sound_block
 from bardo.surfaces.cli.options import STDIN
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, TextBlock
 from bardo.values.errors import InvalidRequest

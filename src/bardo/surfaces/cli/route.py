@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from bardo.dialects import DEFAULT_DIALECT
-from bardo.dialects.intents import read_intent_header
+from bardo.dialects.shared.options import read_intent_header
 from bardo.edge.settings import load_settings
 from bardo.routing.workloads import PREFIX
 from bardo.surfaces.cli.model_lists import WithLists, providers_of

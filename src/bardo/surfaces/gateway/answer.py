@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects import dialect
-from bardo.dialects.base import ReplyEncoder
+from bardo.dialects.shared.dialect import ReplyEncoder
 from bardo.edge.server_reply import cycle_of
 from bardo.engine.passed_headers import without_limits
 from bardo.structured import UnusableAnswer

@@ -11,7 +11,7 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any
 
-from bardo.dialects.jsonfield import header_value
+from bardo.dialects.shared.json_values import header_value
 from bardo.surfaces.gateway.http import Scope
 from bardo.values.once import once
 

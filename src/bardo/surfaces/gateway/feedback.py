@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.dialects.jsonfield import decode_object
+from bardo.dialects.shared.json_values import decode_object
 from bardo.edge.feedback import read_feedback
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext

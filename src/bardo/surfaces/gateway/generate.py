@@ -10,8 +10,8 @@ from typing import Protocol
 import msgspec
 
 from bardo.dialects import dialect
-from bardo.dialects.base import ReplyEncoder
-from bardo.dialects.run_encoder import encode_all
+from bardo.dialects.shared.blocks import encode_all
+from bardo.dialects.shared.dialect import ReplyEncoder
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.long_work import run_by_size

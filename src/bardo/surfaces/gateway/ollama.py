@@ -6,8 +6,8 @@ from typing import Any
 
 from bardo._version import __version__
 from bardo.dialects import dialect
-from bardo.dialects.jsonfield import decode_object, optional, required
-from bardo.dialects.ollama.models import EPOCH, details
+from bardo.dialects.ollama.operations import EPOCH, details
+from bardo.dialects.shared.json_values import decode_object, optional, required
 from bardo.edge.runner import Runner
 from bardo.engine.route import Target
 from bardo.reasoning.control import ResolvedFacts

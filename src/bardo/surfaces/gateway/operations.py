@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bardo.dialects import dialect
-from bardo.dialects.operations import ModelsForm
+from bardo.dialects.shared.dialect import ModelsForm
 from bardo.edge.health_report import health_report
 from bardo.edge.long_work import run_by_size
 from bardo.edge.model_list import find_model, listed_models

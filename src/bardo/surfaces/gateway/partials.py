@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.dialects.base import Dialect, ReplyEncoder
+from bardo.dialects.shared.dialect import Dialect, ReplyEncoder
 from bardo.streams.eventstream import CONTENT_TYPE as EVENT_STREAM
 from bardo.values.errors import Unsupported
 from bardo.values.events import Event, Failed, Finish, Partial, ReplyStart

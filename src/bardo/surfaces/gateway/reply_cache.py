@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.context.layer import Effect, EffectFailed
-from bardo.dialects.jsonfield import decode_object, optional
-from bardo.dialects.options import refuse_unknown
+from bardo.dialects.shared.json_values import decode_object, optional
+from bardo.dialects.shared.options import refuse_unknown
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope

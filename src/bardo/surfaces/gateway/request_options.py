@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
-from bardo.dialects.intents import read_intent, read_intent_header, read_tick_header, read_vitality_header
-from bardo.dialects.options import (
+from bardo.dialects.shared.options import (
     REASONING_WORDS,
     includable,
     read_cache_control,
+    read_intent,
+    read_intent_header,
     read_pipeline,
     read_seconds_header,
     read_session,
+    read_tick_header,
     read_verify,
+    read_vitality_header,
 )
 from bardo.surfaces.gateway.client_head import FAILOVER_HEADERS, ROUTING_HEADERS, head_of
 from bardo.surfaces.gateway.http import Scope, header

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import msgspec
 
 from bardo.dialects import dialect
-from bardo.dialects.openai_responses.state import is_made
 from bardo.dialects.openai_responses.stored import (
     Item,
     StorageOptions,
@@ -27,6 +26,7 @@ from bardo.dialects.openai_responses.stored import (
     with_ids,
     with_references,
 )
+from bardo.dialects.openai_responses.wire import is_made
 from bardo.edge.long_work import run_by_size
 from bardo.edge.response_store import ResponseStore
 from bardo.surfaces.gateway.answer import Answer

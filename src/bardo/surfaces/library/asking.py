@@ -8,19 +8,21 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from bardo.dialects.intents import read_intent, read_profile, read_tick, read_vitality
-from bardo.dialects.openai_chat.decode_request import decode_tool
-from bardo.dialects.openai_chat.messages import decode_message
-from bardo.dialects.options import policy_of as read_policy
-from bardo.dialects.options import (
+from bardo.dialects.openai_chat.request_in import decode_message, decode_tool
+from bardo.dialects.shared.options import policy_of as read_policy
+from bardo.dialects.shared.options import (
     read_cache,
+    read_intent,
     read_layers,
     read_on_impossible,
     read_pipeline,
+    read_profile,
     read_seconds,
     read_session,
     read_structured,
+    read_tick,
     read_verify,
+    read_vitality,
 )
 from bardo.surfaces.library.functions import tool_of
 from bardo.values.blocks import TextBlock

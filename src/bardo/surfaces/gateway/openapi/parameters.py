@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bardo.dialects.options import INCLUDABLE, REASONING_WORDS
+from bardo.dialects.shared.options import INCLUDABLE, REASONING_WORDS
 from bardo.surfaces.gateway.openapi.json_schema import BOOLEAN, NUMBER, STRING, Schema, one_of
 from bardo.surfaces.gateway.openapi.listing import ListedRoute
 

@@ -1,0 +1,74 @@
+"""A client's InvokeModel request to a Request.
+
+It is a request of the payload's language, and stays one: `dialect` names that language, so that its fields keep their meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.dialects import dialect
+from bardo.dialects.bedrock_converse.request_in import ADDITIONAL
+from bardo.dialects.bedrock_invoke.payloads import payload_of_body
+from bardo.dialects.bedrock_invoke.signatures import message_of_bedrock
+from bardo.dialects.shared.json_values import decode_object, header_value, optional, required, take
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
+
+_CONFIG = ("maxTokens", "temperature", "topP", "stopSequences")
+
+
+def decode_request(body: bytes, arrival: Arrival) -> Request:
+    """Read a request. Raises InvalidRequest naming the field."""
+    fields = decode_object(body)
+    model = arrival.model or required(fields, "model", str)
+    payload = payload_of_body(fields, model)
+    headers: dict[str, str] = {}
+    if payload == "anthropic_messages":
+        headers = _betas(fields)
+    elif payload == "bedrock_converse":
+        fields = _converse(fields)
+    else:
+        fields["model"] = model
+    request = dialect(payload).decode_request(_encode(fields), msgspec.structs.replace(arrival, model=model))
+    return msgspec.structs.replace(
+        request,
+        stream=request.stream if arrival.stream is None else arrival.stream,
+        messages=tuple(message_of_bedrock(message) for message in request.messages),
+        headers={**request.headers, **headers},
+    )
+
+
+def _encode(fields: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(fields)
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply") from None
+
+
+def _betas(fields: dict[str, Any]) -> dict[str, str]:
+    """Take out what only Bedrock's form of the body has."""
+    optional(fields, "anthropic_version", str)
+    betas = optional(fields, "anthropic_beta", list) or []
+    places = [(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
+    names = [header_value(take(name, str, place), place) for name, place in places]
+    for name in ("anthropic_version", "anthropic_beta"):
+        fields.pop(name, None)
+    return {"anthropic-beta": ",".join(names)} if names else {}
+
+
+def _converse(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return Nova's body as Converse's: the model's own settings among the additional fields."""
+    given = optional(fields, "inferenceConfig", dict) or {}
+    config = {"maxTokens" if name == "max_new_tokens" else name: value for name, value in given.items()}
+    own = {name: value for name, value in config.items() if name not in _CONFIG}
+    additional: dict[str, Any] = {}
+    if "topK" in own:
+        additional["inferenceConfig"] = {"topK": own.pop("topK")}
+    additional |= own
+    body = {name: value for name, value in fields.items() if name != "schemaVersion"}
+    body["inferenceConfig"] = {name: config[name] for name in _CONFIG if name in config}
+    return {**body, ADDITIONAL: additional}

@@ -1,0 +1,221 @@
+"""A Request for Cohere's v2 chat.
+
+Messages for Cohere: thinking and text as content, the plan for calls in its own field, results as messages of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bardo.catalog.fragments import merge_fields
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects.cohere.wire import NAME, PLAN, SAMPLING, TITLE
+from bardo.dialects.shared.control_fields import encode_sampling
+from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.losses import Losses
+from bardo.dialects.shared.media import behind_results
+from bardo.dialects.shared.tools import write_tool
+from bardo.values.blocks import (
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    ReasoningBlock,
+    RefusalBlock,
+    ResultPart,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+    argument_text,
+)
+from bardo.values.request import Control, Message, Request, Tool, ToolChoice
+
+Wire = dict[str, Any]
+
+
+def encode_messages(request: Request, losses: Losses) -> list[Wire]:
+    """Return the `messages` field."""
+    return behind_results([wire for message in request.messages for wire in _message(message, losses)])
+
+
+def _message(message: Message, losses: Losses) -> list[Wire]:
+    results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+    others: list[Block] = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
+    others = [*_pictures(results, losses), *others]
+    fields = losses.own_fields(message.carried)
+    written = [_result(result, losses) for result in results]
+    if others or not results:
+        written.append({"role": message.role, **_message_fields(others, losses)})
+    return [*written[:-1], {**written[-1], **fields}]
+
+
+def _message_fields(blocks: Sequence[Block], losses: Losses) -> Wire:
+    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
+    plans = [block for block in blocks if calls and isinstance(block, ReasoningBlock) and block.format == PLAN]
+    content = [item for block in blocks if block not in plans for item in _item(block, losses)]
+    fields: Wire = {}
+    if content or not calls:
+        fields["content"] = _shortest(content)
+    if plans:
+        for plan in plans:
+            losses.lose_states(plan.opaque, sent="text")
+        fields["tool_plan"] = "\n\n".join(plan.readable for plan in plans)
+    if calls:
+        fields["tool_calls"] = [_call(call, losses) for call in calls]
+    return fields
+
+
+def _shortest(content: list[Wire]) -> str | list[Wire]:
+    if not content:
+        return ""
+    if len(content) == 1 and content[0].keys() == {"type", "text"}:
+        return str(content[0]["text"])
+    return content
+
+
+def _item(block: Block, losses: Losses) -> list[Wire]:
+    if isinstance(block, ReasoningBlock):
+        return _thinking(block, losses)
+    if isinstance(block, ToolCallBlock | ToolResultBlock):
+        return []
+    return _plain(block, losses)
+
+
+def _plain(block: RefusalBlock | ResultPart, losses: Losses) -> list[Wire]:
+    if isinstance(block, UnknownBlock):
+        if block.dialect == NAME and isinstance(block.value, dict):
+            return [block.value]
+        return []
+    if isinstance(block, DocumentBlock):
+        return []
+    fields = losses.own_fields(block.carried)
+    if isinstance(block, ImageBlock):
+        url = block.url or f"data:{block.media_type or 'image/png'};base64,{block.data}"
+        detail = {"detail": block.detail} if block.detail else {}
+        return [{"type": "image_url", "image_url": {"url": url, **detail}, **fields}]
+    if isinstance(block, TextBlock):
+        losses.lose_states(block.opaque)
+        if "document" in fields:
+            return [{"type": "document", **fields}]
+    return [{"type": "text", "text": block.text, **fields}] if block.text or fields else []
+
+
+def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
+    text = block.readable
+    losses.lose_states(block.opaque, sent="text" if text else None)
+    losses.lose_fields(block.carried)
+    fields = losses.own_fields(block.carried)
+    return [{"type": "thinking", "thinking": text, **fields}] if text else []
+
+
+def _call(call: ToolCallBlock, losses: Losses) -> Wire:
+    losses.lose_states(call.opaque)
+    carried = dict(losses.own_fields(call.carried))
+    carried.pop("signature", None)
+    function = {"name": call.name, "arguments": argument_text(call.arguments), **carried.pop("function", {})}
+    return {"id": call.id, "type": "function", "function": function, **carried}
+
+
+def _pictures(results: Sequence[ToolResultBlock], losses: Losses) -> list[ImageBlock]:
+    """Return the pictures among results, which go into the user's message after them."""
+    pictures = [part for result in results for part in result.content if isinstance(part, ImageBlock)]
+    if pictures:
+        why = "Cohere takes no pictures from tools"
+        losses.lose("tool_result.image", "in the result", why, sent="in a user message after it")
+    return pictures
+
+
+def _result(result: ToolResultBlock, losses: Losses) -> Wire:
+    parts = [wire for part in result.content if not isinstance(part, ImageBlock) for wire in _plain(part, losses)]
+    content: str | list[Wire] = _shortest(parts)
+    return {
+        "role": "tool",
+        "tool_call_id": result.call_id,
+        "content": content,
+        **losses.own_fields(result.carried),
+    }
+
+
+DECLARATION = Declaration(
+    dialect=NAME,
+    title=TITLE,
+    expresses=frozenset(
+        (
+            "tools.strict",
+            "image.detail",
+            "sampling.top_k",
+            "sampling.frequency_penalty",
+            "sampling.presence_penalty",
+            "sampling.seed",
+        )
+    ),
+    lacks={
+        **limitations("Cohere takes no such documents", "document"),
+        **limitations("Cohere answers once", "choices", sent=1),
+        **limitations("Cohere has no such parameter", "sampling.min_p", "sampling.repetition_penalty"),
+        **limitations("Cohere leaves the number of calls to the model", "tool_choice.parallel", same=(True,)),
+        **limitations("Cohere does not tell a failed tool from another", "tool_result.is_error"),
+        **limitations("Cohere always holds to the schema", "output_format.strict", same=(True,)),
+        **limitations("Cohere has no such field", "output_format.description"),
+    },
+)
+
+
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body."""
+    body: dict[str, Any] = {"model": request.model, "messages": encode_messages(request, losses)}
+    offered, choice = _offered(request, losses)
+    tools = [wire for tool in offered for wire in write_tool(tool, losses)]
+    if tools:
+        body |= {"tools": tools, **choice, **_strict(offered, losses)}
+    if request.max_output_tokens is not None:
+        body["max_tokens"] = request.max_output_tokens
+    body |= encode_sampling(request.sampling, SAMPLING)
+    body |= _response_format(request, losses, tools=bool(tools))
+    if request.stream:
+        body["stream"] = True
+    body |= losses.own_extra(request)
+    return merge_fields(body, encode_control(request, losses))
+
+
+def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what is written of thinking: the control, and a Cohere client's own words in the object that says whether to think."""
+    control = request.control or Control()
+    words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
+    if words and "thinking" not in control.fields:
+        losses.lose("thinking", words["thinking"], "it goes only beside a type of thinking")
+        words = {}
+    return merge_fields(words, control.fields)
+
+
+def _offered(request: Request, losses: Losses) -> tuple[tuple[Tool, ...], dict[str, Any]]:
+    """Return the tools, and which may be called: Cohere cannot name one, but one alone needs no name."""
+    choice = request.tool_choice or ToolChoice()
+    if choice.mode in ("none", "required"):
+        return request.tools, {"tool_choice": choice.mode.upper()}
+    if choice.mode != "named":
+        return request.tools, {}
+    losses.lose("tool_choice", choice.name, "Cohere cannot name a tool, so only that one is offered", sent="REQUIRED")
+    return tuple(tool for tool in request.tools if tool.name == choice.name), {"tool_choice": "REQUIRED"}
+
+
+def _strict(tools: tuple[Tool, ...], losses: Losses) -> dict[str, Any]:
+    values = {tool.strict for tool in tools if not tool.hosted}
+    if len(values) > 1:
+        asked = [tool.name for tool in tools if tool.strict]
+        losses.lose("tools.strict", asked, "Cohere is strict with all tools or with none", sent=True in values)
+    if True in values:
+        return {"strict_tools": True}
+    return {"strict_tools": False} if values == {False} else {}
+
+
+def _response_format(request: Request, losses: Losses, *, tools: bool) -> dict[str, Any]:
+    wanted = request.output_format
+    if wanted is None:
+        return {}
+    if tools and request.dialect != NAME:
+        losses.lose("response_format", wanted.name or wanted.mode, "Cohere takes no format beside tools")
+        return {}
+    schema = {"json_schema": wanted.schema} if wanted.mode == "json_schema" and wanted.schema is not None else {}
+    return {"response_format": {"type": "json_object", **schema}}

@@ -1,0 +1,508 @@
+"""A Request as a generateContent body for one provider.
+
+Messages as Gemini's `contents` and `systemInstruction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from bardo.catalog.fragments import merge_fields
+from bardo.catalog.models import builtin_models
+from bardo.catalog.request_shapes import shape_at
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects.gemini.parts import Part, call_part, is_malformed, reasoning_parts, text_part
+from bardo.dialects.gemini.request_in import UserTurn
+from bardo.dialects.gemini.tools import declared_parameters, json_schema, untaken_word, with_lone_references
+from bardo.dialects.gemini.wire import FORMAT, NAME, RAW_ARGUMENTS, SAMPLING, split_fields
+from bardo.dialects.shared.control_fields import encode_sampling
+from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.json_values import NO_SIGNATURE, object_in
+from bardo.dialects.shared.losses import Losses, fold_without_loss
+from bardo.dialects.shared.media import data_of, type_by_name
+from bardo.values.blocks import (
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    ResultPart,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+    fields_for,
+)
+from bardo.values.histories import Messages
+from bardo.values.request import Control, Message, OutputFormat, Request, Tool, ToolChoice
+
+_REFERENCE = "$ref"
+# What is found of a conversation once.
+_WRITTEN = "gemini.written"
+
+
+class _WrittenContents(NamedTuple):
+    """The calls that were made, by their ids, and the contents.
+
+    `turn` may go on with the next message: the contents from `ended` on are written of it.
+    """
+
+    calls: dict[str, ToolCallBlock]
+    contents: list[Part]
+    ended: int
+    turn: UserTurn
+
+
+class ContentWriter:
+    """Writes one conversation. `own` says that it came from a Gemini client, `signed` that the model wants its calls signed."""
+
+    def __init__(self, losses: Losses, *, own: bool, signed: bool) -> None:
+        self._losses = losses
+        self._own = own
+        self._signed = signed
+        self._calls: dict[str, ToolCallBlock] = {}
+
+    def write(self, messages: Messages) -> tuple[Part | None, list[Part]]:
+        """Return the system instruction, if there is one, and the contents."""
+        leading = 0
+        while leading < len(messages) and messages[leading].role == "system":
+            leading += 1
+        system = [part for message in messages[:leading] for part in self._parts(message)]
+        contents = self._contents(messages[leading:])
+        if self._signed:
+            self._mark_unsigned(contents)
+        return ({"parts": system} if system else None), contents
+
+    def _contents(self, messages: Messages) -> list[Part]:
+        """Return the contents. Those of messages that came before are shared: they must not be changed."""
+        form = (self._own, self._signed, self._losses.dialect, self._losses.markers)
+        written = fold_without_loss(
+            messages, _WRITTEN, form, self._losses, _WrittenContents({}, [], 0, UserTurn()), self._extended
+        )
+        return [*written.contents]
+
+    def _extended(self, found: _WrittenContents, messages: Messages, place: int) -> _WrittenContents:
+        self._calls, contents, turn = {**found.calls}, found.contents[: found.ended], found.turn.copy()
+        for message in messages[place:]:
+            self._calls |= {call.id: call for call in message.calls}
+            written = [(block, parts) for block in message.blocks if (parts := self._block(block))]
+            if not written:
+                continue
+            if message.role == "system":
+                self._losses.lose_each("messages.role", "system", "only the first messages can be system", sent="user")
+            parts = [part for _, some in written for part in some]
+            content = {"role": self._role(message), "parts": parts, **fields_for(NAME, message.carried)}
+            if self._own or message.role == "assistant":
+                if not turn.is_empty:
+                    contents += turn.contents()
+                    turn = UserTurn()
+                contents.append(content)
+                turn.follow([call.id for call in message.calls])
+            elif ToolResultBlock in message.kinds:
+                results = [(block.call_id, some) for block, some in written if isinstance(block, ToolResultBlock)]
+                beside = [part for block, some in written if not isinstance(block, ToolResultBlock) for part in some]
+                turn.add_results(content, results, beside)
+            else:
+                turn.add(content)
+        return _WrittenContents(self._calls, [*contents, *turn.contents()], len(contents), turn)
+
+    def _role(self, message: Message) -> str:
+        return "model" if message.role == "assistant" else "user"
+
+    def _parts(self, message: Message) -> list[Part]:
+        return [part for block in message.blocks for part in self._block(block)]
+
+    def _block(self, block: Block) -> list[Part]:
+        match block:
+            case TextBlock():
+                opaque = self._own_state(block.opaque, "text")
+                fields = fields_for(NAME, block.carried)
+                return (
+                    [text_part(block.text, fields=fields, opaque=opaque)]
+                    if block.text or opaque or fields or self._own
+                    else []
+                )
+            case RefusalBlock():
+                return [text_part(block.text)]
+            case ReasoningBlock():
+                return self._thoughts(block)
+            case ToolCallBlock():
+                return [self._call(block)]
+            case ToolResultBlock():
+                return self._result(block)
+            case ImageBlock():
+                return [self._image(block)]
+            case DocumentBlock():
+                return [_document(block)]
+            case UnknownBlock():
+                return self._unknown(block)
+
+    def _own_state(self, states: Sequence[Opaque], what: str) -> tuple[Opaque, ...]:
+        """Keep Gemini's last signature; report the others: a part has one, and a client may have joined several texts to one."""
+        for state in states:
+            if state.format != FORMAT:
+                why = "only the provider that made it can read it"
+                self._losses.lose_each(f"{what}.opaque", state.format or state.kind, why)
+        own = [state for state in states if state.format == FORMAT]
+        if len(own) > 1:
+            why = "a part of Gemini's has one signature"
+            self._losses.lose(f"{what}.opaque", f"{len(own)} signatures", why, sent="the last of them")
+        # Another wire may have held the signature under a name of its own.
+        return tuple(Opaque("signature", state.data, FORMAT) for state in own[-1:])
+
+    def _thoughts(self, block: ReasoningBlock) -> list[Part]:
+        formats = {state.format for state in block.opaque} or {block.format}
+        if FORMAT not in formats:
+            asked = next((name for name in (*sorted(formats), block.format) if name), "unsigned")
+            self._losses.lose_each("reasoning", asked, "Gemini takes back only its own thoughts")
+            return []
+        self._losses.lose_fields(block.carried)
+        return reasoning_parts(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "reasoning")))
+
+    def _call(self, block: ToolCallBlock) -> Part:
+        if is_malformed(block):
+            why = "args must be an object, so the text stands under this key"
+            self._losses.lose_each("tool_call.arguments", block.id, why, sent=RAW_ARGUMENTS)
+        part = call_part(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "tool_call")))
+        if not (self._own or block.own_id):
+            # An id that is not Gemini's own says nothing to it: calls and results are matched by name and order.
+            part["functionCall"].pop("id", None)
+        return part
+
+    def _result(self, block: ToolResultBlock) -> list[Part]:
+        fields = fields_for(NAME, block.carried)
+        media = [self._medium(one) for one in block.content if not isinstance(one, TextBlock)]
+        beside = [part for part in media if part]
+        response = fields.get("functionResponse", {})
+        part_names = display_names([*beside, *(response.get("parts") or ())])
+        inside: Part = {"name": self._name(block), "response": self._response(block, part_names)}
+        if self._own or ((call := self._calls.get(block.call_id)) is not None and call.own_id):
+            inside["id"] = block.call_id
+        if beside and self._signed:
+            inside["parts"] = beside
+        inside |= response
+        others = {name: value for name, value in fields.items() if name != "functionResponse"}
+        part = {"functionResponse": {name: value for name, value in inside.items() if value is not None}, **others}
+        # Models before Gemini 3 know no media inside a result.
+        return [part] if self._signed else [part, *beside]
+
+    def _response(self, block: ToolResultBlock, part_names: frozenset[str]) -> dict[str, Any]:
+        """Return a result as the object Gemini wants. `part_names` are the names of its parts, which it may refer to."""
+        key, text = "error" if block.is_error else "output", block.text
+        found = object_in(text)
+        if found is None:
+            return {key: text}
+        if _REFERENCE in text and refers_beyond(found, part_names if self._own else frozenset()):
+            # "The referenced name `#/$defs/A` in function_response.response does not match to a display_name in the
+            # function_response.parts" (vercel/ai#14369): to Gemini 3 this key names a part, and a schema means something else by it.
+            why = "Gemini takes $ref for the name of a part, so the result goes as text"
+            self._losses.lose_each("tool_result", block.call_id, why, sent="text")
+            return {key: text}
+        return found if not block.is_error or "error" in found else {"error": found}
+
+    def _named(self, block: ToolResultBlock) -> str:
+        """Return the name of the tool whose result this is, empty where nobody says it."""
+        call = self._calls.get(block.call_id)
+        return call.name if call is not None and call.name else block.name
+
+    def _name(self, block: ToolResultBlock) -> str:
+        name = self._named(block)
+        if not name:
+            name = "unknown"
+            why = "no call in the conversation has this id, and Gemini asks for the function's name"
+            self._losses.lose_each("tool_result.name", block.call_id, why, sent=name)
+        return name
+
+    def _medium(self, block: ResultPart) -> Part | None:
+        if isinstance(block, ImageBlock):
+            return self._image(block)
+        if isinstance(block, DocumentBlock):
+            return _document(block)
+        return next(iter(self._unknown(block)), None) if isinstance(block, UnknownBlock) else None
+
+    def _image(self, block: ImageBlock) -> Part:
+        kind = {"mimeType": block.media_type} if block.media_type else {}
+        fields = fields_for(NAME, block.carried)
+        head, comma, data = block.url.partition(";base64,")
+        if comma and head.startswith("data:"):
+            return {"inlineData": {"mimeType": head[5:], "data": data}, **fields}
+        if block.url:
+            return {"fileData": {**kind, "fileUri": block.url}, **fields}
+        return {"inlineData": {**kind, "data": block.data}, **fields}
+
+    def _unknown(self, block: UnknownBlock) -> list[Part]:
+        return [block.value] if block.dialect == NAME else []
+
+    def _mark_unsigned(self, contents: list[Part]) -> None:
+        """Mark the first call of each step of the current turn where it has no signature: Gemini 3 answers 400 otherwise."""
+        for place in range(_turn_start(contents), len(contents)):
+            content = contents[place]
+            calls = [part for part in content["parts"] if "functionCall" in part] if content["role"] == "model" else []
+            if calls and not calls[0].get("thoughtSignature"):
+                marked = {**calls[0], "thoughtSignature": NO_SIGNATURE}
+                parts = [marked if part is calls[0] else part for part in content["parts"]]
+                contents[place] = {**content, "parts": parts}
+                why = "Gemini 3 asks for a signature and the conversation has none: Google's word for that was sent"
+                self._losses.lose_each("thoughtSignature", None, why, sent=NO_SIGNATURE)
+
+
+def _document(block: DocumentBlock) -> Part:
+    fields = fields_for(NAME, block.carried)
+    media_type, data = data_of(block)
+    if data:
+        return {"inlineData": {"mimeType": media_type, "data": data}, **fields}
+    return {"fileData": {"mimeType": block.media_type or type_by_name(block.url), "fileUri": block.url}, **fields}
+
+
+def _turn_start(contents: list[Part]) -> int:
+    """Return where the current turn starts: at the last thing a person said."""
+    for index in range(len(contents) - 1, -1, -1):
+        if contents[index]["role"] != "model" and not _are_results(contents[index]):
+            return index
+    return 0
+
+
+def _are_results(content: Part) -> bool:
+    return any("functionResponse" in part for part in content["parts"])
+
+
+def display_names(parts: Sequence[Any]) -> frozenset[str]:
+    """Return the names by which a result may refer to its parts."""
+    blobs = [part.get("inlineData") or part.get("fileData") for part in parts if isinstance(part, dict)]
+    names = [blob.get("displayName") for blob in blobs if isinstance(blob, dict)]
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def refers_beyond(value: Any, part_names: frozenset[str]) -> bool:
+    """Whether JSON has the key of a reference anywhere, with another value than one of these names."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            if _REFERENCE in one and not (isinstance(one[_REFERENCE], str) and one[_REFERENCE] in part_names):
+                return True
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)
+    return False
+
+
+def has_stray_references(contents: Any) -> bool:
+    """Whether results in contents as a client wrote them refer to what is no part of theirs, which Gemini refuses."""
+    for content in contents if isinstance(contents, list) else ():
+        parts = content.get("parts") if isinstance(content, dict) else None
+        for part in parts if isinstance(parts, list) else ():
+            result = part.get("functionResponse") if isinstance(part, dict) else None
+            if isinstance(result, dict) and refers_beyond(result.get("response"), display_names(_result_parts(result))):
+                return True
+    return False
+
+
+def _result_parts(result: dict[str, Any]) -> list[Any]:
+    parts = result.get("parts")
+    return parts if isinstance(parts, list) else []
+
+
+_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
+_COLLECTIONS = ("models", "tunedModels", "dynamic")
+
+DECLARATION = Declaration(
+    dialect=NAME,
+    title="Gemini",
+    needs_turn=True,
+    expresses=frozenset(
+        (
+            "choices",
+            "document",
+            "document.source",
+            "tool_result.is_error",
+            "sampling.top_k",
+            "sampling.frequency_penalty",
+            "sampling.presence_penalty",
+            "sampling.seed",
+        )
+    ),
+    lacks={
+        **limitations(
+            "Gemini has no such field", "sampling.min_p", "sampling.repetition_penalty", "output_format.description"
+        ),
+        **limitations("Gemini has no such field", "tools.strict", same=(False,)),
+        **limitations("Gemini has no such field", "tool_choice.parallel", same=(True,)),
+        **limitations("Gemini has no such field", "image.detail", same=("auto",)),
+        **limitations("Gemini takes a document without its name", "document.name"),
+        **limitations("Gemini always holds to the schema", "output_format.strict", same=(True,)),
+    },
+)
+
+
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body."""
+    own = request.dialect == NAME
+    extra = losses.own_extra(request)
+    writer = ContentWriter(losses, own=own, signed=_signs_calls(request.model))
+    system, contents = writer.write(request.messages)
+    known = shape_at(row, request.model).schema_fields
+    for word in untaken_words(request, known):
+        why = "Google's own schemas have no such word: the schema goes as JSON Schema"
+        losses.lose("tools.schema", word, why, sent="parametersJsonSchema", key=word)
+    if own and system is not None and (role := _system_role(request)):
+        # It says nothing, and a prompt that is cached holds it.
+        system = {**system, "role": role}
+    body = {
+        **{name: value for name, value in extra.items() if name not in ("generationConfig", "toolConfig")},
+        "contents": contents,
+        "systemInstruction": system,
+        "tools": _tools(request.tools, losses, known, own=own),
+        "toolConfig": _tool_config(request, extra),
+        "generationConfig": {**_object(extra, "generationConfig"), **_generation_config(request)},
+    }
+    return merge_fields({name: value for name, value in body.items() if value}, encode_control(request, losses))
+
+
+def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what is written of thinking: the control, and a Gemini client's own words beside it."""
+    words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
+    own = {"generationConfig": {"thinkingConfig": words}} if words else {}
+    return merge_fields(own, (request.control or Control()).fields)
+
+
+def lacks_signatures(request: Request) -> bool:
+    """Whether a call of the current turn has no signature where the model wants one: it refuses such a request."""
+    if not _signs_calls(request.model):
+        return False
+    for message in reversed(request.messages):
+        if message.role != "assistant" and ToolResultBlock not in message.kinds:
+            return False
+        if message.role == "assistant" and message.calls and not message.calls[0].opaque:
+            return True
+    return False
+
+
+def _signs_calls(model: str) -> bool:
+    row = builtin_models().find("google", model).row
+    return row is not None and row.signed_calls is True
+
+
+def untaken_words(request: Request, known: frozenset[str]) -> list[str]:
+    """Return words of a client's schemas in Google's own words that the target, which knows `known`, does not take there."""
+    if not known or not request.tools or request.dialect != NAME:
+        return []
+    return [word for one in declared_parameters(request.body or {}) if (word := untaken_word(one, known))]
+
+
+def request_path(request: Request) -> str:
+    """Return the path, which names the model and says whether to stream."""
+    collection, slash, name = request.model.partition("/")
+    if not slash or collection not in _COLLECTIONS:
+        collection, name = "models", request.model
+    method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+    return f"{collection}/{quote(name, safe='')}:{method}"
+
+
+def _object(extra: dict[str, Any], name: str) -> dict[str, Any]:
+    value = extra.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _generation_config(request: Request) -> dict[str, Any]:
+    config = {
+        **encode_sampling(request.sampling, SAMPLING),
+        "maxOutputTokens": request.max_output_tokens,
+        "candidateCount": request.choices if request.choices > 1 else None,
+        **_output_format(request.output_format, request),
+    }
+    return {name: value for name, value in config.items() if value is not None}
+
+
+def _output_format(output_format: OutputFormat | None, request: Request) -> dict[str, Any]:
+    if output_format is None:
+        return {}
+    if output_format.mode == "json_object":
+        return {"responseMimeType": "application/json"}
+    return {"responseMimeType": "application/json", **_schema_field(output_format.schema, request)}
+
+
+def _schema_field(schema: Any, request: Request) -> dict[str, Any]:
+    """Return the schema under the name the client used: older models know only Google's own schema words."""
+    if request.dialect == NAME and request.body is not None:
+        body, _ = split_fields(request.body, ("generationConfig",))
+        config, _ = split_fields(_object(body, "generationConfig"), ("responseSchema",))
+        original = config.get("responseSchema")
+        if isinstance(original, dict) and json_schema(original) == schema:
+            return {"responseSchema": original}
+    return {"responseJsonSchema": schema}
+
+
+def _system_role(request: Request) -> str:
+    """Return the role that a client gave its system prompt, empty where it gave none."""
+    given = (request.body or {}).get("systemInstruction")
+    role = given.get("role") if isinstance(given, dict) else None
+    return role if isinstance(role, str) else ""
+
+
+def _tools(tools: tuple[Tool, ...], losses: Losses, known: frozenset[str], *, own: bool) -> list[dict[str, Any]]:
+    declarations: list[dict[str, Any]] = []
+    written: list[dict[str, Any]] = []
+    for tool in tools:
+        fields = losses.own_fields(tool.carried)
+        if not tool.hosted:
+            if not declarations:
+                written.append({"functionDeclarations": declarations})
+            if (parameters := fields.get("parameters")) is not None and untaken_word(parameters, known):
+                fields = {name: value for name, value in fields.items() if name != "parameters"}
+            declarations.append(_declaration(tool if own else _with_lone_references(tool, losses), fields))
+        elif fields:
+            written.append(fields)
+        else:
+            losses.lose_tool(tool)
+    return written
+
+
+def _with_lone_references(tool: Tool, losses: Losses) -> Tool:
+    if tool.schema is None:
+        return tool
+
+    def lose(keywords: Iterable[str]) -> None:
+        why = "Gemini takes only a description and a default beside $ref, and what it points to cannot be written in its place"
+        for keyword in keywords:
+            losses.lose("tools.schema", f"{keyword} beside $ref", why, key=f"{tool.name} {keyword}")
+
+    schema = with_lone_references(tool.schema, lose)
+    return tool if schema is tool.schema else msgspec.structs.replace(tool, schema=schema)
+
+
+def _declaration(tool: Tool, fields: dict[str, Any]) -> dict[str, Any]:
+    parameters = fields.get("parameters")
+    others = {name: value for name, value in fields.items() if name != "parameters"}
+    if parameters is not None and json_schema(parameters) == tool.schema:
+        schema = {"parameters": parameters}
+    else:
+        schema = {} if tool.schema is None else {"parametersJsonSchema": tool.schema}
+    description = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, **description, **schema, **others}
+
+
+def _tool_config(request: Request, extra: dict[str, Any]) -> dict[str, Any]:
+    choice, held = request.tool_choice, dict(_object(extra, "toolConfig"))
+    calling = _calling(choice, request)
+    rest = _object(held, "functionCallingConfig")
+    if calling.get("mode") != "AUTO":
+        rest = {name: value for name, value in rest.items() if name != "mode"}
+    if calling or rest:
+        held["functionCallingConfig"] = {**calling, **rest}
+    return held
+
+
+def _calling(choice: ToolChoice | None, request: Request) -> dict[str, Any]:
+    if choice is None:
+        return {}
+    if request.dialect != NAME and not any(not tool.hosted for tool in request.tools):
+        # Google refuses a choice among no functions.
+        return {}
+    named = {"allowedFunctionNames": [choice.name]} if choice.mode == "named" else {}
+    return {"mode": _MODES[choice.mode], **named}

@@ -1,0 +1,751 @@
+"""The objects of output items that a whole reply and a stream both write, and fields that grow as a reply comes.
+
+Output items as they are written for a client, whole or streamed.
+
+They gather what the reply says of each item and give it as the object that stands in `output`.
+
+Calls as output items: of functions, of custom tools, and of the search for tools that the client runs.
+
+Output items as events: announced, told piece by piece, and closed.
+
+Blocks of a whole reply to the items of its output: the items of a stream, each filled at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+from bardo.dialects.openai_responses.functions import FreeInput, FunctionNames
+from bardo.dialects.openai_responses.wire import (
+    FORMAT,
+    NAME,
+    asks_summary,
+    attach,
+    digest_of,
+    is_native,
+    made_id,
+    seal_thinking,
+)
+from bardo.dialects.shared.json_values import encode_json, input_of
+from bardo.dialects.shared.states import AFTER
+from bardo.streams.sse import encode_sse
+from bardo.values.blocks import (
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    ReplyBlock,
+    TextBlock,
+    ToolCallBlock,
+    UnknownBlock,
+    fields_for,
+)
+from bardo.values.collected import OpaqueStates
+from bardo.values.request import Request
+
+
+def reasoning_item(item_id: str, summary: Iterable[str], text: str) -> dict[str, Any]:
+    """Return a reasoning item: the parts of its summary, and its full text."""
+    parts = [{"type": "summary_text", "text": part} for part in summary]
+    item: dict[str, Any] = {"type": "reasoning", "id": item_id, "summary": parts}
+    if text:
+        item["content"] = [{"type": "reasoning_text", "text": text}]
+    return item
+
+
+def call_item(item_id: str, status: str, call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    """Return a function call."""
+    fixed = {"type": "function_call", "id": item_id, "status": status}
+    return {**fixed, "arguments": arguments, "call_id": call_id, "name": name}
+
+
+class MergedFields(dict[str, Any]):
+    """Fields to which more are added: lists are appended to, as in a Response. What was given first is never changed."""
+
+    __slots__ = ("_own_lists",)
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self._own_lists: set[str] = set()
+
+    def merge(self, fields: dict[str, Any]) -> None:
+        """Add fields."""
+        for name, value in fields.items():
+            before = self.get(name)
+            if not isinstance(before, list) or not isinstance(value, list):
+                self[name] = value
+                self._own_lists.discard(name)
+            elif name in self._own_lists:
+                before.extend(value)
+            else:
+                self[name] = [*before, *value]
+                self._own_lists.add(name)
+
+
+class WrittenPart:
+    """One text: of a message, of thinking, of a summary, or the arguments of a call. `number` is the part of a summary it holds."""
+
+    __slots__ = ("closed", "fields", "index", "item", "kind", "number", "pieces", "plain", "prefix", "states")
+
+    def __init__(self, kind: str, fields: dict[str, Any] | None = None, *, number: int | None = None) -> None:
+        # Whether it holds text, and not what the provider itself gave as a summary.
+        self.plain = number is None
+        self.kind = kind
+        self.fields: dict[str, Any] = fields or {}
+        self.number = number
+        self.pieces: list[str] = []
+        # Set when it is announced: where it stands, and how each of its deltas begins.
+        self.index = 0
+        self.item: WrittenItem | None = None
+        self.states = OpaqueStates()
+        self.prefix = b""
+        self.closed = False
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(self.pieces)
+
+    @property
+    def over(self) -> bool:
+        """Whether state comes too late for it: its message is closed."""
+        return self.item is not None and self.item.closed
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is an answer's text without a character or a field."""
+        return self.kind == "output_text" and not self.text and not self.fields
+
+    def take(self, opaque: Opaque) -> None:
+        """Keep opaque state."""
+        self.states.add(opaque)
+        if self.item is not None:
+            self.item.has_states = True
+
+    def learn(self, fields: dict[str, Any]) -> None:
+        """Take fields of this dialect; those of the message become the message's."""
+        if not isinstance(self.fields, MergedFields):
+            self.fields = MergedFields(self.fields)
+        self.fields.merge(fields)
+        if self.item is not None and isinstance(fields.get("item"), dict):
+            self.item.fields = fields["item"]
+
+    def done_item(self, text: str) -> dict[str, Any]:
+        """Return the part with `text` in it."""
+        if self.kind == "refusal":
+            return {"type": "refusal", "refusal": text, **self._own_fields()}
+        if self.kind == "output_text":
+            return {"type": "output_text", "annotations": [], "logprobs": [], "text": text, **self._own_fields()}
+        return {"type": self.kind, "text": text}
+
+    def _own_fields(self) -> dict[str, Any]:
+        return {name: value for name, value in self.fields.items() if name != "item"}
+
+
+class WrittenItem:
+    """An output item being written. `states` is opaque state that must be written with it."""
+
+    prefix = ""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+        self.id = str(fields.get("id") or "")
+        self.index = -1
+        self.parts: list[WrittenPart] = []
+        self.open_parts: list[WrittenPart] = []
+        self.blocks: set[int] = set()
+        """The blocks that further text of may come for."""
+        self.has_states = False
+        self._by_number: dict[tuple[str, int | None], WrittenPart] = {}
+        self._counts: dict[str, int] = {}
+        self.states = OpaqueStates()
+        self.status = ""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was told to be over."""
+        return self.status != ""
+
+    @property
+    def over(self) -> bool:
+        """Whether state comes too late for it."""
+        return self.closed
+
+    def add(self, part: WrittenPart) -> int:
+        """Take a part, and return its place among those of its kind: all texts of a message are of one."""
+        count = self._counts.get(part.kind, 0)
+        place = len(self.parts) if part.kind in ("output_text", "refusal") else count
+        self._counts[part.kind] = count + 1
+        self._by_number.setdefault((part.kind, part.number), part)
+        self.parts.append(part)
+        self.open_parts.append(part)
+        self.has_states |= bool(part.states)
+        return place
+
+    def find(self, kind: str, number: int | None) -> WrittenPart | None:
+        """Return the part of this kind with this number, None where there is none yet."""
+        return self._by_number.get((kind, number))
+
+    def done_item(self, status: str) -> dict[str, Any]:
+        """Return the item as it stands in the output."""
+        raise NotImplementedError
+
+    def added_item(self) -> dict[str, Any]:
+        """Return the item as it is announced, before it says anything."""
+        return self.done_item("in_progress")
+
+    @property
+    def additional(self) -> dict[str, Any]:
+        """The fields that bardo has no word for. An id that comes after the announcement comes too late."""
+        return {name: value for name, value in self.fields.items() if name != "id"}
+
+    def take(self, opaque: Opaque) -> None:
+        """Keep opaque state; a later one of its kind replaces the earlier."""
+        self.states.add(opaque)
+
+    def learn(self, fields: dict[str, Any]) -> None:
+        """Take fields of this dialect."""
+        if not isinstance(self.fields, MergedFields):
+            self.fields = MergedFields(self.fields)
+        self.fields.merge(fields)
+        if self.index < 0 and "id" in fields:
+            self.id = str(fields["id"])
+
+    def riders(self) -> list[tuple[str, list[Opaque]]]:
+        """Return the state that must travel in an item of its own, with what it belongs to."""
+        return []
+
+
+class WrittenMessage(WrittenItem):
+    """A message. Its fields are what the blocks carry under `item`; `sealed` is the state of its texts, where it holds that itself."""
+
+    prefix = "msg"
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self.sealed = ""
+
+    def done_item(self, status: str) -> dict[str, Any]:
+        parts = [part.done_item(part.text) for part in self.parts]
+        fixed = {"type": "message", "id": self.id, "status": status, "role": "assistant", "content": parts}
+        return {**fixed, **self.additional, **({"encrypted_content": self.sealed} if self.sealed else {})}
+
+    def added_item(self) -> dict[str, Any]:
+        return {**self.done_item("in_progress"), "status": "in_progress", "content": []}
+
+    def riders(self) -> list[tuple[str, list[Opaque]]]:
+        states = [opaque for part in self.parts for opaque in part.states]
+        return [("text", states)] if states else []
+
+    def seal_states(self) -> None:
+        """Hold the state of its texts itself: it ends the reply, and clients look for the answer in the last item.
+
+        An empty text behind another is left out, and its state says so.
+        """
+        last = self.parts[-1] if self.parts else None
+        if last is not None and len(self.parts) > 1 and last.is_empty and last.states:
+            self.parts.pop()
+            self.seal_empty_text(list(last.states))
+        states = [opaque for part in self.parts for opaque in part.states]
+        if states and not self.sealed:
+            self.sealed = attach("text", states)
+            for part in self.parts:
+                part.states = OpaqueStates()
+
+    def seal_empty_text(self, states: Sequence[Opaque]) -> None:
+        """Hold the state of an empty text behind the last one."""
+        self.sealed = attach(AFTER, states)
+
+
+class WrittenReasoning(WrittenItem):
+    """A reasoning item. `as_summary`: its text is written as a summary, which the client asked for."""
+
+    prefix = "rs"
+
+    def __init__(self, fields: dict[str, Any], *, as_summary: bool = False) -> None:
+        super().__init__(fields)
+        self.as_summary = as_summary
+
+    def place_of(self, number: int | None) -> tuple[str, int | None]:
+        """Return the kind and the number of the part that holds thinking; `number` is that of a part of a summary."""
+        if number is None and not self.as_summary:
+            return "reasoning_text", None
+        return "summary_text", number or 0
+
+    def add_text(self, text: str, number: int | None) -> None:
+        """Add thinking, or part `number` of a summary, to its part."""
+        kind, place = self.place_of(number)
+        part = self.find(kind, place)
+        if part is None:
+            part = WrittenPart(kind, number=place)
+            part.plain = number is None
+            self.add(part)
+        part.pieces.append(text)
+
+    def take(self, opaque: Opaque) -> None:
+        super().take(opaque)
+        if opaque.kind == "id" and is_native(opaque, self.fields) and self.index < 0:
+            self.id = opaque.data
+
+    def done_item(self, status: str) -> dict[str, Any]:
+        text = "".join(part.text for part in self.parts if part.kind == "reasoning_text")
+        item = reasoning_item(self.id, [part.text for part in self._ordered()], text)
+        if encrypted := self._encrypted():
+            item["encrypted_content"] = encrypted
+        return {**item, **self.additional}
+
+    def added_item(self) -> dict[str, Any]:
+        return {"type": "reasoning", "id": self.id, "summary": []}
+
+    def _encrypted(self) -> str:
+        """Return its own ciphertext as it is. Anything else is sealed, an id that came after the announcement included."""
+        native = all(is_native(opaque, self.fields) for opaque in self.states)
+        if not native or any(opaque.kind == "id" and opaque.data != self.id for opaque in self.states):
+            return seal_thinking(self.states.states(), self._text_to_seal())
+        if self.as_summary and not self.states and (text := self._text_to_seal()):
+            return seal_thinking((), text)
+        return next((opaque.data for opaque in self.states if opaque.kind == "encrypted"), "")
+
+    def _text_to_seal(self) -> str:
+        # A signature holds for its exact text, and a summary that was none is text again on its way back.
+        signed = any(opaque.kind == "signature" for opaque in self.states)
+        kind = "summary_text" if self.as_summary else "reasoning_text"
+        texts = (part.text for part in self.parts if part.kind == kind and part.plain)
+        return "".join(texts) if signed or self.as_summary else ""
+
+    def _ordered(self) -> list[WrittenPart]:
+        return sorted((part for part in self.parts if part.kind == "summary_text"), key=lambda part: part.number or 0)
+
+
+class WrittenOther(WrittenItem):
+    """An item passed on whole."""
+
+    prefix = "item"
+
+    def done_item(self, status: str) -> dict[str, Any]:
+        return self.fields
+
+    def added_item(self) -> dict[str, Any]:
+        return self.fields
+
+
+class WrittenCarrier(WrittenItem):
+    """A reasoning item that holds nothing but the sealed state of something else."""
+
+    prefix = "rs"
+
+    def __init__(self, target: str, states: Sequence[Opaque]) -> None:
+        super().__init__({})
+        self._sealed = attach(target, states)
+
+    def done_item(self, status: str) -> dict[str, Any]:
+        return {"type": "reasoning", "id": self.id, "summary": [], "encrypted_content": self._sealed}
+
+
+def joins(message: WrittenMessage, part: WrittenPart) -> bool:
+    """Whether the part continues the message: it says so, or says nothing of a message of its own.
+
+    State follows the message of its text, and would be taken for that of a later text in the same message.
+    """
+    item = part.fields.get("item")
+    if message.has_states:
+        return False
+    return item is None or (bool(message.id) and item.get("id") == message.id)
+
+
+def message_for(part: WrittenPart) -> WrittenMessage:
+    """Return a new message for the part."""
+    item = part.fields.get("item")
+    return WrittenMessage(dict(item) if isinstance(item, dict) else {})
+
+
+class WrittenCall(WrittenItem):
+    """A function call. `part_kind` is the kind of its one part. `complete` False: the reply broke off in it."""
+
+    prefix = "fc"
+    part_kind = "arguments"
+    complete = True
+
+    def __init__(self, call_id: str, name: str, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self.call_id = call_id
+        self.name = name
+
+    def read(self, arguments: str) -> str:
+        """Take a piece of the arguments, and return what of it is written."""
+        return arguments
+
+    def read_rest(self) -> str:
+        """Return what is written at the end of the arguments."""
+        return ""
+
+    def done_item(self, status: str) -> dict[str, Any]:
+        arguments = "".join(part.text for part in self.parts)
+        return {**call_item(self.id, status, self.call_id, self.name, arguments), **self.additional}
+
+    def added_item(self) -> dict[str, Any]:
+        return {**self.done_item("in_progress"), "status": "in_progress", "arguments": ""}
+
+    def riders(self) -> list[tuple[str, list[Opaque]]]:
+        return [(f"call:{self.call_id}", [*self.states])] if self.states else []
+
+
+class WrittenCustomCall(WrittenCall):
+    """A call of a custom tool. `read` reads its text from the arguments of the function that stood for it."""
+
+    prefix = "ctc"
+    part_kind = "input"
+
+    def __init__(self, call_id: str, name: str, fields: dict[str, Any]) -> None:
+        super().__init__(call_id, name, fields)
+        self.reader = FreeInput()
+
+    def read(self, arguments: str) -> str:
+        return self.reader.feed(arguments)
+
+    def read_rest(self) -> str:
+        return self.reader.finish()
+
+    def done_item(self, status: str) -> dict[str, Any]:
+        return {
+            "type": "custom_tool_call",
+            "id": self.id,
+            "status": status,
+            "call_id": self.call_id,
+            "input": "".join(part.text for part in self.parts),
+            "name": self.name,
+            **self.additional,
+        }
+
+    def added_item(self) -> dict[str, Any]:
+        return {**self.done_item("in_progress"), "status": "in_progress", "input": ""}
+
+
+class WrittenSearch(WrittenCall):
+    """A call of the search for tools that the client runs: its arguments are an object, given at its end."""
+
+    prefix = "tsc"
+    part_kind = "search"
+
+    def done_item(self, status: str) -> dict[str, Any]:
+        return {
+            "type": "tool_search_call",
+            "id": self.id,
+            "status": status,
+            "call_id": self.call_id,
+            "execution": "client",
+            "arguments": input_of("".join(part.text for part in self.parts)),
+            **self.additional,
+        }
+
+    def added_item(self) -> dict[str, Any]:
+        return {**self.done_item("in_progress"), "status": "in_progress", "arguments": {}}
+
+
+def call_for(call_id: str, name: str, fields: dict[str, Any], names: FunctionNames) -> WrittenCall:
+    """Return the call of the tool that a function of this name stands for."""
+    form = None if "namespace" in fields else names.form(name)
+    if form is None:
+        return WrittenCall(call_id, name, fields)
+    space = {"namespace": form.namespace} if form.namespace else {}
+    kinds = {"function": WrittenCall, "custom": WrittenCustomCall, "tool_search": WrittenSearch}
+    return kinds[form.kind](call_id, form.name, {**fields, **space})
+
+
+def target_of(unit: WrittenPart | WrittenItem) -> str:
+    """Return what state that comes too late for `unit` is said to belong to."""
+    if isinstance(unit, WrittenCall):
+        return f"call:{unit.call_id}"
+    return "text" if isinstance(unit, WrittenPart) else "reasoning"
+
+
+_DELTAS = {
+    "output_text": "response.output_text.delta",
+    "refusal": "response.refusal.delta",
+    "reasoning_text": "response.reasoning_text.delta",
+    "summary_text": "response.reasoning_summary_text.delta",
+    "arguments": "response.function_call_arguments.delta",
+    "input": "response.custom_tool_call_input.delta",
+}
+_OF_CALLS = frozenset({"arguments", "input", "search"})
+"""The parts that are all there is of their item."""
+
+
+class ItemIds:
+    """Ids for the items of one reply whose provider gave them none. `reply_id` is asked when the first is needed."""
+
+    def __init__(self, reply_id: Callable[[], str]) -> None:
+        self._reply_id = reply_id
+        self._digest = ""
+
+    def make(self, prefix: str, index: int) -> str:
+        """Return a stable id for item `index`."""
+        self._digest = self._digest or digest_of(self._reply_id())
+        return made_id(prefix, self._digest, index)
+
+
+class ItemStream:
+    """Writes the events of the items of one reply."""
+
+    def __init__(self, ids: ItemIds) -> None:
+        self.items: list[WrittenItem] = []
+        self._ids = ids
+        self._sequence = 0
+        self._riders: list[tuple[str, list[Opaque]]] = []
+
+    def write(self, name: str, fields: dict[str, Any], out: list[bytes]) -> None:
+        """Write one event."""
+        body = {"type": name, **fields, "sequence_number": self._sequence}
+        self._sequence += 1
+        out.append(encode_sse(encode_json(body), name))
+
+    def delta(self, part: WrittenPart, text: str) -> bytes:
+        """Write a piece of an announced part."""
+        part.pieces.append(text)
+        if not part.prefix:
+            return b""
+        number = self._sequence
+        self._sequence = number + 1
+        return part.prefix + encode_json(text) + b',"sequence_number":%d}\n\n' % number
+
+    def open(self, item: WrittenItem, out: list[bytes]) -> None:
+        """Announce an item."""
+        item.index = len(self.items)
+        item.id = item.id or self._ids.make(item.prefix, item.index)
+        self.items.append(item)
+        self._write_start(item, out)
+
+    def open_part(self, item: WrittenItem, part: WrittenPart, out: list[bytes]) -> None:
+        """Announce a part of an item; the one before it is over."""
+        self._close_parts(item, out)
+        part.item = item
+        part.index = item.add(part)
+        self._write_part_start(part, out)
+
+    def annotate(self, part: WrittenPart, since: int, out: list[bytes]) -> None:
+        """Tell the annotations of a part, from number `since` on."""
+        annotations = part.fields.get("annotations") or ()
+        for index in range(since, len(annotations)):
+            fields = {**_item_index(part), "annotation_index": index, "annotation": annotations[index]}
+            self.write("response.output_text.annotation.added", fields, out)
+
+    def close(self, item: WrittenItem, status: str, out: list[bytes]) -> None:
+        """Tell that an item is over. Its riders wait for `write_riders`."""
+        if item.closed:
+            return
+        self._close_parts(item, out)
+        item.status = status
+        self._write_end(item, out)
+        self._riders.extend(item.riders())
+
+    def ride(self, target: str, states: list[Opaque]) -> None:
+        """Keep state whose item is over already."""
+        self._riders.append((target, states))
+
+    def write_riders(self, out: list[bytes]) -> None:
+        """Write the items that hold other items' opaque state."""
+        waiting, self._riders = self._riders, []
+        for target, states in waiting:
+            item = WrittenCarrier(target, states)
+            self.open(item, out)
+            self.close(item, "completed", out)
+
+    def drop_riders(self, target: str) -> bool:
+        """Leave out the items that would hold state of `target`, and return whether there were any."""
+        waiting, self._riders = self._riders, [one for one in self._riders if one[0] != target]
+        return len(waiting) > len(self._riders)
+
+    def output(self) -> list[dict[str, Any]]:
+        """Return the items as the finished response lists them."""
+        return [item.done_item(item.status or "incomplete") for item in self.items]
+
+    def output_of_failed(self) -> list[dict[str, Any]]:
+        """Return the items as a failed response lists them: a call that did not end is none of them."""
+        items = [item for item in self.items if item.status or not isinstance(item, WrittenCall)]
+        return [item.done_item(item.status or "incomplete") for item in items]
+
+    def _close_parts(self, item: WrittenItem, out: list[bytes]) -> None:
+        closing, item.open_parts = item.open_parts, []
+        for part in closing:
+            if isinstance(item, WrittenCall) and (rest := item.read_rest()):
+                out.append(self.delta(part, rest))
+            part.closed = True
+            self._write_part_end(part, out)
+
+    def _write_start(self, item: WrittenItem, out: list[bytes]) -> None:
+        self.write("response.output_item.added", {"output_index": item.index, "item": item.added_item()}, out)
+
+    def _write_end(self, item: WrittenItem, out: list[bytes]) -> None:
+        self.write("response.output_item.done", {"output_index": item.index, "item": item.done_item(item.status)}, out)
+
+    def _write_part_start(self, part: WrittenPart, out: list[bytes]) -> None:
+        if part.kind in _DELTAS:
+            part.prefix = _prefix(_DELTAS[part.kind], _item_index(part))
+        if part.kind == "summary_text":
+            self.write("response.reasoning_summary_part.added", {**_item_index(part), "part": part.done_item("")}, out)
+        elif part.kind not in _OF_CALLS:
+            self.write("response.content_part.added", {**_item_index(part), "part": part.done_item("")}, out)
+
+    def _write_part_end(self, part: WrittenPart, out: list[bytes]) -> None:
+        place, text = _item_index(part), part.text
+        if part.kind == "search":
+            return
+        done = _DELTAS[part.kind].removesuffix("delta") + "done"
+        if part.kind == "arguments":
+            self.write(done, {**place, "name": part.fields.get("name", ""), "arguments": text}, out)
+            return
+        if part.kind == "input":
+            self.write(done, {**place, "input": text}, out)
+            return
+        if part.kind == "refusal":
+            self.write(done, {**place, "refusal": text}, out)
+        elif part.kind == "output_text":
+            self.write(done, {**place, "logprobs": part.fields.get("logprobs") or [], "text": text}, out)
+        else:
+            self.write(done, {**place, "text": text}, out)
+        closing = (
+            "response.reasoning_summary_part.done" if part.kind == "summary_text" else "response.content_part.done"
+        )
+        self.write(closing, {**place, "part": part.done_item(text)}, out)
+
+
+def _item_index(part: WrittenPart) -> dict[str, Any]:
+    assert part.item is not None
+    place: dict[str, Any] = {"item_id": part.item.id, "output_index": part.item.index}
+    if part.kind == "summary_text":
+        place["summary_index"] = part.index
+    elif part.kind not in _OF_CALLS:
+        place["content_index"] = part.index
+    return place
+
+
+def _prefix(name: str, place: dict[str, Any]) -> bytes:
+    fields = {"type": name, **place} | ({"logprobs": []} if name == _DELTAS["output_text"] else {})
+    return b"event: " + name.encode() + b"\ndata: " + encode_json(fields)[:-1] + b',"delta":'
+
+
+class WholeOutput:
+    """Makes the items of one whole reply, an item that holds the state of another right behind it."""
+
+    def __init__(self, ids: ItemIds, request: Request) -> None:
+        self._ids = ids
+        self._request = request
+        self._as_summary = asks_summary(request)
+        self._items: list[dict[str, Any]] = []
+        self._open: WrittenItem | None = None
+
+    @cached_property
+    def _names(self) -> FunctionNames:
+        return FunctionNames(self._request)
+
+    def items(self, blocks: Sequence[ReplyBlock], last_status: str) -> list[dict[str, Any]]:
+        """Return the items. `last_status` is that of the item that the reply ends in."""
+        known = [block for block in blocks if type(block) is not UnknownBlock or _is_item(block)]
+        last = len(known) - 1
+        for number, block in enumerate(known):
+            _ADD[type(block)](self, block, last_status if number == last else "completed")
+        if isinstance(self._open, WrittenMessage):
+            self._open.seal_states()
+        self._close(last_status)
+        return self._items
+
+    def _add_text(self, block: TextBlock, status: str) -> None:
+        self._add_part("output_text", block, block.opaque)
+
+    def _add_refusal(self, block: RefusalBlock, status: str) -> None:
+        self._add_part("refusal", block, ())
+
+    def _add_part(self, kind: str, block: TextBlock | RefusalBlock, states: Sequence[Opaque]) -> None:
+        part = WrittenPart(kind, fields_for(NAME, block.carried))
+        part.pieces.append(block.text)
+        for state in states:
+            part.take(state)
+        if not isinstance(self._open, WrittenMessage) or not joins(self._open, part):
+            self._begin(message_for(part))
+        assert self._open is not None
+        self._open.add(part)
+
+    def _add_reasoning(self, block: ReasoningBlock, status: str) -> None:
+        fields = fields_for(NAME, block.carried)
+        if not fields and not block.opaque and not self._as_summary:
+            item_id = self._new_id(WrittenReasoning.prefix)
+            self._items.append(reasoning_item(item_id, block.summary, block.text))
+            return
+        item = WrittenReasoning({}, as_summary=self._as_summary)
+        if block.format != FORMAT:
+            # A stream announces it before an id can come.
+            self._begin(item)
+        item.learn(fields)
+        for state in block.opaque:
+            if state.kind == "id":
+                item.take(state)
+        if block.format == FORMAT:
+            self._begin(item)
+        if block.text:
+            item.add_text(block.text, None)
+        for number, text in enumerate(block.summary):
+            item.add_text(text, number)
+        for state in block.opaque:
+            if state.kind != "id":
+                item.take(state)
+
+    def _add_call(self, block: ToolCallBlock, status: str) -> None:
+        fields = fields_for(NAME, block.carried)
+        status = "completed" if block.complete else "incomplete"
+        if not fields and not block.opaque and self._names.form(block.name) is None:
+            item_id = self._new_id(WrittenCall.prefix)
+            self._items.append(call_item(item_id, status, block.id, block.name, block.arguments))
+            return
+        item = call_for(block.id, block.name, {}, self._names)
+        item.complete = block.complete
+        item.learn(fields)
+        self._begin(item)
+        part = WrittenPart(item.part_kind)
+        part.pieces += (item.read(block.arguments), item.read_rest())
+        item.add(part)
+        for state in block.opaque:
+            item.take(state)
+
+    def _add_other(self, block: UnknownBlock, status: str) -> None:
+        self._begin(WrittenOther(block.value))
+        self._close("completed")
+
+    def _begin(self, item: WrittenItem) -> None:
+        self._close("completed")
+        self._name(item)
+        self._open = item
+
+    def _close(self, status: str) -> None:
+        """End the open item, and write behind it what holds its state."""
+        item, self._open = self._open, None
+        if item is not None:
+            if isinstance(item, WrittenCall):
+                status = "completed" if item.complete else "incomplete"
+            self._items.append(item.done_item(status))
+            for target, states in item.riders():
+                rider = WrittenCarrier(target, states)
+                self._name(rider)
+                self._items.append(rider.done_item("completed"))
+
+    def _new_id(self, prefix: str) -> str:
+        """Return the id of the next item, which is complete at once."""
+        self._close("completed")
+        return self._ids.make(prefix, len(self._items))
+
+    def _name(self, item: WrittenItem) -> None:
+        item.index = len(self._items)
+        item.id = item.id or self._ids.make(item.prefix, item.index)
+
+
+def _is_item(block: UnknownBlock) -> bool:
+    return block.dialect == NAME and isinstance(block.value, dict)
+
+
+_ADD: dict[type[ReplyBlock], Callable[[WholeOutput, Any, str], None]] = {
+    TextBlock: WholeOutput._add_text,
+    RefusalBlock: WholeOutput._add_refusal,
+    ReasoningBlock: WholeOutput._add_reasoning,
+    ToolCallBlock: WholeOutput._add_call,
+    UnknownBlock: WholeOutput._add_other,
+}

@@ -1,0 +1,458 @@
+"""Histories that a target would refuse, mended in the mildest way that it takes; each repair is reported.
+
+Agents that were interrupted, cut their history or resume it send calls without results, results without calls, results twice, and the user
+between a call and its result. What a target demands is said by rows (`catalog/data/request_shapes.toml`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bardo.catalog.request_shapes import RequestShape
+from bardo.dialects.shared.losses import Losses
+from bardo.dialects.shared.turns import says_something
+from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
+from bardo.values.degradation import Degradation
+from bardo.values.errors import InvalidRequest
+from bardo.values.histories import Messages, fold_history
+from bardo.values.request import Message, Request
+
+NO_RESULT = "The call was interrupted: no result was recorded."
+OPENING = "Go on."
+"""What the user says before a conversation that the model begins."""
+BETWEEN = "OK."
+"""What the model says between results of tools and the user, where its template wants it to speak."""
+_UNNAMED = "call"
+WHAT = "history."
+"""How the name of each repair begins. The order of roles that a template wants is no repair: such a history is sound."""
+_OF_TOOLS = frozenset(
+    ("tool_names", "property_keys", "plain_root", "tool_schemas", "strict_tools", "google_schemas", "assistant_fields")
+)
+# What is broken where a repair of a name would be needed, of what it names.
+_BROKEN = {
+    "call_without_result": "the call {} has no result behind it",
+    "result_without_call": "the result of {} has no call before it",
+    "result_twice": "the call {} has its result twice",
+    "result_place": "the result of {} does not stand right behind its call",
+    "call_id_twice": "two calls have the id {}",
+    "call_id_missing": "a call of {} has no id",
+    "turns_of_one_role": "two turns of the role {} follow each other",
+    "empty_text": "a text has nothing in it but space",
+}
+# Fields of a request that say that its provider keeps earlier turns: results may be of calls in them.
+_KEEPS_TURNS = (
+    "previous_response_id",
+    "conversation",
+    "previous_interaction_id",
+    "cachedContent",
+    "thread",
+    "container",
+)
+# Dialects in which messages of one role that follow each other are one turn.
+_JOINED = frozenset(
+    ("anthropic_messages", "bedrock_converse", "bedrock_invoke", "openai_responses", "gemini", "gemini_interactions")
+)
+
+
+# Anthropic itself joins turns of one role, so its own clients may send them.
+_JOINS_ITS_OWN = frozenset(("anthropic_messages", "bedrock_invoke"))
+# Dialects whose requests hold items or steps in place of turns.
+_OF_ITEMS = frozenset(("openai_responses", "gemini_interactions"))
+
+
+_Place = tuple[int, int, int]
+"""The number of a turn, of a message in it, and of a block in that: one message may come several times."""
+
+
+class _State(NamedTuple):
+    """What was found of a conversation: the calls that wait for a result, all ids of calls before, and whether nothing is broken.
+
+    `after_results`: the last message held results; `after_model`: it was the model's. `spoken`: not only the system has spoken.
+    `heard`: the user has said something, or the model has.
+    """
+
+    sound: bool = True
+    waiting: frozenset[str] = frozenset()
+    called: frozenset[str] = frozenset()
+    after_results: bool = False
+    after_model: bool = False
+    spoken: bool = False
+    heard: bool = False
+
+
+def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
+    """Whether a target takes the history of a request as it is."""
+    rules = shape.rules
+    if len(request.messages) < 2 or not (rules - _OF_TOOLS):
+        return True
+    checks_calls = "answered_calls" in rules and not any(name in request.extra for name in _KEEPS_TURNS)
+    joined = dialect in _JOINED
+
+    def extend(found: _State, messages: Messages, place: int) -> _State:
+        for message in messages[place:]:
+            if not found.sound:
+                return found
+            found = _after(found, message)
+        return found
+
+    def _after(found: _State, message: Message) -> _State:
+        if message.role == "system":
+            late = "one_system" in rules and found.spoken
+            late = late or ("no_user_after_tool" in rules and (found.after_results or found.after_model))
+            return found._replace(sound=not late and not (found.waiting and checks_calls))
+        if message.role == "assistant":
+            return _after_model(found, message)
+        results = [_key(block.call_id, block.name) for block in message.blocks if isinstance(block, ToolResultBlock)]
+        others = not results or len(results) < len(message.blocks)
+        broken = checks_calls and (
+            len({*results}) < len(results)
+            or not found.waiting.issuperset(results)
+            or bool(found.waiting and not results)
+        )
+        early = "no_user_after_tool" in rules and others and (found.after_results or bool(results))
+        left = found.waiting.difference(results)
+        early = early or bool(checks_calls and left and results and others)
+        return found._replace(
+            sound=not (broken or early),
+            waiting=left,
+            after_results=bool(results),
+            after_model=False,
+            spoken=True,
+            heard=found.heard or says_something(message),
+        )
+
+    def _after_model(found: _State, message: Message) -> _State:
+        keys = [_key(call.id, call.name) for call in message.calls]
+        kept = found.waiting if joined else frozenset[str]()
+        broken = checks_calls and (bool(found.waiting - kept) or (found.after_results and bool(found.waiting)))
+        twice = checks_calls and (len({*keys}) < len(keys) or not kept.isdisjoint(keys))
+        unnamed = any(not call.id for call in message.calls)
+        again = "unique_calls" in rules and (unnamed or not found.called.isdisjoint(keys))
+        return _State(
+            not (broken or twice or again or ("user_first" in rules and not found.heard)),
+            kept.union(keys),
+            found.called.union(keys) if "unique_calls" in rules else found.called,
+            after_model=True,
+            spoken=True,
+            heard=True,
+        )
+
+    form = (rules, checks_calls, joined)
+    found = fold_history(request.messages, "history_repair", form, _State(), extend)
+    # Calls that nothing follows are not answered yet; where a result follows, each of them needs its own.
+    return found.sound and not (checks_calls and found.waiting and found.after_results)
+
+
+def refuse_repairs(repairs: Iterable[Degradation], target: str) -> None:
+    """Raise InvalidRequest, naming what is broken, where a history was repaired; other differences are passed over."""
+    broken = [_BROKEN[one.what.removeprefix(WHAT)].format(one.asked) for one in repairs if one.what.startswith(WHAT)]
+    if broken:
+        more = f", and {len(broken) - 3} more" if len(broken) > 3 else ""
+        raise InvalidRequest(
+            f"{target} refuses this history: {'; '.join(broken[:3])}{more}",
+            hint="send the messages whole, or have repair_history = true in [inference] of bardo.toml",
+            param="messages",
+        )
+
+
+def with_sound_history(request: Request, shape: RequestShape, losses: Losses) -> Request:
+    """Return a request whose history the target takes: itself where it does as it is, or where its encoder joins turns of one role."""
+    if "alternating_roles" in shape.rules and not (request.dialect == losses.dialect in _JOINS_ITS_OWN):
+        _report_joined_turns(request, losses)
+    if is_sound(request, shape, losses.dialect):
+        return request
+    messages: Sequence[Message] = request.messages
+    if "answered_calls" in shape.rules and not any(name in request.extra for name in _KEEPS_TURNS):
+        messages = _answered(messages, losses, unique="unique_calls" in shape.rules, joined=losses.dialect in _JOINED)
+    if "user_first" in shape.rules:
+        messages = _with_user_first(messages, losses)
+    if "one_system" in shape.rules:
+        messages = _with_one_system(messages, losses)
+    if "no_user_after_tool" in shape.rules:
+        messages = _with_model_between(messages, losses)
+    return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+class _Roles(NamedTuple):
+    """Whose the last turn was, empty where it was nobody's or a tool's, and whose turns followed each other."""
+
+    last: str = ""
+    repeated: frozenset[str] = frozenset()
+
+
+def _report_joined_turns(request: Request, losses: Losses) -> None:
+    """Report turns of one role that follow each other. Results of tools are no turns; clients of items write one turn as several."""
+    if request.dialect in _OF_ITEMS:
+        return
+
+    def extend(found: _Roles, messages: Messages, place: int) -> _Roles:
+        last, repeated = found
+        for message in messages[place:]:
+            if not any(not isinstance(block, TextBlock) or block.text.strip() for block in message.blocks):
+                continue
+            role = "" if message.role == "system" or ToolResultBlock in message.kinds else message.role
+            if role and role == last:
+                repeated |= {role}
+            last = role
+        return _Roles(last, repeated)
+
+    for role in sorted(fold_history(request.messages, "repeated_roles", None, _Roles(), extend).repeated):
+        why = f"turns of the {role} that follow each other are one for {losses.declaration.title}"
+        losses.lose(f"{WHAT}turns_of_one_role", role, why, sent="joined", key=role)
+
+
+def _key(call_id: str, name: str) -> str:
+    """Return what a result is matched to its call by: older functions of Chat have names alone."""
+    return call_id or f"name:{name}"
+
+
+def _ids_of_unknown(message: Message) -> frozenset[str]:
+    """Return the ids of calls that only their own dialect knows: results of those are right."""
+    found: set[str] = set()
+    for block in message.blocks:
+        if isinstance(block, UnknownBlock) and isinstance(block.value, dict):
+            inner = block.value.get("tool_call")
+            for held in (block.value, inner if isinstance(inner, dict) else {}):
+                found |= {one for name in ("id", "call_id") if isinstance(one := held.get(name), str)}
+    return frozenset(found)
+
+
+def _answered(messages: Sequence[Message], losses: Losses, *, unique: bool, joined: bool) -> list[Message]:
+    """Return messages in which each call has one result right behind it, and each result a call before it."""
+    renamed = _Renamed(messages, losses) if unique else None
+    read = [*messages] if renamed is None else renamed.messages
+    turns = _turns(read, joined=joined)
+    results: dict[tuple[int, str], ToolResultBlock] = {}
+    used: set[_Place] = set()
+    of_unknown = {key for message in read if message.role == "assistant" for key in _ids_of_unknown(message)}
+    waiting: dict[str, deque[int]] = {}
+    # Results by their call and a trait of what they say, so that none is compared with all others of its call.
+    given: dict[tuple[str, int], list[ToolResultBlock]] = {}
+    moved: set[_Place] = set()
+    for number, turn in enumerate(turns):
+        if turn[0].role == "assistant":
+            for message in turn:
+                for call in message.calls:
+                    waiting.setdefault(_key(call.id, call.name), deque()).append(number)
+            continue
+        for at, block in _results_in(number, turn):
+            key = _key(block.call_id, block.name)
+            alike = given.setdefault((key, hash(repr(block.content))), [])
+            if waiting.get(key):
+                place = waiting[key].popleft()
+                results[place, key] = block
+                used.add(at)
+                if place != number - 1:
+                    moved.add(at)
+            elif key in of_unknown:
+                used.add(at)
+            elif any(_same(block, one) for one in alike):
+                losses.lose(f"{WHAT}result_twice", block.call_id, "this result came before", key=key)
+                used.add(at)
+                moved.add(at)
+            alike.append(block)
+    written: list[Message] = []
+    for number, turn in enumerate(turns):
+        if turn[0].role == "assistant":
+            written += turn
+            calls = [call for message in turn for call in message.calls]
+            # Calls that nothing follows are not answered yet.
+            if calls and number < len(turns) - 1:
+                answers = [_result_of(call, number, results, losses) for call in calls]
+                written.append(Message("user", tuple(answers)))
+            continue
+        for index, message in enumerate(turn):
+            written += _without_results(message, (number, index), used, moved, losses, in_place=of_unknown)
+    return written
+
+
+def _results_in(number: int, turn: Sequence[Message]) -> Iterator[tuple[_Place, ToolResultBlock]]:
+    for index, message in enumerate(turn):
+        for position, block in enumerate(message.blocks):
+            if isinstance(block, ToolResultBlock):
+                yield (number, index, position), block
+
+
+def _turns(messages: Sequence[Message], *, joined: bool) -> list[list[Message]]:
+    """Return the messages of the model each for itself, or those that are one turn together; and the others between them."""
+    turns: list[list[Message]] = []
+    for message in messages:
+        of_model = message.role == "assistant"
+        if turns and (turns[-1][0].role == "assistant") is of_model and (joined or not of_model):
+            turns[-1].append(message)
+        else:
+            turns.append([message])
+    return turns
+
+
+def _same(one: ToolResultBlock, other: ToolResultBlock) -> bool:
+    return one.content == other.content and one.is_error == other.is_error
+
+
+def _result_of(
+    call: ToolCallBlock, number: int, results: dict[tuple[int, str], ToolResultBlock], losses: Losses
+) -> ToolResultBlock:
+    key = _key(call.id, call.name)
+    found = results.get((number, key))
+    if found is not None:
+        return found
+    why = f"{losses.declaration.title} refuses a call without its result"
+    losses.lose(f"{WHAT}call_without_result", call.id or call.name, why, sent=NO_RESULT, key=key)
+    return ToolResultBlock(call_id=call.id, name=call.name, content=(TextBlock(NO_RESULT),), is_error=True)
+
+
+def _without_results(
+    message: Message,
+    at: tuple[int, int],
+    used: set[_Place],
+    moved: set[_Place],
+    losses: Losses,
+    *,
+    in_place: set[str],
+) -> list[Message]:
+    """Return a message without the results that stand behind their calls now, and those without a call as text."""
+    if ToolResultBlock not in message.kinds:
+        return [message]
+    blocks: list[Block] = []
+    for position, block in enumerate(message.blocks):
+        place = (*at, position)
+        if not isinstance(block, ToolResultBlock):
+            blocks.append(block)
+        elif place not in used:
+            why = f"{losses.declaration.title} refuses a result without its call"
+            losses.lose(f"{WHAT}result_without_call", block.call_id, why, sent="text", key=block.call_id)
+            blocks += _as_words(block)
+        elif _key(block.call_id, block.name) in in_place:
+            blocks.append(block)
+        elif place in moved:
+            losses.lose(f"{WHAT}result_place", block.call_id, "a result stands right behind its call", sent="moved")
+    return [msgspec.structs.replace(message, blocks=tuple(blocks))] if blocks else []
+
+
+def _as_words(result: ToolResultBlock) -> list[Block]:
+    of = f" {result.name}" if result.name else ""
+    return [TextBlock(f"Result of an earlier call of the tool{of}:"), *result.content]
+
+
+class _Renamed:
+    """Messages in which each call has an id, and no two have one: a later one, and its result, gets a number behind it.
+
+    Results without an id are those of the calls without one, by their names and in their order.
+    """
+
+    def __init__(self, messages: Sequence[Message], losses: Losses) -> None:
+        self._losses = losses
+        self._seen: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        """By id the next number that may be free."""
+        self._now: dict[str, str] = {}
+        self._unnamed: list[tuple[str, str]] = []
+        """Ids that were made for calls, with the names of these, which wait for their results."""
+        self.messages = [self._message(message) for message in messages]
+
+    def _message(self, message: Message) -> Message:
+        if message.kinds.isdisjoint((ToolCallBlock, ToolResultBlock)):
+            return message
+        blocks = tuple([self._block(block) for block in message.blocks])
+        same = all(new is old for new, old in zip(blocks, message.blocks, strict=True))
+        return message if same else msgspec.structs.replace(message, blocks=blocks)
+
+    def _block(self, block: Block) -> Block:
+        if isinstance(block, ToolResultBlock):
+            other = self._now.get(block.call_id, block.call_id) if block.call_id else self._waiting(block.name)
+            return block if other == block.call_id else msgspec.structs.replace(block, call_id=other)
+        if not isinstance(block, ToolCallBlock):
+            return block
+        begin = block.id or _UNNAMED
+        other, count = begin, self._numbers.get(begin, 2)
+        while other in self._seen:
+            other, count = f"{begin}_{count}", count + 1
+        self._numbers[begin] = count
+        self._seen.add(other)
+        if not block.id:
+            self._unnamed.append((other, block.name))
+            why = f"{self._losses.declaration.title} wants an id of each call"
+            self._losses.lose(f"{WHAT}call_id_missing", block.name, why, sent=other, key=other)
+            return msgspec.structs.replace(block, id=other)
+        self._now[block.id] = other
+        if other == block.id:
+            return block
+        why = f"{self._losses.declaration.title} takes an id once"
+        self._losses.lose(f"{WHAT}call_id_twice", block.id, why, sent=other, key=other)
+        return msgspec.structs.replace(block, id=other)
+
+    def _waiting(self, name: str) -> str:
+        """Return the id of the first call without one that waits for a result: of that name, where a result has one."""
+        place = next((place for place, (_, called) in enumerate(self._unnamed) if called == name or not name), None)
+        return "" if place is None else self._unnamed.pop(place)[0]
+
+
+def _with_user_first(messages: Sequence[Message], losses: Losses) -> Sequence[Message]:
+    """Return messages in which the user says something before the model does."""
+    for place, message in enumerate(messages):
+        if message.role == "user" and says_something(message):
+            break
+        if message.role == "assistant":
+            why = f"{losses.declaration.title} wants the user to speak first"
+            losses.lose("messages.role", "assistant", why, sent=f"behind the user's {OPENING}", key="first")
+            return [*messages[:place], Message("user", (TextBlock(OPENING),)), *messages[place:]]
+    return messages
+
+
+def _with_one_system(messages: Sequence[Message], losses: Losses) -> list[Message]:
+    """Return messages with text of the system at the beginning alone: later one becomes the user's, before what the user says then."""
+    turns: list[list[Message]] = []
+    spoken = False
+    for message in messages:
+        spoken = spoken or message.role != "system"
+        late = message.role == "system" and spoken
+        if late:
+            why = f"the templates of {losses.declaration.title}'s models refuse a system message that is not at the beginning"
+            losses.lose("messages.role", "system", why, sent="user")
+            message = Message("user", message.blocks)
+        if late and turns and turns[-1][0].role == "user" and ToolResultBlock not in turns[-1][0].kinds:
+            turns[-1].append(message)
+        else:
+            turns.append([message])
+    return [_joined(turn) for turn in turns]
+
+
+def _joined(turn: Sequence[Message]) -> Message:
+    """Return the first of some messages with the blocks of all."""
+    if len(turn) == 1:
+        return turn[0]
+    return msgspec.structs.replace(turn[0], blocks=tuple(chain.from_iterable(message.blocks for message in turn)))
+
+
+def _with_model_between(messages: Sequence[Message], losses: Losses) -> list[Message]:
+    """Return messages in which the user never speaks right behind a result: what stands beside one goes into it."""
+    why = "its templates refuse the user right behind a tool"
+    written: list[Message] = []
+    for message in messages:
+        results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+        others: list[Any] = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
+        if results and others:
+            losses.lose("messages.role", "user", why, sent="in the result before it", key="beside")
+            last = results[-1]
+            joined = msgspec.structs.replace(last, content=(*last.content, *others))
+            written.append(Message("user", (*results[:-1], joined), message.carried))
+            continue
+        behind = bool(written) and ToolResultBlock in written[-1].kinds
+        if message.role == "system" and (behind or (written and written[-1].role == "assistant")):
+            losses.lose(
+                "messages.role",
+                "system",
+                "its templates take text of the system before the user's alone",
+                sent="user",
+            )
+            message = Message("user", message.blocks)
+        if behind and message.role == "user" and not results:
+            losses.lose("messages.role", "user", why, sent=f"behind the model's {BETWEEN}", key="behind")
+            written.append(Message("assistant", (TextBlock(BETWEEN),)))
+        written.append(message)
+    return written

@@ -1,0 +1,449 @@
+"""What a dialect writes of a conversation that comes again: written for its new messages alone, as long as nothing of it is lost.
+
+What a request loses on its way to a dialect, each kind of loss reported once; and what a reply that is written must say of its calls.
+
+`report_field_lacks` and `report_message_lacks` are the driver above all encoders: what they report follows from what a dialect declares.
+
+Carry the fields of a request to a dialect that has them too, under the same name or in another place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from bardo.catalog.fragments import merge_fields
+from bardo.catalog.rows import ProviderRow
+from bardo.catalog.shared_fields import ListSwitch, SharedFields, not_granted, shared_between
+from bardo.dialects.shared.declaration import Check, Checks, Declaration
+from bardo.dialects.shared.repeated_tools import are_complete
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    Opaque,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.degradation import Degradation
+from bardo.values.histories import LEAST_MESSAGES, Messages, fold_history
+from bardo.values.request import Message, Request, Sampling, Tool
+
+_NO_SAMPLING = Sampling()
+# What is found of a message once.
+_COMPLETE = "losses.complete"
+
+
+def _is_null(value: Any) -> bool:
+    """Whether a field says nothing: Gemini's calls without an id are carried as such."""
+    return value is None or (isinstance(value, dict) and bool(value) and all(map(_is_null, value.values())))
+
+
+def _members(carried: Carried) -> Iterable[tuple[str, Any]]:
+    """Return the fields of another dialect, and instead of a tool's `function` those inside it: clients put markers there too."""
+    inner = carried.fields.get("function")
+    if not isinstance(inner, dict):
+        return carried.fields.items()
+    return [*((name, value) for name, value in carried.fields.items() if name != "function"), *inner.items()]
+
+
+class Losses:
+    """Collects the degradations of one request for a dialect. Those of one name and key are one."""
+
+    def __init__(self, declaration: Declaration, *, markers: Mapping[str, int] | None = None) -> None:
+        self.declaration = declaration
+        self._markers = markers or declaration.markers
+        self._offered: dict[str, int] = {}
+        self.dialect = declaration.dialect
+        self._by_key: dict[tuple[str, str], Degradation] = {}
+        self._marked: dict[str, int] = {}
+        self.notes = 0
+        """How often something was lost or a marker seen, what was known before included."""
+
+    def anew(self) -> Losses:
+        """Return losses for the same dialect, none of which is known yet."""
+        return Losses(self.declaration, markers=self._markers)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was lost, and no marker was offered or placed."""
+        return not (self._by_key or self._offered or self._marked)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """The markers that the dialect has too."""
+        return tuple(self._markers)
+
+    @property
+    def all(self) -> tuple[Degradation, ...]:
+        """All of them, in order."""
+        return tuple(self._by_key.values())
+
+    @property
+    def surplus(self) -> dict[str, int]:
+        """The markers of which more were written than the dialect takes, and how many it takes."""
+        return {name: self._markers[name] for name, marked in self._marked.items() if marked > self._markers[name]}
+
+    def lose(self, what: str, asked: Any, why: str, *, sent: Any = None, key: str = "") -> None:
+        """Add a loss, unless one of its name and `key` is there."""
+        self.notes += 1
+        self._by_key.setdefault((what, key), Degradation(what, asked=asked, sent=sent, why=why))
+
+    def lose_each(self, what: str, asked: Any, why: str, *, sent: Any = None) -> None:
+        """Add a loss, once for each value of `asked`."""
+        self.lose(what, asked, why, sent=sent, key=str(asked))
+
+    def add_all(self, degraded: Iterable[Degradation]) -> None:
+        """Add degradations that another function found."""
+        for one in degraded:
+            self.notes += 1
+            self._by_key.setdefault((one.what, one.why), one)
+
+    def lose_states(self, states: Iterable[Opaque], *, sent: str | None = None) -> None:
+        """Report opaque state that the dialect does not take back; `sent` is what was left of the reasoning."""
+        for state in states:
+            if state.format != self.declaration.own_format:
+                self.lose_reasoning(state.format, sent=sent)
+
+    def lose_reasoning(self, form: str, why: str = "", *, sent: str | None = None) -> None:
+        """Report reasoning of a format that is not sent, or of which only `sent` is left."""
+        default = self.declaration.reasoning_why or f"{self.declaration.title} takes earlier thinking as text only"
+        self.lose("reasoning", form or "unsigned", why or default, sent=sent, key=form)
+
+    def lose_unknown(self, block: UnknownBlock) -> None:
+        """Report a block that only its own dialect knows."""
+        named = block.value.get("type") if isinstance(block.value, dict) else None
+        kind = named if isinstance(named, str) else block.dialect
+        self.lose(f"content.{kind}", kind, f"a block that only {block.dialect} knows")
+
+    def lose_tool(self, tool: Tool) -> None:
+        """Report a tool that another provider runs itself."""
+        self.lose(f"tool {tool.name}", tool.name, "a tool only its own provider runs")
+
+    def lose_fields(self, carried: Carried | None) -> None:
+        """Report fields of another dialect; one that is null, or holds nulls only, says nothing."""
+        if carried is not None and carried.dialect != self.dialect:
+            for name, value in _members(carried):
+                if value is not None and name in self._markers:
+                    self.notes += 1
+                    self._offered[name] = self._offered.get(name, 0) + 1
+                elif not _is_null(value) and (lost := not_granted(carried.dialect, name, value)) is not None:
+                    self.lose(name, lost, f"a field of {carried.dialect}")
+
+    def lose_unplaced_markers(self) -> None:
+        """Report markers of other dialects that stood where this one has no place for them. To be called once all is written."""
+        for name, offered in self._offered.items():
+            if self._marked.get(name, 0) < offered:
+                self.lose(name, offered, f"{self.declaration.title} takes none at such a place", key="place")
+
+    def own_fields(self, carried: Carried | None) -> dict[str, Any]:
+        """Return the fields of this dialect, and markers of others that it has too; the driver reports the rest."""
+        if carried is None or carried.dialect == self.dialect:
+            return {} if carried is None else carried.fields
+        return {name: value for name, value in _members(carried) if self._takes_marker(name, value)}
+
+    def has_own_fields(self, carried: Carried | None) -> bool:
+        """Whether `own_fields` would return some, as far as no marker is one too many."""
+        if carried is None or carried.dialect == self.dialect:
+            return bool(carried and carried.fields)
+        return any(value is not None and name in self._markers for name, value in _members(carried))
+
+    def _takes_marker(self, name: str, value: Any) -> bool:
+        most = self._markers.get(name)
+        if most is None or value is None:
+            return False
+        self.notes += 1
+        self._marked[name] = self._marked.get(name, 0) + 1
+        if self._marked[name] > most:
+            self.lose(name, value, f"{self.declaration.title} takes at most {most} of them")
+        return self._marked[name] <= most
+
+    def own_extra(self, request: Request) -> dict[str, Any]:
+        """Return the request's further fields where they are of this dialect; the driver reports those of others."""
+        return request.extra if request.dialect in self.declaration.speaks else {}
+
+
+def report_field_lacks(request: Request, losses: Losses) -> None:
+    """Report all that a request says beside its messages and the dialect declares to lack, and fields of other dialects.
+
+    A field at its default says nothing.
+    """
+    declaration = losses.declaration
+    own = request.dialect in declaration.speaks
+    checks = declaration.own_checks if own else declaration.foreign_checks
+    _report(request, checks.fields.get("", ()), losses)
+    if request.sampling != _NO_SAMPLING:
+        _report(request.sampling, checks.fields.get("sampling", ()), losses)
+    if request.tool_choice is not None:
+        _report(request.tool_choice, checks.fields.get("tool_choice", ()), losses)
+    if request.output_format is not None:
+        _report(request.output_format, checks.fields.get("output_format", ()), losses)
+    if request.reasoning is not None:
+        losses.lose_fields(request.reasoning.carried)
+    report_tool_lacks(request, losses)
+    if not own:
+        _report_foreign(request, losses)
+
+
+def report_tool_lacks(request: Request, losses: Losses) -> None:
+    """Report all that the tools of a request say and the dialect declares to lack, and fields of other dialects."""
+    declaration, tools = losses.declaration, request.tools
+    own = request.dialect in declaration.speaks
+    checks = (declaration.own_checks if own else declaration.foreign_checks).fields.get("tools", ())
+
+    def report(losses: Losses) -> None:
+        for tool in tools:
+            if not tool.hosted:
+                _report(tool, checks, losses)
+                losses.lose_fields(tool.carried)
+
+    if tools and not are_complete(tools, losses, report, declaration.dialect, own, losses.markers):
+        report(losses)
+
+
+def report_message_lacks(request: Request, losses: Losses) -> None:
+    """Report all that the messages of a request hold and the dialect declares to lack, and fields of other dialects.
+
+    Fields of reasoning are reported by the encoders, which send it or report the whole of it.
+    """
+    declaration = losses.declaration
+    own = request.dialect in declaration.speaks
+    checks = declaration.own_checks if own else declaration.foreign_checks
+
+    def extend(_found: bool, messages: Messages, place: int) -> bool:
+        for message in messages[place:]:
+            _report_message(message, losses, checks)
+        return True
+
+    form = (checks, losses.dialect, losses.markers)
+    fold_without_loss(request.messages, _COMPLETE, form, losses, True, extend)
+
+
+def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> None:
+    for attribute, default, what, lack in checks:
+        value = getattr(part, attribute)
+        if value != default and value is not None and value != () and value not in lack.same:
+            losses.lose(what, _plain(value), lack.why, sent=lack.sent)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a person is told it: of a struct its name or mode."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, msgspec.Struct):
+        return getattr(value, "name", "") or getattr(value, "mode", "")
+    return value
+
+
+def _report_foreign(request: Request, losses: Losses) -> None:
+    why = f"{losses.declaration.title} has no such field"
+    for name, value in request.extra.items():
+        lost = not_granted(request.dialect, name, value)
+        if lost is not None:
+            losses.lose(name, lost, why)
+    for name, value in request.headers.items():
+        losses.lose(name, value, f"a header of {request.dialect}")
+
+
+def _report_message(message: Message, losses: Losses, checks: Checks) -> None:
+    carried = message.carried
+    if carried is not None and (message.role != "system" or carried.fields.keys() != {"role"}):
+        # OpenAI's roles `developer` and `system` are one in every other dialect.
+        losses.lose_fields(carried)
+    for block in message.blocks:
+        kind = type(block)
+        if isinstance(block, TextBlock) and block.carried is None and not checks.looks_at(kind):
+            continue  # Most blocks are texts, and hold nothing else.
+        if kind is not ReasoningBlock or kind in checks.kinds:
+            _report_block(block, kind, losses, checks)
+
+
+def _report_block(block: Block, kind: type, losses: Losses, checks: Checks) -> None:
+    if isinstance(block, UnknownBlock):
+        if block.dialect != losses.dialect:
+            losses.lose_unknown(block)
+        return
+    if kind in checks.kinds:
+        name, lack = checks.kinds[kind]
+        losses.lose(name, name, lack.why, sent=lack.sent)
+        return
+    if block.carried is not None:
+        losses.lose_fields(block.carried)
+    if kind in checks.blocks:
+        _report(block, checks.blocks[kind], losses)
+    if isinstance(block, ToolResultBlock):
+        for part in block.content:
+            _report_block(part, type(part), losses, checks)
+
+
+def with_wrapped(bardo: dict[str, Any], calls: Iterable[ToolCallBlock], *, what: str, key: str) -> dict[str, Any]:
+    """Add to bardo's own fields which calls have arguments that are no JSON object, so that their text stands under `key` of one."""
+    why = "the model's arguments are no JSON object, so their text stands under this key"
+    lost = [{"what": what, "asked": call.id, "sent": key, "why": why} for call in calls]
+    before = bardo.get("degraded")
+    return {**bardo, "degraded": [*(before if isinstance(before, list) else ()), *lost]} if lost else bardo
+
+
+S = TypeVar("S")
+
+
+def fold_without_loss(
+    messages: Messages,
+    name: str,
+    form: object,
+    losses: Losses,
+    begin: S,
+    extend: Callable[[S, Messages, int], S],
+) -> S:
+    """Return what is written of a conversation, as `fold_history` does, as far as nothing of it was lost: each call reports what is.
+
+    What is written is shared, and must not be changed.
+    """
+    if len(messages) < LEAST_MESSAGES:
+        return extend(begin, messages, 0)
+    written: list[S] = []
+
+    def extend_and_look(found: S | None, messages: Messages, place: int) -> S | None:
+        before = losses.notes
+        if found is None and written:
+            # What is lost of the messages before was reported a moment ago.
+            written.append(extend(written[-1], messages, place))
+            return None
+        written.append(extend(begin, messages, 0) if found is None else extend(found, messages, place))
+        return written[-1] if losses.notes == before else None
+
+    start: S | None = begin
+    found = fold_history(messages, name, form, start, extend_and_look)
+    if found is not None:
+        return found
+    return written[-1] if written else extend(begin, messages, 0)
+
+
+_CHAT = "openai_chat"
+"""The dialect of a request's further fields where it came from the library."""
+
+
+def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Request, dict[str, Any]]:
+    """Return the request without the fields that its target's dialect has too, and these as they are written there.
+
+    A provider that is not known to take them does not get them, which is reported.
+    """
+    request, of_reasoning = _carry_of_reasoning(request, row)
+    client = request.dialect or _CHAT
+    rows = shared_between(client, row.dialect) if request.extra else ()
+    extra: dict[str, Any] = dict(request.extra) if rows else {}
+    fields: dict[str, Any] = of_reasoning
+    untouched = True
+    for shared in sorted(rows, key=lambda one: (row.id not in one.providers, not one.specified)):
+        found = _take_shared(extra, shared, client, row.dialect)
+        untouched = untouched and not found
+        for path, value in found.items():
+            why = _refused(shared, row, path, value)
+            if not why:
+                fields = merge_fields(fields, nested(path, value))
+            elif value not in shared.silent and not_granted(request.dialect, path, value) is not None:
+                losses.lose(path, value, why)
+    return (request if untouched else msgspec.structs.replace(request, extra=extra)), fields
+
+
+def _carry_of_reasoning(request: Request, row: ProviderRow) -> tuple[Request, dict[str, Any]]:
+    """Return the request without the words beside its reasoning policy that the target takes too, and these as they are written there."""
+    policy = request.reasoning
+    if policy is None or policy.carried is None or policy.carried.dialect != request.dialect:
+        return request, {}
+    rows = [
+        one
+        for one in shared_between(request.dialect, row.dialect)
+        if row.id in one.providers or (row.generic and one.specified)
+    ]
+    there = dict(pair for one in rows for pair in one.paths(request.dialect, row.dialect))
+    own = policy.carried.fields
+    left = {path: value for path, value in own.items() if path not in there}
+    if len(left) == len(own):
+        return request, {}
+    fields: dict[str, Any] = {}
+    for path in own.keys() - left.keys():
+        fields = merge_fields(fields, nested(there[path], own[path]))
+    carried = msgspec.structs.replace(policy.carried, fields=left) if left else None
+    return msgspec.structs.replace(request, reasoning=msgspec.structs.replace(policy, carried=carried)), fields
+
+
+def _refused(shared: SharedFields, row: ProviderRow, path: str, value: Any) -> str:
+    """Return why a provider does not get a field that its dialect has; empty where it does."""
+    if row.id not in shared.providers and not (row.generic and shared.specified):
+        return f"{row.id} is not known to take it"
+    return "" if shared.takes(row.dialect, path, value) else "this endpoint has no such value"
+
+
+def with_shared(body: dict[str, Any], carried: dict[str, Any]) -> dict[str, Any]:
+    """Return a body with the fields that `carry_shared` gave; the items of a list go behind those that are there."""
+    lists = {
+        name: [*body[name], *(one for one in value if one not in body[name])]
+        for name, value in carried.items()
+        if isinstance(value, list) and isinstance(body.get(name), list)
+    }
+    return merge_fields(body, {**carried, **lists})
+
+
+def _take_shared(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:
+    """Take all that is shared out of `extra`, and return it by its paths in the target."""
+    found = _move_shared(extra, shared, source, target)
+    for switch in shared.switch:
+        if {source, target} == {switch.dialect, switch.in_dialect}:
+            found |= _switched(extra, found, switch, source)
+    return found
+
+
+def _move_shared(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:
+    """Take the shared fields out of `extra`, and return them by their paths in the target."""
+    found: dict[str, Any] = {}
+    for path, there in shared.paths(source, target):
+        value = take_at(extra, path)
+        if value is not None:
+            found[there] = value
+    return found
+
+
+def _switched(extra: dict[str, Any], found: dict[str, Any], switch: ListSwitch, source: str) -> dict[str, Any]:
+    """Take a switch out of `extra`, and return it as the target has it."""
+    if source == switch.dialect:
+        return {switch.list: [switch.item]} if take_at(extra, switch.name) is True else {}
+    listed = extra.get(switch.list)
+    if not isinstance(listed, list):
+        listed = []
+    named = switch.item in listed
+    if named:
+        left = [one for one in listed if one != switch.item]
+        extra.pop(switch.list)
+        extra |= {switch.list: left} if left else {}
+    return {switch.name: True} if named or switch.implied_by in found else {}
+
+
+def take_at(extra: dict[str, Any], path: str) -> Any:
+    """Take the value at a dotted path out of `extra`, and what holds nothing but it; None where there is none.
+
+    An object on the way is not changed but replaced, so that `extra` may share it with others.
+    """
+    name, _, rest = path.partition(".")
+    value = extra.get(name)
+    if not rest:
+        return extra.pop(name, None)
+    if not isinstance(value, dict) or rest.partition(".")[0] not in value:
+        return None
+    left = dict(value)
+    inner = take_at(left, rest)
+    if inner is not None and left:
+        extra[name] = left
+    elif inner is not None:
+        extra.pop(name)
+    return inner
+
+
+def nested(path: str, value: Any) -> dict[str, Any]:
+    """Return an object that holds the value at a dotted path."""
+    name, _, rest = path.partition(".")
+    return {name: nested(rest, value) if rest else value}

@@ -1,0 +1,225 @@
+"""Wire formats as structs: a dialect declares what its bodies look like, and what came is read into that.
+
+A value is looked at by msgspec, strictly. Where it has fields that its struct does not have, or blocks of a type that the dialect does not
+have, it is looked at a second time: such fields are put beside (`others`), such blocks kept whole (`Unknown`), and the rest is read
+into the same structs. So there is one model, and only the rare value pays for the second look.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from operator import attrgetter
+from types import UnionType
+from typing import Any, ClassVar, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints, overload
+
+import msgspec
+
+from bardo.dialects.shared.json_values import kind_of
+from bardo.values.errors import InvalidRequest
+
+OTHERS = "\uffff"
+"""The name under which fields that a struct does not have stand beside it, and the type of blocks that are kept whole. A client that sends
+it cannot mean it: what stands there must be of a class that no JSON value has."""
+
+
+class Others(dict[str, Any]):
+    """Fields that a struct does not have, by their names."""
+
+
+class Whole:
+    """A JSON value as it came."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Wire(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
+    """A JSON object of a dialect. `others` are the fields that it has no name for, `CARRIED` names those that bardo has no word for."""
+
+    CARRIED: ClassVar[tuple[str, ...]] = ()
+    others: Others | None = msgspec.field(name=OTHERS, default=None)
+
+
+class Unknown(msgspec.Struct, tag=OTHERS, gc=False):
+    """A block of a type that the dialect does not have: in a union of blocks it stands for all of those."""
+
+    whole: Whole
+
+
+W = TypeVar("W")
+
+
+@overload
+def read(value: Any, kind: type[W], at: str) -> W: ...
+
+
+@overload
+def read(value: Any, kind: UnionType, at: str) -> Any: ...
+
+
+def read(value: Any, kind: Any, at: str) -> Any:
+    """Return a JSON value as a struct. Raises InvalidRequest naming the field, whose path begins with `at`."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        apart = _apart(value, kind)
+    try:
+        return msgspec.convert(apart, kind)
+    except msgspec.ValidationError as problem:
+        _refuse(str(problem), at)
+
+
+def carried_fields(struct: Wire) -> dict[str, Any] | None:
+    """Return the fields of a struct that are only carried, without those that are null; None where there are none."""
+    names, find = _carried_by(type(struct))
+    values = find(struct)
+    if values.count(None) == len(values):
+        return None
+    others, *known = values
+    fields = {name: value for name, value in zip(names, known, strict=True) if value is not None}
+    fields.update((name, value) for name, value in (others or {}).items() if value is not None)
+    return fields or None
+
+
+@cache
+def _carried_by(kind: type[Wire]) -> tuple[tuple[str, ...], Callable[[Wire], tuple[Any, ...]]]:
+    # Two names at least: of one, `attrgetter` gives the bare value.
+    return kind.CARRIED, attrgetter("others", *kind.CARRIED) if kind.CARRIED else lambda struct: (struct.others,)
+
+
+def as_it_came(value: Any) -> Any:
+    """Return the JSON value that a struct was read from, without its fields that are null."""
+    if isinstance(value, list):
+        return [*map(as_it_came, value)]
+    if isinstance(value, Unknown):
+        return value.whole.value
+    if not isinstance(value, Wire):
+        return value
+    config = value.__struct_config__
+    found: dict[str, Any] = {config.tag_field: config.tag} if config.tag_field else {}
+    for field in msgspec.structs.fields(value):
+        held = getattr(value, field.name)
+        if held is not None and field.encode_name != OTHERS:
+            found[field.encode_name] = as_it_came(held)
+    return found | (value.others or {})
+
+
+_Part = Callable[[Any], Any]
+
+
+class _NoSuchType(Exception):
+    """A block says that it is of a type which its place does not have."""
+
+
+def _apart(value: Any, kind: Any) -> Any:
+    """Return a value with what its struct does not have put apart."""
+    try:
+        return _part_of(kind)(value)
+    except _NoSuchType:
+        return value
+
+
+@cache
+def _part_of(kind: Any) -> _Part:
+    """Return what puts apart, in a value of some type, what that type does not have: it leaves alone what is wrong otherwise."""
+    if get_origin(kind) is list:
+        inner = _part_of(get_args(kind)[0])
+        return lambda value: [*map(inner, value)] if type(value) is list else value
+    if get_origin(kind) in (Union, UnionType):
+        return _part_of_union(get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, Wire):
+        return _part_of_struct(kind)
+    return lambda value: value
+
+
+def _part_of_struct(kind: type[Wire]) -> _Part:
+    types = get_type_hints(kind)
+    fields = {field.encode_name: _part_of(types[field.name]) for field in msgspec.structs.fields(kind)}
+    fields.pop(OTHERS)
+    tag = kind.__struct_config__.tag_field
+    if tag:
+        fields[tag] = lambda value: value
+    # Of a dialect in camel case, the other spelling is read too.
+    spelled = {field.name: field.encode_name for field in msgspec.structs.fields(kind) if field.encode_name in fields}
+
+    def put_apart(value: Any) -> Any:
+        if type(value) is not dict:
+            return value
+        found: dict[str, Any] = {}
+        others = Others()
+        for name, item in value.items():
+            known = name if name in fields else spelled.get(name)
+            if known is None:
+                others[name] = item
+            else:
+                found[known] = fields[known](item)
+        return {**found, OTHERS: others} if others else found
+
+    return put_apart
+
+
+def _part_of_union(kinds: tuple[Any, ...]) -> _Part:
+    structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Wire)]
+    lists = [_part_of(kind) for kind in kinds if get_origin(kind) is list]
+    tags = {kind.__struct_config__.tag: _part_of(kind) for kind in structs}
+    keeps = Unknown in kinds
+
+    def put_apart(value: Any) -> Any:
+        if type(value) is list and lists:
+            return lists[0](value)
+        if type(value) is not dict or not structs:
+            return value
+        if None in tags:
+            return tags[None](value)
+        tag = value.get("type")
+        if type(tag) is not str:
+            return value
+        try:
+            if tag in tags:
+                return tags[tag](value)
+            raise _NoSuchType
+        except _NoSuchType:
+            if keeps:
+                return {"type": OTHERS, "whole": Whole(value)}
+            raise
+
+    return put_apart
+
+
+_EXPECTED = re.compile(
+    r"Expected `(?P<wanted>[^`]*)`(?:, got `(?P<given>[^`]*)`)?(?: - at `\$(?P<path>.*)`)?", re.DOTALL
+)
+_MISSING = re.compile(r"Object missing required field `(?P<name>.*?)`(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
+_NO_TAG = re.compile(r"Invalid value (?P<value>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
+# The types that msgspec names, in JSON's words.
+_KINDS = {kind.__name__: kind_of(kind()) for kind in (str, bool, int, float, list, dict)}
+_KINDS |= {"array": kind_of([]), "object": kind_of({})}
+
+
+def _refuse(problem: str, at: str) -> NoReturn:
+    """Say in the words of all dialects what msgspec found wrong."""
+    if found := _MISSING.fullmatch(problem):
+        path = _path(at, f"{found['path'] or ''}.{found['name']}")
+        raise InvalidRequest(f"{path} is required", param=path)
+    if found := _EXPECTED.fullmatch(problem):
+        path = _path(at, found["path"] or "")
+        if found["given"] == "null" and not path.endswith("]"):
+            raise InvalidRequest(f"{path} is required", param=path)
+        wanted = " or ".join(
+            dict.fromkeys(_KINDS.get(kind, kind) for kind in found["wanted"].split(" | ") if kind != "null")
+        )
+        given = found["given"]
+        instead = f", not {_KINDS.get(given, given)}" if given else ""
+        raise InvalidRequest(f"{path} must be {wanted}{instead}", param=path)
+    if found := _NO_TAG.fullmatch(problem):
+        path = _path(at, found["path"] or "")
+        raise InvalidRequest(f"{path} is {found['value']}", param=path)
+    raise InvalidRequest(f"{at or 'the body'} has the wrong shape: {problem}", param=at or None)
+
+
+def _path(at: str, path: str) -> str:
+    return f"{at}{path}" if at else path.removeprefix(".")

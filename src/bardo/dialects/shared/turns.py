@@ -1,0 +1,329 @@
+"""The turns of a request as one target takes them.
+
+Turns of one role are joined where roles must alternate; fields that a server refuses are left out; parts that only their own dialect knows
+become words; of cache markers the last are kept where a provider takes few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from bardo.dialects.shared.losses import Losses
+from bardo.dialects.shared.media import sound_of
+from bardo.values.blocks import Block, Carried, TextBlock, ToolResultBlock, UnknownBlock
+from bardo.values.errors import Unsupported
+from bardo.values.request import Message, Request, Tool
+
+
+def with_turn(request: Request, losses: Losses) -> Request:
+    """Return a request with a turn: where all it says is of the system, the last of that becomes the user's turn, which is reported.
+
+    A request that has a turn, or that says nothing, is returned itself.
+    """
+    if any(message.role != "system" and says_something(message) for message in reversed(request.messages)):
+        return request
+    places = [place for place, message in enumerate(request.messages) if says_something(message)]
+    if not places:
+        return request
+    losses.lose("messages.role", "system", f"{losses.declaration.title} needs a message of the user", sent="user")
+    place = places[-1]
+    last, others = request.messages[place], (*request.messages[:place], *request.messages[place + 1 :])
+    return msgspec.structs.replace(
+        request, messages=(*others, Message("user", last.blocks, _without_role(last.carried)))
+    )
+
+
+def says_something(message: Message) -> bool:
+    """Whether a message has more than empty texts."""
+    return any(map(_is_content, message.blocks))
+
+
+def _is_content(block: Block) -> bool:
+    return not isinstance(block, TextBlock) or bool(block.text and not block.text.isspace())
+
+
+def _without_role(carried: Carried | None) -> Carried | None:
+    """Return what a message carries beside the role `developer` of its own dialect."""
+    if carried is None:
+        return None
+    fields = {name: value for name, value in carried.fields.items() if name != "role"}
+    return Carried(carried.dialect, fields) if fields else None
+
+
+class WrittenTurns(NamedTuple):
+    """The turns of a conversation, and each as it is sent."""
+
+    turns: list[dict[str, Any]]
+    sent: list[dict[str, Any]]
+
+    def extended(
+        self, new: Iterable[dict[str, Any]], finish: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> WrittenTurns:
+        """Return these turns and new ones; `finish` returns a turn as it is sent. What is here is not changed."""
+        turns = [*self.turns]
+        for turn in new:
+            add_turn(turns, turn)
+        # More may have been added to the last of those before.
+        same = max(0, len(self.turns) - 1)
+        return WrittenTurns(turns, [*self.sent[:same], *map(finish, turns[same:])])
+
+
+def add_turn(turns: list[dict[str, Any]], turn: dict[str, Any]) -> None:
+    """Add a turn, or its content to the turn before it where both have one role. An empty turn without further fields is left out.
+
+    What is given is not changed.
+    """
+    plain = len(turn) == 2
+    if plain and not turn["content"]:
+        return
+    if plain and turns and turns[-1]["role"] == turn["role"] and len(turns[-1]) == 2:
+        turns[-1] = {**turns[-1], "content": [*turns[-1]["content"], *turn["content"]]}
+    else:
+        turns.append(turn)
+
+
+def answers_without_thinking(
+    turns: Sequence[dict[str, Any]],
+    *,
+    is_result: Callable[[dict[str, Any]], bool],
+    is_thinking: Callable[[dict[str, Any]], bool],
+) -> bool:
+    """Return whether the last turn has results of tools that were called in a turn which does not begin with thinking.
+
+    Such a turn is refused together with a budget for thinking.
+    """
+    if len(turns) < 2 or turns[-2]["role"] != "assistant":
+        return False
+    calling, answering = _blocks(turns[-2]), _blocks(turns[-1])
+    return any(map(is_result, answering)) and not any(map(is_thinking, calling[:1]))
+
+
+def _blocks(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the blocks of a turn; none where its content is one text."""
+    content = turn["content"]
+    return content if isinstance(content, list) else []
+
+
+_REFUSAL = "refusal"
+
+
+def holds_fields(body: dict[str, Any], names: Sequence[str]) -> bool:
+    """Whether an assistant's message of a body has one of these fields."""
+    messages = body.get("messages")
+    return isinstance(messages, list) and any(map(_finding(names), messages))
+
+
+def without_fields(body: dict[str, Any], names: Sequence[str], losses: Losses) -> dict[str, Any]:
+    """Return a body whose assistant's messages lack these fields, which is told of those that said something.
+
+    What a model refused becomes its answer.
+    """
+    if not holds_fields(body, names):
+        return body
+    holds = _finding(names)
+    messages = [_without(one, names, losses) if holds(one) else one for one in body["messages"]]
+    return {**body, "messages": messages}
+
+
+def _finding(names: Sequence[str]) -> Any:
+    taken_out = frozenset(names)
+
+    def holds(message: Any) -> bool:
+        return isinstance(message, dict) and message.get("role") == "assistant" and not taken_out.isdisjoint(message)
+
+    return holds
+
+
+def _without(message: dict[str, Any], names: Sequence[str], losses: Losses) -> dict[str, Any]:
+    kept = {name: value for name, value in message.items() if name not in names}
+    for name in names:
+        value = message.get(name)
+        if value and not (name == _REFUSAL and isinstance(value, str)):
+            losses.lose(f"messages.{name}", value, "the provider takes no such field of an earlier answer", key=name)
+    refusal = message.get(_REFUSAL)
+    if _REFUSAL in names and isinstance(refusal, str) and refusal:
+        losses.lose(
+            f"messages.{_REFUSAL}", refusal, "the provider takes it as an answer alone", sent="content", key=_REFUSAL
+        )
+        content = kept.get("content")
+        text = {"type": "text", "text": refusal}
+        kept["content"] = [*content, text] if isinstance(content, list) else f"{content or ''}{refusal}"
+    return kept
+
+
+_TOOL = "tool_reference"
+_LONGEST = 65_536
+"""Letters of JSON that are given as words. What is longer is data that no model reads."""
+
+
+def unknown_as_words(request: Request, losses: Losses, parts: frozenset[type[Block]]) -> Request:
+    """Return a request of another dialect whose results and user's turns say in words what only that dialect can say otherwise.
+
+    References to tools always are words, others where a result or a message holds nothing else. `parts` are as `parts_of` gives them.
+    Raises Unsupported for data that cannot be said.
+    """
+    if UnknownBlock not in parts:
+        return request
+    messages = tuple([_with_words(message, losses) for message in request.messages])
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def _with_words(message: Message, losses: Losses) -> Message:
+    if message.role == "assistant" or UnknownBlock not in message.parts:
+        return message
+    blocks: list[Any] = [_result(one, losses) if isinstance(one, ToolResultBlock) else one for one in message.blocks]
+    if any(_is_foreign(one, losses) for one in blocks):
+        blocks = _in_words(blocks, losses)
+    same = all(new is old for new, old in zip(blocks, message.blocks, strict=True))
+    return message if same else msgspec.structs.replace(message, blocks=tuple(blocks))
+
+
+def _result(result: ToolResultBlock, losses: Losses) -> ToolResultBlock:
+    if not any(_is_foreign(part, losses) for part in result.content):
+        return result
+    return msgspec.structs.replace(result, content=tuple(_in_words(result.content, losses)))
+
+
+def _in_words(parts: Sequence[Any], losses: Losses) -> list[Any]:
+    alone = not any(_says_something(part) for part in parts)
+    content: list[Any] = []
+    for part in parts:
+        if not isinstance(part, UnknownBlock) or not _is_foreign(part, losses) or sound_of(part) is not None:
+            content.append(part)
+        elif _named_tool(part):
+            losses.lose(f"content.{_TOOL}", _named_tool(part), "a block that only its own dialect knows", sent="text")
+            content.append(TextBlock(f"The tool {_named_tool(part)} can be called now.\n"))
+        elif alone:
+            content.append(TextBlock(_as_json(part, losses)))
+        else:
+            content.append(part)
+    return content
+
+
+def _is_foreign(part: Block, losses: Losses) -> bool:
+    return isinstance(part, UnknownBlock) and part.dialect != losses.dialect
+
+
+def _says_something(part: Block) -> bool:
+    return not isinstance(part, UnknownBlock) and not (isinstance(part, TextBlock) and not part.text.strip())
+
+
+def _named_tool(part: UnknownBlock) -> str:
+    value = part.value if isinstance(part.value, dict) else {}
+    name = value.get("tool_name")
+    return name if value.get("type") == _TOOL and isinstance(name, str) else ""
+
+
+def _as_json(part: UnknownBlock, losses: Losses) -> str:
+    written = msgspec.json.encode(part.value).decode(errors="replace")
+    kind = part.value.get("type") if isinstance(part.value, dict) else None
+    named = kind if isinstance(kind, str) else part.dialect
+    if len(written) > _LONGEST:
+        message = f"a message holds nothing but {named}, which this model cannot be told"
+        raise Unsupported(
+            message, hint="give it as text, or ask a model whose provider takes such parts", param="messages"
+        )
+    losses.lose(f"content.{named}", named, f"a block that only {part.dialect} knows", sent="text")
+    return written
+
+
+T = TypeVar("T")
+
+
+def with_last_markers(request: Request, name: str, most: int) -> Request:
+    """Return a request with at most `most` markers of this name: the last of tools and system prompt, and the last of the turns."""
+    found = [*_markers(request, name)]
+    kept = {place for place, _ in found[-most:]} if most > 0 else set()
+    fixed = [place for place, is_fixed in found if is_fixed]
+    if fixed and most > 1 and fixed[-1] not in kept:
+        kept = {place for place, _ in found[len(found) - most + 1 :]} | {fixed[-1]}
+    remover = _Remover(name, kept)
+    tools = tuple([remover.tool(tool) for tool in request.tools])
+    return msgspec.structs.replace(
+        request, tools=tools, messages=tuple([remover.message(one) for one in request.messages])
+    )
+
+
+def with_marked_end(request: Request, name: str) -> Request:
+    """Return a request whose own field of this name marks its last message, for a target that has the marker but no such field.
+
+    Anthropic's `cache_control` of a whole request means the end of the prompt.
+    """
+    marker = request.extra.get(name)
+    if marker is None or not request.messages:
+        return request
+    last = request.messages[-1]
+    fields = {} if last.carried is None else last.carried.fields
+    extra = {field: value for field, value in request.extra.items() if field != name}
+    marked = msgspec.structs.replace(last, carried=Carried(request.dialect, {name: marker, **fields}))
+    return msgspec.structs.replace(request, messages=(*request.messages[:-1], marked), extra=extra)
+
+
+def _markers(request: Request, name: str) -> Iterator[tuple[int, bool]]:
+    """Yield the places of markers in the order of the prompt, and whether one ends what all conversations share."""
+    fixed = True
+    for place, (carried, is_turn) in enumerate(_all_carried(request)):
+        fixed = fixed and not is_turn
+        if _is_marked(carried, name):
+            yield place, fixed
+
+
+def _all_carried(request: Request) -> Iterator[tuple[Carried | None, bool]]:
+    """Yield the fields of all that may be marked, and whether they are of a turn, in the order in which `_Remover` sees them."""
+    for tool in request.tools:
+        yield tool.carried, False
+    for message in request.messages:
+        is_turn = message.role != "system"
+        for block in message.blocks:
+            for part in block.content if isinstance(block, ToolResultBlock) else ():
+                yield _carried_of(part), is_turn
+            yield _carried_of(block), is_turn
+        yield message.carried, is_turn
+
+
+class _Remover:
+    """Takes the markers away whose places are not kept. To be given each thing in the order of the prompt."""
+
+    def __init__(self, name: str, kept: set[int]) -> None:
+        self._name, self._kept, self._place = name, kept, 0
+
+    def tool(self, tool: Tool) -> Tool:
+        """Return the tool, with its marker where that is kept."""
+        return self._without(tool, tool.carried)
+
+    def message(self, message: Message) -> Message:
+        """Return the message, with those of its markers that are kept."""
+        blocks = tuple([self._block(block) for block in message.blocks])
+        same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
+        return self._without(message if same else msgspec.structs.replace(message, blocks=blocks), message.carried)
+
+    def _block(self, block: Any) -> Any:
+        if isinstance(block, ToolResultBlock):
+            content = tuple([self._without(part, _carried_of(part)) for part in block.content])
+            if not all(one is other for one, other in zip(content, block.content, strict=True)):
+                block = msgspec.structs.replace(block, content=content)
+        return self._without(block, _carried_of(block))
+
+    def _without(self, held: T, carried: Carried | None) -> T:
+        place, self._place = self._place, self._place + 1
+        if place in self._kept or carried is None or not _is_marked(carried, self._name):
+            return held
+        fields = {name: value for name, value in carried.fields.items() if name != self._name}
+        if isinstance(inner := fields.get("function"), dict):
+            fields["function"] = {name: value for name, value in inner.items() if name != self._name}
+        kept: T = msgspec.structs.replace(held, carried=Carried(carried.dialect, fields) if fields else None)  # type: ignore[type-var]
+        return kept
+
+
+def _carried_of(block: Block) -> Carried | None:
+    return getattr(block, "carried", None)
+
+
+def _is_marked(carried: Carried | None, name: str) -> bool:
+    if carried is None:
+        return False
+    inner = carried.fields.get("function")
+    return carried.fields.get(name) is not None or (isinstance(inner, dict) and inner.get(name) is not None)
