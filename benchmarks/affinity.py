@@ -10,18 +10,18 @@ import time
 from collections.abc import Generator
 from typing import Any
 
+from bardo.adapters.config.providers import ProviderEntry, provider_of
+from bardo.call.server_choice import ServerChoice
 from bardo.context.affinity.layer import Affinity as Layer
 from bardo.context.affinity.layer import ExpectSession, FindServerStates, RecordSession
 from bardo.context.layer import LayerFacts, Passed, TargetFacts
-from bardo.edge.affinity import Affinity
-from bardo.edge.health import HealthKeeper
-from bardo.edge.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection
-from bardo.edge.pipeline.effects import Effects
-from bardo.edge.pipeline.prompt_counter import PromptCounter
-from bardo.edge.server_choice import ServerChoice
-from bardo.edge.settings_providers import ProviderEntry, provider_of
 from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.engine.route import Target
+from bardo.services.facts.health import HealthKeeper
+from bardo.services.pipeline.affinity import Affinity
+from bardo.services.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection
+from bardo.services.pipeline.effects import Effects
+from bardo.services.pipeline.prompt_counter import PromptCounter
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
 from benchmarks.affinity_pods import Outcome, Pod, Policy, Session, Workload, play

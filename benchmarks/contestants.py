@@ -202,7 +202,7 @@ models = {models}
 
 _OWN_APP = """\
 import os, sys
-from bardo.edge.serving import serve
+from bardo.server.serving import serve
 os.environ["BARDO_CONFIG"] = sys.argv[3]
 serve(sys.argv[1], port=int(sys.argv[2]))
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings
 from bardo.surfaces.library.explaining import explain_by, read_request
 from bardo.surfaces.library.planned_routes import RoutePlanner
 from bardo.values.errors import BardoError

@@ -12,20 +12,20 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from pathlib import Path
 
-from bardo.edge.accounts import opening
-from bardo.edge.accounts.accounts import Accounts
-from bardo.edge.accounts.call_gate import CallGate
-from bardo.edge.call_attempts import CallAttempts
-from bardo.edge.configuration_parts import open_log
-from bardo.edge.directory import Placement
-from bardo.edge.log.row import LogRow
-from bardo.edge.price_book import PriceBook
-from bardo.edge.settings import parse_settings
-from bardo.edge.settings_providers import provider_of
+from bardo.adapters.config.providers import provider_of
+from bardo.adapters.config.settings import parse_settings
+from bardo.adapters.stores.log.row import LogRow
+from bardo.call.call_attempts import CallAttempts
 from bardo.engine.route import Target
+from bardo.services.accounts import opening
+from bardo.services.accounts.accounts import Accounts
+from bardo.services.accounts.call_gate import CallGate
+from bardo.services.facts.directory import Placement
+from bardo.services.facts.price_book import PriceBook
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
 from bardo.values.usage import Usage
+from bardo.wiring import open_log
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table
 from benchmarks.figures import Target as Aim

@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bardo.edge.log import LogRow, LogWriter
+from bardo.adapters.stores.log import LogRow, LogWriter
 from bardo.surfaces.panel.views import VIEWS
 from benchmarks.bench import Bench
 from benchmarks.contestants import CannotStart, Contestant, Gateway, Lane, Place

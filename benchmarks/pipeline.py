@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
+from bardo.adapters.config.settings import parse_settings
+from bardo.adapters.net.client import HttpTransport
+from bardo.adapters.net.keys import Keyring
+from bardo.call.runner import Runner
 from bardo.dialects import dialect
-from bardo.edge.assembly import model_facts
-from bardo.edge.directory import ProviderDirectory
-from bardo.edge.http import HttpTransport
-from bardo.edge.keys import Keyring
-from bardo.edge.pipeline.pipeline import Pipeline
-from bardo.edge.runner import Runner
-from bardo.edge.settings import parse_settings
+from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.pipeline.pipeline import Pipeline
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
+from bardo.wiring import model_facts
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table
 from benchmarks.figures import Target as Aim

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from bardo.adapters.embedding.head_training import FOLDS, LabelledTexts, numpy, train
+from bardo.adapters.embedding.onnx_embedding import OnnxEmbedding
 from bardo.context.classify.heads import HeadFile, Heads
-from bardo.edge.head_training import FOLDS, LabelledTexts, numpy, train
-from bardo.edge.onnx_embedding import OnnxEmbedding
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.errors import ConfigError
 from benchmarks.bench import Bench

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.adapters.embedding.onnx_embedding import OnnxEmbedding
 from bardo.catalog.tool_choice_rows import tool_choice_rows
 from bardo.context.embed import Tier
 from bardo.context.tool_choice.ranking import (
@@ -25,9 +26,8 @@ from bardo.context.tool_choice.ranking import (
     vectors_of,
     word_scores,
 )
-from bardo.edge.onnx_embedding import OnnxEmbedding
-from bardo.edge.tool_memory import first_use, with_use
 from bardo.embedding.keyword_embedding import keyword_embedding
+from bardo.services.pipeline.tool_memory import first_use, with_use
 from bardo.values.errors import ConfigError
 from bardo.values.request import Tool
 from benchmarks.bench import Bench

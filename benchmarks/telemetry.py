@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bardo.edge.log.row import LogRow
-from bardo.edge.telemetry.meters import CallMeters
-from bardo.edge.telemetry.packages import package, resource_of
-from bardo.edge.telemetry.prometheus import CallMetrics
-from bardo.edge.telemetry.spans import SpanWriter
-from bardo.edge.telemetry.telemetry import Telemetry
+from bardo.adapters.stores.log.row import LogRow
+from bardo.services.telemetry.meters import CallMeters
+from bardo.services.telemetry.packages import package, resource_of
+from bardo.services.telemetry.prometheus import CallMetrics
+from bardo.services.telemetry.spans import SpanWriter
+from bardo.services.telemetry.telemetry import Telemetry
 from bardo.values.request import Request
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table

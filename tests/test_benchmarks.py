@@ -37,7 +37,7 @@ from benchmarks.stages import spent
 from benchmarks.upstream import at_once, listen, request_end
 
 import bardo as package
-from bardo.edge.log import LogReader
+from bardo.adapters.stores.log import LogReader
 from bardo.engine.reply_reader import ReplyReader
 from bardo.values.intent import Resolution
 

@@ -14,8 +14,8 @@ from support.source import trees
 
 MAY_NAME: Mapping[str, str] = {
     "bardo.catalog.rows": "the type of a row's column",
-    "bardo.edge.conform.checks": "which strict reader is whose",
-    "bardo.edge.introspect.readers": "adapters of introspection that are called like their server",
+    "bardo.operators.conform.checks": "which strict reader is whose",
+    "bardo.services.facts.introspect.readers": "adapters of introspection that are called like their server",
     "bardo.surfaces.cli.demonstration": "the requests that the demonstration's clients send",
     "bardo.surfaces.library.request_bodies": "a small request in each client's dialect",
 }

@@ -245,7 +245,7 @@ def test_importing_bardo_loads_next_to_nothing() -> None:
 
 def test_importing_bardo_leaves_the_garbage_collector_alone() -> None:
     kept = "before = gc.get_threshold(), gc.get_freeze_count()\n"
-    told = "import bardo.surfaces.gateway.main, bardo.edge.serving\nassert before == (gc.get_threshold(), gc.get_freeze_count())"
+    told = "import bardo.surfaces.gateway.main, bardo.server.serving\nassert before == (gc.get_threshold(), gc.get_freeze_count())"
     loaded_by(f"import gc\n{kept}import bardo\n{told}")
 
 
@@ -265,7 +265,7 @@ def test_the_clients_name_loads_no_server_and_no_database() -> None:
 def test_a_client_without_a_log_loads_no_database() -> None:
     program = (
         "import bardo\n"
-        "from bardo.edge.settings import LogSettings, Settings\n"
+        "from bardo.adapters.config.settings import LogSettings, Settings\n"
         "bardo.Client(Settings(log=LogSettings(enabled=False))).close()"
     )
     assert not loaded_by(program) & {"alembic", "httptools", "rich", "sqlalchemy", "typer"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bardo.adapters.stores.log.database import MIGRATIONS
+from bardo.adapters.stores.memory.schema import MIGRATIONS as MEMORY_MIGRATIONS
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.dialects.shared.dialect import Dialect
-from bardo.edge.accounts.schema import MIGRATIONS as KEY_MIGRATIONS
-from bardo.edge.log.database import MIGRATIONS
-from bardo.edge.memory.schema import MIGRATIONS as MEMORY_MIGRATIONS
-from bardo.edge.payments.database import MIGRATIONS as PAYMENT_MIGRATIONS
+from bardo.services.accounts.schema import MIGRATIONS as KEY_MIGRATIONS
+from bardo.services.payments.database import MIGRATIONS as PAYMENT_MIGRATIONS
 from bardo.simulators import PRESETS
 from bardo.surfaces.cli.app import COMMANDS
 from bardo.surfaces.cli.serve import APP
@@ -33,8 +33,8 @@ ENTRY_POINTS: Mapping[str, set[str]] = {
     "a migration, which Alembic loads by its file": {
         name for name in trees() for folder in MIGRATION_FOLDERS if f"{name}.".startswith(f"{folder}.")
     },
-    "a migration of the batches": {name for name in trees() if f"{name}.".startswith("bardo.edge.batches.migrations.")},
-    "the transport that tests of bardo import (docs/glossary.md)": {"bardo.edge.fake"},
+    "a migration of the batches": {name for name in trees() if f"{name}.".startswith("bardo.batches.migrations.")},
+    "the transport that tests of bardo import (docs/glossary.md)": {"bardo.adapters.net.fake"},
 }
 
 

@@ -14,8 +14,8 @@ import make_reference
 import pytest
 
 import bardo
+from bardo.adapters.config.settings import Settings
 from bardo.catalog.load import builtin
-from bardo.edge.settings import Settings
 from bardo.simulators import KINDS
 from support.offenders import each_case
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bardo.edge.settings_chat import DiscordSettings, TelegramSettings
+from bardo.adapters.config.chat import DiscordSettings, TelegramSettings
 
 CHAT_TABLES: dict[str, type[msgspec.Struct]] = {"telegram": TelegramSettings, "discord": DiscordSettings}
 _COMMON = {

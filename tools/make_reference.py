@@ -26,6 +26,28 @@ from price_meanings import PRICE_MEANINGS
 from privacy_meanings import personal_data
 from routing_meanings import ROUTING_MEANINGS
 
+from bardo.adapters.config.accounts import BudgetSettings, KeyEntry, PaymentSettings
+from bardo.adapters.config.embeddings import EmbeddingSettings
+from bardo.adapters.config.failover import FailoverSettings, HealthSettings
+from bardo.adapters.config.gateway import BatchSettings
+from bardo.adapters.config.routing import CachingSettings, LearnedSettings, RoutingSettings, SearchSettings
+from bardo.adapters.config.settings import (
+    GatewaySettings,
+    GolemSettings,
+    HttpSettings,
+    InferenceSettings,
+    LogSettings,
+    MemorySettings,
+    ProviderEntry,
+    ProviderIdSettings,
+    ReasoningSettings,
+    RefreshSettings,
+    ReplaySettings,
+    ResponseSettings,
+    StateSettings,
+    TelemetrySettings,
+    TimeoutSettings,
+)
 from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import MeaningfulField, builtin_meaningful
 from bardo.catalog.models import ModelRow, builtin_models
@@ -33,33 +55,6 @@ from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.prices import PriceRow
 from bardo.catalog.rows import DialectName, Payment, ProviderRow, ProviderTraits, Quirks
 from bardo.catalog.search_apis import search_apis
-from bardo.edge.client_keys import KeyEntry
-from bardo.edge.settings import (
-    CachingSettings,
-    EmbeddingSettings,
-    GatewaySettings,
-    GolemSettings,
-    HttpSettings,
-    InferenceSettings,
-    LogSettings,
-    ProviderEntry,
-    ProviderIdSettings,
-    ReasoningSettings,
-    ReplaySettings,
-    ResponseSettings,
-    TimeoutSettings,
-)
-from bardo.edge.settings_batches import BatchSettings
-from bardo.edge.settings_budgets import BudgetSettings
-from bardo.edge.settings_failover import FailoverSettings
-from bardo.edge.settings_health import HealthSettings
-from bardo.edge.settings_memory import MemorySettings
-from bardo.edge.settings_payments import PaymentSettings
-from bardo.edge.settings_refresh import RefreshSettings
-from bardo.edge.settings_routing import LearnedSettings, RoutingSettings
-from bardo.edge.settings_search import SearchSettings
-from bardo.edge.settings_state import StateSettings
-from bardo.edge.settings_telemetry import TelemetrySettings
 from bardo.engine.aliases import Alias
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, PortableBudgets, plan_reasoning

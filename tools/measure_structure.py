@@ -15,10 +15,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bardo.edge.assembly import assemble
-from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.simulators import Simulator
 from bardo.surfaces.gateway.app import Gateway
+from bardo.wiring import assemble
 
 SOURCE = Path(__file__).parent.parent / "src" / "bardo"
 SHORT = 80

@@ -6,13 +6,15 @@ import msgspec
 from context_meanings import CONTEXT_MEANINGS, CONTEXT_TABLES
 from privacy_meanings import PRIVACY_MEANINGS, PRIVACY_TABLES
 
-from bardo.edge.settings_affinity import AffinitySettings
-from bardo.edge.settings_cache import CacheSettings
-from bardo.edge.settings_classify import ClassifySettings
-from bardo.edge.settings_injection import InjectionSettings
-from bardo.edge.settings_pipeline import PipelineSettings
-from bardo.edge.settings_prefilter import PrefilterSettings
-from bardo.edge.settings_tools import ToolsSettings
+from bardo.adapters.config.pipeline import (
+    AffinitySettings,
+    CacheSettings,
+    ClassifySettings,
+    InjectionSettings,
+    PipelineSettings,
+    PrefilterSettings,
+    ToolsSettings,
+)
 
 PIPELINE_TABLES: dict[str, type[msgspec.Struct]] = {
     "inference.pipeline": PipelineSettings,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from bardo.adapters.config.pipeline import PrivacySettings
 from bardo.catalog.pii_rows import PiiEntity, pii_entities
-from bardo.edge.settings_privacy import PrivacySettings
 
 PRIVACY_TABLES: dict[str, type[msgspec.Struct]] = {"inference.pipeline.privacy": PrivacySettings}
 PRIVACY_MEANINGS = {

@@ -7,9 +7,8 @@ import gzip
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bardo.edge.direct_connection import DirectConnection
-from bardo.edge.direct_incoming import Disconnected, NotHttp
-from bardo.edge.direct_reply import Unpacker
+from bardo.adapters.net.connection import DirectConnection, Disconnected, NotHttp
+from bardo.adapters.net.transport import Unpacker
 from fuzzing.inputs import Input
 from fuzzing.laws import Laws, hold, same
 from fuzzing.target import Target

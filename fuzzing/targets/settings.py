@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from bardo.edge.settings import Settings, parse_settings
+from bardo.adapters.config.settings import Settings, parse_settings
 from bardo.values.errors import ConfigError
 from fuzzing.inputs import ROOT, Input, corpus_of
 from fuzzing.laws import hold

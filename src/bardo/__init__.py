@@ -13,6 +13,47 @@ from typing import TYPE_CHECKING, Any
 from bardo._version import __version__
 
 if TYPE_CHECKING:
+    from bardo.adapters.config.accounts import BudgetSettings, PaymentSettings
+    from bardo.adapters.config.chat import DiscordSettings, TelegramSettings
+    from bardo.adapters.config.embeddings import EmbeddingSettings
+    from bardo.adapters.config.failover import FailoverSettings, HealthSettings
+    from bardo.adapters.config.formats import known_formats
+    from bardo.adapters.config.gateway import BatchSettings
+    from bardo.adapters.config.pipeline import (
+        AffinitySettings,
+        CacheSettings,
+        ClassifySettings,
+        InjectionSettings,
+        OwnProfile,
+        PipelineSettings,
+        PrefilterSettings,
+        PrivacyPattern,
+        PrivacySettings,
+        ToolsSettings,
+    )
+    from bardo.adapters.config.routing import CachingSettings, LearnedSettings, RoutingSettings, SearchSettings
+    from bardo.adapters.config.settings import (
+        GatewaySettings,
+        GolemSettings,
+        HeaderVariable,
+        HttpSettings,
+        InferenceSettings,
+        KeyEntry,
+        LogSettings,
+        MemorySettings,
+        ProviderEntry,
+        ProviderIdSettings,
+        ReasoningSettings,
+        RefreshSettings,
+        ReplaySettings,
+        ResponseSettings,
+        Settings,
+        StateSettings,
+        TelemetrySettings,
+        TimeoutSettings,
+        load_settings,
+        parse_settings,
+    )
     from bardo.catalog.classify_rows import NeedRow
     from bardo.catalog.models import BudgetRange, ModelIds, ModelRow
     from bardo.catalog.pipeline_rows import CapRow
@@ -26,53 +67,12 @@ if TYPE_CHECKING:
         RelevanceSettings,
         ReorderSettings,
     )
-    from bardo.edge.event_bus import AsyncEventStream
-    from bardo.edge.formats import known_formats
-    from bardo.edge.settings import (
-        CachingSettings,
-        EmbeddingSettings,
-        GatewaySettings,
-        GolemSettings,
-        HeaderVariable,
-        HttpSettings,
-        InferenceSettings,
-        KeyEntry,
-        LogSettings,
-        ProviderEntry,
-        ProviderIdSettings,
-        ReasoningSettings,
-        ReplaySettings,
-        ResponseSettings,
-        Settings,
-        TimeoutSettings,
-        load_settings,
-        parse_settings,
-    )
-    from bardo.edge.settings_affinity import AffinitySettings
-    from bardo.edge.settings_batches import BatchSettings
-    from bardo.edge.settings_budgets import BudgetSettings
-    from bardo.edge.settings_cache import CacheSettings
-    from bardo.edge.settings_chat import DiscordSettings, TelegramSettings
-    from bardo.edge.settings_classify import ClassifySettings
-    from bardo.edge.settings_failover import FailoverSettings
-    from bardo.edge.settings_health import HealthSettings
-    from bardo.edge.settings_injection import InjectionSettings
-    from bardo.edge.settings_memory import MemorySettings
-    from bardo.edge.settings_payments import PaymentSettings
-    from bardo.edge.settings_pipeline import OwnProfile, PipelineSettings
-    from bardo.edge.settings_prefilter import PrefilterSettings
-    from bardo.edge.settings_privacy import PrivacyPattern, PrivacySettings
-    from bardo.edge.settings_refresh import RefreshSettings
-    from bardo.edge.settings_routing import LearnedSettings, RoutingSettings
-    from bardo.edge.settings_search import SearchSettings
-    from bardo.edge.settings_state import StateSettings
-    from bardo.edge.settings_telemetry import TelemetrySettings
-    from bardo.edge.settings_tools import ToolsSettings
     from bardo.engine.aliases import Alias
     from bardo.engine.explanation import Explanation
     from bardo.reasoning.control.amounts import PortableBudgets
     from bardo.reasoning.formats import ReasoningFormat
     from bardo.routing.workloads import WorkloadRow
+    from bardo.services.facts.event_bus import AsyncEventStream
     from bardo.structured import Extraction, Provenance, StructuredOutput, UnusableAnswer
     from bardo.surfaces.library.asking import Options
     from bardo.surfaces.library.blocking_client import Client
@@ -186,40 +186,30 @@ _HOMES: dict[str, str] = {
     "bardo.catalog.classify_rows": "NeedRow",
     "bardo.catalog.pipeline_rows": "CapRow",
     "bardo.catalog.prices": "PriceRow PriceTier",
-    "bardo.edge.event_bus": "AsyncEventStream",
-    "bardo.edge.formats": "known_formats",
+    "bardo.services.facts.event_bus": "AsyncEventStream",
+    "bardo.adapters.config.formats": "known_formats",
     "bardo.values.inference_events": (
-        "CacheStats CallFinished CallProgress CallStarted HealthChanged InferenceEvent ProfileApplied ProfileDegraded PublishedEvent "
-        "ReasoningText "
-        "ReasoningCaptured SchemaFallback SchemaValidated WebSearchUsed"
+        "CacheStats CallFinished CallProgress CallStarted HealthChanged InferenceEvent ProfileApplied ProfileDegraded "
+        "PublishedEvent ReasoningText ReasoningCaptured SchemaFallback SchemaValidated WebSearchUsed"
     ),
-    "bardo.edge.settings": (
-        "CachingSettings EmbeddingSettings GatewaySettings GolemSettings HeaderVariable HttpSettings InferenceSettings KeyEntry "
-        "LogSettings ProviderEntry ProviderIdSettings ReasoningSettings ReplaySettings "
-        "ResponseSettings Settings TimeoutSettings load_settings parse_settings "
+    "bardo.adapters.config.settings": (
+        "GatewaySettings GolemSettings HeaderVariable HttpSettings InferenceSettings KeyEntry "
+        "LogSettings ProviderEntry ProviderIdSettings ReasoningSettings ReplaySettings ResponseSettings Settings "
+        "TimeoutSettings load_settings parse_settings RefreshSettings StateSettings TelemetrySettings MemorySettings"
     ),
-    "bardo.context.steps.settings": "CompressSettings ConstraintRule ConstraintsSettings DedupSettings FormatSettings "
-    "RelevanceSettings ReorderSettings",
-    "bardo.edge.settings_pipeline": "OwnProfile PipelineSettings",
-    "bardo.edge.settings_injection": "InjectionSettings",
-    "bardo.edge.settings_cache": "CacheSettings",
-    "bardo.edge.settings_classify": "ClassifySettings",
-    "bardo.edge.settings_prefilter": "PrefilterSettings",
-    "bardo.edge.settings_privacy": "PrivacyPattern PrivacySettings",
-    "bardo.edge.settings_tools": "ToolsSettings",
-    "bardo.edge.settings_refresh": "RefreshSettings",
-    "bardo.edge.settings_routing": "LearnedSettings RoutingSettings",
-    "bardo.edge.settings_search": "SearchSettings",
-    "bardo.edge.settings_affinity": "AffinitySettings",
-    "bardo.edge.settings_batches": "BatchSettings",
-    "bardo.edge.settings_failover": "FailoverSettings",
-    "bardo.edge.settings_budgets": "BudgetSettings",
-    "bardo.edge.settings_chat": "DiscordSettings TelegramSettings",
-    "bardo.edge.settings_health": "HealthSettings",
-    "bardo.edge.settings_state": "StateSettings",
-    "bardo.edge.settings_telemetry": "TelemetrySettings",
-    "bardo.edge.settings_memory": "MemorySettings",
-    "bardo.edge.settings_payments": "PaymentSettings",
+    "bardo.context.steps.settings": (
+        "CompressSettings ConstraintRule ConstraintsSettings DedupSettings FormatSettings RelevanceSettings ReorderSettings"
+    ),
+    "bardo.adapters.config.pipeline": (
+        "OwnProfile PipelineSettings InjectionSettings CacheSettings ClassifySettings PrefilterSettings PrivacyPattern "
+        "PrivacySettings ToolsSettings AffinitySettings"
+    ),
+    "bardo.adapters.config.embeddings": "EmbeddingSettings",
+    "bardo.adapters.config.routing": "CachingSettings LearnedSettings RoutingSettings SearchSettings",
+    "bardo.adapters.config.gateway": "BatchSettings",
+    "bardo.adapters.config.failover": "FailoverSettings HealthSettings",
+    "bardo.adapters.config.accounts": "BudgetSettings PaymentSettings",
+    "bardo.adapters.config.chat": "DiscordSettings TelegramSettings",
     "bardo.engine.aliases": "Alias",
     "bardo.engine.explanation": "Explanation",
     "bardo.reasoning.control.amounts": "PortableBudgets",
@@ -236,21 +226,21 @@ _HOMES: dict[str, str] = {
     "bardo.surfaces.library.typed": "TypedResponse",
     "bardo.values.blocks": (
         "Carried DocumentBlock ImageBlock Opaque Origin ReasoningBlock RefusalBlock TextBlock ToolCallBlock ToolResultBlock "
-        "UnknownBlock "
+        "UnknownBlock"
     ),
     "bardo.values.degradation": "Degradation",
     "bardo.values.episodes": "Episode EpisodeMatch Erased MemoryStats",
     "bardo.values.errors": (
         "BardoError BrokenStream CallerError ClientMisuse ConfigError ContextOverflow Forbidden HeadersTooLarge InternalError "
-        "InvalidRequest MalformedReply MethodNotAllowed MissingKey OperatorError Overloaded ProviderError "
-        "RequestTimeout ShuttingDown TooLarge Unavailable UnknownModel UnknownRoute Unreachable Unsupported "
-        "UnsupportedMediaType UpstreamRefused UpstreamTimeout "
+        "InvalidRequest MalformedReply MethodNotAllowed MissingKey OperatorError Overloaded ProviderError RequestTimeout "
+        "ShuttingDown TooLarge Unavailable UnknownModel UnknownRoute Unreachable Unsupported UnsupportedMediaType "
+        "UpstreamRefused UpstreamTimeout"
     ),
     "bardo.values.payments": "Payment PaymentRefused PaymentUnsettled",
     "bardo.values.events": (
         "BlockFields ContentChunk Degraded EmptyThought Event Extension Failed Finish OpaqueState Partial RefusalChunk "
         "ReplyFields ReplyStart ThinkChunk ThinkEnd ThinkStart ToolCallChunk ToolCallEnd ToolCallStart UnknownContent "
-        "UsageUpdate WithheldThought "
+        "UsageUpdate WithheldThought"
     ),
     "bardo.values.intent": "Intent Resolution",
     "bardo.values.profile": "InferenceProfile ResponseSchema",

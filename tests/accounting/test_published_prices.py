@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bardo.catalog.load import builtin
-from bardo.edge.price_book import PriceBook
 from bardo.engine.route import Provider
+from bardo.services.facts.price_book import PriceBook
 from bardo.values.usage import Usage, UsageDetails
 from support.offenders import each_case
 

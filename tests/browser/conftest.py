@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.edge.log import LogRow, LogWriter
+from bardo.adapters.stores.log import LogRow, LogWriter
 from bardo.values.blocks import Opaque, ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock
 from support.any_model import Simulator
 from support.chromium import Chromium, Tab

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 import bardo
+from bardo.adapters.config.settings import parse_settings, provider_of
 from bardo.catalog.features import features
 from bardo.catalog.load import builtin
 from bardo.catalog.matching import matches_any
 from bardo.catalog.model_quality import model_qualities
 from bardo.catalog.routing_rows import routing_rows
 from bardo.catalog.rows import ProviderTraits
-from bardo.edge.price_book import PriceBook
-from bardo.edge.settings import parse_settings, provider_of
 from bardo.engine.knowledge import BUILTIN, TargetFacts
 from bardo.engine.model_features import candidate_of, chat_models
 from bardo.engine.route import Provider, Target
 from bardo.routing.candidates import Candidate
+from bardo.services.facts.price_book import PriceBook
 
 
 def candidate(preset: str, model: str, base_url: str = "") -> Candidate:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import bardo
+from bardo.adapters.config.settings import parse_settings
 from bardo.catalog.shared_fields import shared_rows
 from bardo.dialects.shared.losses import take_at as take
-from bardo.edge.settings import parse_settings
 from bardo.engine.explanation import Explanation
 
 CHAT, RESPONSES = "openai_chat", "openai_responses"

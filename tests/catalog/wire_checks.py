@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 import bardo
+from bardo.adapters.config.settings import parse_settings
 from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.load import builtin
@@ -19,10 +20,9 @@ from bardo.dialects.anthropic_messages.wire import REASONS
 from bardo.dialects.gemini.wire import REASONS as GEMINI_REASONS
 from bardo.dialects.openai_chat.usage import decode_usage
 from bardo.dialects.openai_responses.reply_in import LENGTH_WORDS
-from bardo.edge.introspect.live import LiveFacts
-from bardo.edge.introspect.readers import READERS
-from bardo.edge.settings import parse_settings
 from bardo.reasoning.control import ControlTarget, fit_parameters, plan_reasoning
+from bardo.services.facts.introspect.live import LiveFacts
+from bardo.services.facts.introspect.readers import READERS
 from bardo.structured.modes import SchemaTarget, rungs_of
 from bardo.values.blocks import ReasoningBlock
 from bardo.values.events import ThinkChunk

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Conversation, Script, ToolCall, Turn
 from bardo.simulators.answers import answer
 from clients.installed import NpmPackages, PipPackages

@@ -17,8 +17,8 @@ import pytest
 from botocore import eventstream  # type: ignore[import-untyped]
 from google.genai import errors as google_errors
 
+from bardo.adapters.net.fake import FakeReply
 from bardo.dialects import dialect
-from bardo.edge.fake import FakeReply
 from bardo.engine.forwarding import Forwarding
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import CallIds, counting_ids

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.conform.checked_server import Frame, ReceivedReply
-from bardo.edge.conform.checks import WIRES, typed_faults, usage_faults
-from bardo.edge.conform.reading import Reading
+from bardo.operators.conform.checked_server import Frame, ReceivedReply
+from bardo.operators.conform.checks import WIRES, typed_faults, usage_faults
+from bardo.operators.conform.reading import Reading
 from recordings import Recording, each_recording, rows
 
 MAKERS = {

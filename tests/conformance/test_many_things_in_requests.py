@@ -285,7 +285,7 @@ class InThisThread(Executor):
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("client", REQUESTS)
 def test_a_request_of_many_things_takes_time_in_proportion(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bardo.edge.long_work._LONG_WORK", InThisThread())
+    monkeypatch.setattr("bardo.adapters.long_work._LONG_WORK", InThisThread())
     cells = [f"{kind} to {provider}" for kind in REQUESTS[client] for provider in REPLIES]
     always = {"openai_responses": "allowed tools to openai_chat"}.get(client)
     for cell in sample(cells, BY_DAY, law=f"many things {client}", always=lambda one: one == always):

@@ -19,7 +19,7 @@ from bardo.values.request import Request, Tool
 from bardo.values.response import Response
 from bardo.values.wire import Arrival
 from conformance.test_hostile_replies import PROVIDERS
-from edge.pipeline.test_worst_texts_of_layers import PLACES, SIZE, TEXTS
+from services.pipeline.test_worst_texts_of_layers import PLACES, SIZE, TEXTS
 from support.growth import check_growth
 from support.sampling import sample
 

@@ -8,8 +8,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings
+from bardo.server.serving import BackgroundServer
 from bardo.simulators import Running, running_many
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator

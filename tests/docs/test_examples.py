@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
 from bardo.surfaces.cli import main
 from support.offenders import each_case
 from support.patience import PATIENCE

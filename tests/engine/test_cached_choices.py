@@ -11,7 +11,6 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.edge.model_facts import ModelFacts
 from bardo.engine.attempt import Attempt
 from bardo.engine.cached_choices import CachedChoices, kinds_of
 from bardo.engine.endpoints import endpoint_targets
@@ -19,6 +18,7 @@ from bardo.engine.exchange import attempts, first_attempt
 from bardo.engine.knowledge import Knowledge, MissingEndpoint
 from bardo.engine.planning import Draft
 from bardo.engine.route import Provider, Target
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
 from bardo.values.request import Request

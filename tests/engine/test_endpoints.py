@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import bardo
+from bardo.adapters.config.settings import parse_settings, provider_of
 from bardo.catalog.endpoint_choice import loss_counts, loss_rank, names_missing_endpoint
 from bardo.catalog.load import builtin
-from bardo.edge.settings import parse_settings, provider_of
 from bardo.engine.explanation import Explanation
 from bardo.engine.route import Provider
 from bardo.values.degradation import Degradation

@@ -10,11 +10,11 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.edge.model_facts import ModelFacts
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import attempts, first_attempt
 from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.errors import (
     BardoError,
     BrokenStream,

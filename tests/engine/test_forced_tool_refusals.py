@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply
 from bardo.catalog.field_refusals import builtin_field_refusals
-from bardo.edge.fake import FakeReply
-from bardo.edge.http import Call
 from support.scripted import Scripted
 
 ANTHROPIC = "Thinking may not be enabled when tool_choice forces tool use."

@@ -11,11 +11,11 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.edge.model_facts import ModelFacts
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.planning import plan
 from bardo.engine.request_shape import CONTENT, LONGEST_SHAPE, MOST_PLANS, shape_of
 from bardo.engine.route import Provider, Target
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.errors import BardoError, InvalidRequest
 from bardo.values.request import ReasoningPolicy, Request
 from bardo.values.wire import Arrival

@@ -59,7 +59,7 @@ def test_models_are_bounded_and_the_one_not_counted_for_longest_goes() -> None:
 
 def test_a_tokenizer_file_counts_exactly_for_the_models_it_is_about(tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    from bardo.edge.tokenizer_files import TokenizerFiles
+    from bardo.adapters.embedding.tokenizer_files import TokenizerFiles
 
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"one": 0, "two": 1, "?": 2}, unk_token="?"))
     words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.edge.model_facts import ModelFacts
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import first_attempt
 from bardo.engine.repeated_attempts import CallPlan, _roles_of
 from bardo.engine.route import Target
 from bardo.reasoning.replay import NOTHING
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError
 from bardo.values.request import Message, Request

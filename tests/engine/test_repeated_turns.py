@@ -13,13 +13,13 @@ from bardo.catalog.load import builtin
 from bardo.catalog.replay import builtin_replay
 from bardo.dialects import dialect
 from bardo.dialects.shared import repeated_tools
-from bardo.edge.model_facts import ModelFacts
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import attempts
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.repeated_attempts import CallPlan
 from bardo.engine.route import Target
 from bardo.reasoning.replay import Recalled, remember
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.blocks import ReasoningBlock, ToolCallBlock
 from bardo.values.errors import BardoError
 from bardo.values.request import Request

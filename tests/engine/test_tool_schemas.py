@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply
 from bardo.catalog.request_shapes import NameRule, RequestShape
 from bardo.dialects import dialect
-from bardo.edge.fake import FakeReply
-from bardo.edge.http import Call
 from bardo.engine.planning import plan
 from bardo.engine.tool_schemas import RestoreToolArguments, written_tool_schemas
 from bardo.values.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart

@@ -9,8 +9,8 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.edge.model_facts import ModelFacts
 from bardo.engine.written_texts import written_texts
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.request import Request
 from bardo.values.wire import Arrival, WireRequest
 from engine.test_plan_cache import chat, target

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
 from bardo.reasoning import ParserConfig, ReasoningFormat, ReasoningParserFactory, formats, open_parser
 from bardo.reasoning.formats import MAX_DELIMITER, MAX_SPELLINGS, BadDelimiter, spellings
 from bardo.values.errors import ConfigError

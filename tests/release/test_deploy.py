@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bardo._version import __version__
-from bardo.edge.settings_gateway import GatewaySettings
+from bardo.adapters.config.gateway import GatewaySettings
 from bardo.surfaces.gateway.routes import find_route
 from support.patience import PATIENCE
 

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
+from bardo.adapters.net.calls import Call
+from bardo.adapters.net.fake import FakeReply, FakeTransport, Handler
 from bardo.catalog.load import builtin
 from bardo.dialects.batches import batch_form
 from bardo.dialects.shared.json_values import WrongShape
-from bardo.edge.assembly import assemble
-from bardo.edge.fake import FakeReply, FakeTransport, Handler
-from bardo.edge.http_calls import Call
-from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
 from bardo.engine.route import Provider
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, TextBlock
 from bardo.values.errors import BardoError
 from bardo.values.request import Message, Request
+from bardo.wiring import assemble
 
 pytestmark = pytest.mark.each_python
 

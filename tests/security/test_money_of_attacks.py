@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import httpx
 import pytest
 
-from bardo.edge.log import LogReader
+from bardo.adapters.stores.log import LogReader
 from bardo.simulators import Incoming
 from bardo.simulators.delivery import Action, End, Head, Pause, Send
 from support.any_model import Simulator

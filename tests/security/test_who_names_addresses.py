@@ -9,24 +9,23 @@ import bardo
 
 PACKAGE = Path(bardo.__file__).parent
 NAMED_BY = {
-    "edge/reply_head.py": "the provider's row, or its base_url",
-    "edge/batches/job_calls.py": "the provider's row, or its base_url",
-    "edge/introspect/adapters.py": "the provider's row, or its base_url",
-    "edge/list_models.py": "the provider's row, or its base_url",
-    "edge/listings/refresh.py": "the provider's row, or its base_url",
-    "edge/probe/sending.py": "the provider's row, or its base_url",
-    "edge/web_search.py": "the row of a search service, or [search] base_url",
-    "edge/payments/network.py": "[payments.servers]",
-    "edge/export/clickhouse.py": "the operator, as an argument of a command",
-    "edge/conform/checked_server.py": "the operator, as an argument of a command",
+    "call/reply_head.py": "the provider's row, or its base_url",
+    "batches/job_calls.py": "the provider's row, or its base_url",
+    "services/facts/introspect/adapters.py": "the provider's row, or its base_url",
+    "services/facts/list_models.py": "the provider's row, or its base_url",
+    "services/facts/listings/refresh.py": "the provider's row, or its base_url",
+    "operators/probe/sending.py": "the provider's row, or its base_url",
+    "call/web_search.py": "the row of a search service, or [search] base_url",
+    "services/payments/network.py": "[payments.servers]",
+    "adapters/stores/export/clickhouse.py": "the operator, as an argument of a command",
+    "operators/conform/checked_server.py": "the operator, as an argument of a command",
     "surfaces/cli/demonstration.py": "bardo: a simulator that the command started",
     "surfaces/cli/doctor_watch.py": "the operator: the gateway that is looked at",
     "surfaces/cli/top_feed.py": "the operator: the gateway that is looked at",
 }
 """Where calls are made, and who named their addresses. Nothing that a caller, a listing, a job or a payment says may be in this list."""
 OTHER_CLIENTS = {
-    "edge/http_connections.py": "the transport itself, with aiohttp",
-    "edge/http_session.py": "the transport itself, with aiohttp",
+    "adapters/net/session.py": "the transport itself, with aiohttp",
     "surfaces/chat/discord_bot.py": "errors of Discord's own library",
     "surfaces/cli/run.py": "the operator: whether a gateway answers on this machine",
 }
@@ -43,7 +42,7 @@ def test_nothing_goes_around_the_transport() -> None:
     assert found == set(OTHER_CLIENTS)
 
 
-LOADED_FOR_ERRORS = {"edge/http_problems.py", "edge/direct_transport.py", "edge/direct_tunnel.py"}
+LOADED_FOR_ERRORS = {"adapters/net/problems.py", "adapters/net/transport.py", "adapters/net/connection.py"}
 """The transport and the names of its errors."""
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
+from bardo.server.serving import BackgroundServer
 from bardo.surfaces.gateway.main import gateway_of
 from servers.llama_cpp import INSTALLED, WHY_NOT, llama_cpp
 from servers.templates import TEMPLATES

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
+from bardo.server.serving import BackgroundServer
 from bardo.surfaces.gateway.main import gateway_of
 from servers.asking import ask_client, ask_server
 from servers.hugging_face import write_hugging_face

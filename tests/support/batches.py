@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bardo.edge.log import LogReader, LogRow
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
+from bardo.adapters.stores.log import LogReader, LogRow
+from bardo.server.serving import BackgroundServer
 from bardo.simulators.batches.base import BatchServer
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import msgspec
 
-from bardo.edge.log import LogRow, LogWriter
-from bardo.edge.memory.episodes import EpisodeDraft, draft_of
-from bardo.edge.memory.reasoning_memory import ReasoningMemory
-from bardo.edge.memory.store import open_writer
-from bardo.edge.settings_memory import MemorySettings
+from bardo.adapters.config.settings import MemorySettings
+from bardo.adapters.stores.log import LogRow, LogWriter
+from bardo.adapters.stores.memory.episodes import EpisodeDraft, draft_of
+from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
+from bardo.adapters.stores.memory.store import open_writer
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock
 from bardo.values.chain import build_chain
 from bardo.values.request import Message, Request

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bardo.edge.model_facts import ModelFacts
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import Exchange
 from bardo.engine.knowledge import Lesson
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.errors import BardoError
 from bardo.values.request import Request
 from bardo.values.wire import WireRequest

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bardo.edge.failover import Failover
-from bardo.edge.settings_failover import FailoverSettings
+from bardo.adapters.config.failover import FailoverSettings
+from bardo.call.failover import Failover
 
 NO_PAUSES = Failover(FailoverSettings(backoff_seconds=0.0))
 ONE_TRY = Failover(FailoverSettings(retries=0))

@@ -13,33 +13,33 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.assembly import model_facts, open_agent
-from bardo.edge.call_context import Limits
-from bardo.edge.call_routing import CallRouting
-from bardo.edge.client_keys import ClientKeys
-from bardo.edge.directory import ProviderDirectory
-from bardo.edge.failover import Failover
-from bardo.edge.health import HealthKeeper
-from bardo.edge.http import Deadlines, HttpTransport
-from bardo.edge.keys import Keyring
-from bardo.edge.learned_routing import LearnedRouting
-from bardo.edge.log import LogRow
-from bardo.edge.payments.wallet import open_payments
-from bardo.edge.pipeline.layers import BUILDERS
-from bardo.edge.pipeline.parts import Builder
-from bardo.edge.pipeline.pipeline import Pipeline
-from bardo.edge.price_book import PriceBook
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.response_store import ResponseStore
-from bardo.edge.runner import Runner
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import GatewaySettings, LogSettings, ProviderEntry, parse_settings
-from bardo.edge.settings_health import policy_of
-from bardo.edge.telemetry.telemetry import Telemetry
+from bardo.adapters.config.accounts import ClientKeys
+from bardo.adapters.config.failover import policy_of
+from bardo.adapters.config.settings import GatewaySettings, LogSettings, ProviderEntry, parse_settings
+from bardo.adapters.net.client import Deadlines, HttpTransport
+from bardo.adapters.net.keys import Keyring
+from bardo.adapters.stores.log import LogRow
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.response_store import ResponseStore
+from bardo.call.call_context import Limits
+from bardo.call.call_routing import CallRouting
+from bardo.call.failover import Failover
+from bardo.call.runner import Runner
 from bardo.routing.health import MemoryHealth
+from bardo.server.serving import BackgroundServer
+from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.facts.health import HealthKeeper
+from bardo.services.facts.learned_routing import LearnedRouting
+from bardo.services.facts.price_book import PriceBook
+from bardo.services.payments.wallet import open_payments
+from bardo.services.pipeline.layers import BUILDERS
+from bardo.services.pipeline.parts import Builder
+from bardo.services.pipeline.pipeline import Pipeline
+from bardo.services.telemetry.telemetry import Telemetry
 from bardo.simulators import PRESETS, Incoming, Running
 from bardo.simulators.delivery import Action, Pause, Send
 from bardo.surfaces.gateway.app import Gateway
+from bardo.wiring import model_facts, open_agent
 from support.any_model import AnySimulator, Simulator
 from support.patience import PATIENCE
 

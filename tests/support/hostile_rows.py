@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.edge.log import LogRow
+from bardo.adapters.stores.log import LogRow
 from bardo.values.attempts import AttemptRecord
 from bardo.values.blocks import ReasoningBlock, RefusalBlock, ReplyBlock, TextBlock, ToolCallBlock
 from bardo.values.degradation import Degradation

@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 
 from bardo.accounting.limits import KeyLimits
-from bardo.edge.accounts.account import Account, nanos_of_usd
-from bardo.edge.accounts.key_store import KeyStore, open_keys
-from bardo.edge.data_paths import log_path, state_path
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import Settings, parse_settings
+from bardo.adapters.config.accounts import Account, nanos_of_usd
+from bardo.adapters.config.settings import Settings, log_path, parse_settings, state_path
+from bardo.server.serving import BackgroundServer
+from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.simulators import Running
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import AnySimulator

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from bardo.edge.http import Deadlines
-from bardo.edge.payments.database import open_ledger
-from bardo.edge.payments.ledger import Ledger, LedgerEntry
+from bardo.adapters.net.client import Deadlines
+from bardo.services.payments.database import open_ledger
+from bardo.services.payments.ledger import Ledger, LedgerEntry
 from bardo.simulators.x402 import PaidSimulator, PaymentTerms, SellerBehaviour, SimulatedNetwork
 from support.gateway import House, house
 from support.patience import PATIENCE

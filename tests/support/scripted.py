@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from bardo.adapters.config.settings import GatewaySettings, ProviderEntry, Settings
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.adapters.net.keys import Keyring
+from bardo.adapters.stores.log import LogRow
+from bardo.call.call_context import Limits
+from bardo.call.runner import Runner
 from bardo.catalog.load import builtin
-from bardo.edge.call_context import Limits
-from bardo.edge.directory import ProviderDirectory
-from bardo.edge.fake import FakeReply, FakeTransport
-from bardo.edge.http import Call
-from bardo.edge.keys import Keyring
-from bardo.edge.log import LogRow
-from bardo.edge.runner import Runner
-from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
+from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.gateway.app import Gateway
 from support.failover import NO_PAUSES
 from support.talk import Answer, body_for, path_for

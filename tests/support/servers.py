@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from bardo.edge.settings import ProviderEntry
+from bardo.adapters.config.settings import ProviderEntry
 from bardo.simulators import Running
 from support.any_model import Simulator
 from support.gateway import House, house

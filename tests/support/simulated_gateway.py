@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from bardo.edge.fake import FakeReply
-from bardo.edge.http import Call
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply
 from bardo.simulators.delivery import Head, Send
 from bardo.simulators.incoming import read_incoming
 from support.any_model import Simulator

@@ -32,8 +32,8 @@ Opening = Callable[[str], AsyncIterator[Opened]]
 
 async def payments(place: str) -> AsyncIterator[Opened]:
     from bardo.accounting.payments import Payer
-    from bardo.edge.payments.database import open_ledger
-    from bardo.edge.payments.ledger import LedgerEntry, day_of
+    from bardo.services.payments.database import open_ledger
+    from bardo.services.payments.ledger import LedgerEntry, day_of
 
     ledger = open_ledger(place)
 
@@ -57,10 +57,10 @@ async def payments(place: str) -> AsyncIterator[Opened]:
 
 async def limits(place: str) -> AsyncIterator[Opened]:
     from bardo.accounting.limits import day_number
-    from bardo.edge.accounts.key_store import open_keys
-    from bardo.edge.accounts.lease_store import SqlLeaseStore
-    from bardo.edge.accounts.leases import Estimate, LeaseStore
-    from bardo.edge.accounts.redis_leases import RedisLeaseStore
+    from bardo.services.accounts.key_store import open_keys
+    from bardo.services.accounts.lease_store import SqlLeaseStore
+    from bardo.services.accounts.leases import Estimate, LeaseStore
+    from bardo.services.accounts.redis_leases import RedisLeaseStore
 
     def nothing(account: str, first_day: int, last_day: int) -> int:
         return 0
@@ -85,7 +85,7 @@ async def limits(place: str) -> AsyncIterator[Opened]:
 
 
 async def log(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.log import LogReader, LogRow, LogWriter
+    from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
 
     writer = LogWriter(place, batch=3, flush_seconds=0.001)
 
@@ -104,8 +104,8 @@ async def log(place: str) -> AsyncIterator[Opened]:
 
 
 async def feedback(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.log import Feedback, LogReader, LogRow, LogWriter
-    from bardo.edge.log.feedback import FeedbackStore
+    from bardo.adapters.stores.log import Feedback, LogReader, LogRow, LogWriter
+    from bardo.adapters.stores.log.feedback import FeedbackStore
 
     request_id = f"call of {time.monotonic()}"
     with LogWriter(place) as writer:
@@ -126,7 +126,7 @@ async def feedback(place: str) -> AsyncIterator[Opened]:
 
 
 async def memory(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.log import LogWriter
+    from bardo.adapters.stores.log import LogWriter
     from support.episodes import Kept, draft
 
     LogWriter(place).close()
@@ -138,7 +138,7 @@ async def memory(place: str) -> AsyncIterator[Opened]:
         async def read() -> list[str]:
             from sqlalchemy import text
 
-            from bardo.edge.database.engines import address_of, open_for_reading
+            from bardo.adapters.stores.database.engines import address_of, open_for_reading
 
             engine = open_for_reading(address_of(place))
             with engine.connect() as connection:
@@ -150,8 +150,8 @@ async def memory(place: str) -> AsyncIterator[Opened]:
 
 
 async def keys(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.accounts.account import Account
-    from bardo.edge.accounts.key_store import opened_keys
+    from bardo.adapters.config.accounts import Account
+    from bardo.services.accounts.key_store import opened_keys
 
     with opened_keys(place) as store:
 
@@ -167,11 +167,11 @@ async def keys(place: str) -> AsyncIterator[Opened]:
 
 
 async def batches(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.batches.batch_store import BatchStore
-    from bardo.edge.batches.records import BatchRecord
-    from bardo.edge.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
-    from bardo.edge.database.engines import open_database
-    from bardo.edge.database.revisions import migrate
+    from bardo.adapters.stores.database.engines import open_database
+    from bardo.adapters.stores.database.revisions import migrate
+    from bardo.batches.batch_store import BatchStore
+    from bardo.batches.records import BatchRecord
+    from bardo.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
 
     engine = open_database(place)
     migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
@@ -191,11 +191,11 @@ async def batches(place: str) -> AsyncIterator[Opened]:
 
 
 async def files(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.batches.file_store import FileStore
-    from bardo.edge.batches.records import FileRecord
-    from bardo.edge.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
-    from bardo.edge.database.engines import open_database
-    from bardo.edge.database.revisions import migrate
+    from bardo.adapters.stores.database.engines import open_database
+    from bardo.adapters.stores.database.revisions import migrate
+    from bardo.batches.file_store import FileStore
+    from bardo.batches.records import FileRecord
+    from bardo.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
 
     engine = open_database(place)
     migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
@@ -221,7 +221,7 @@ async def files(place: str) -> AsyncIterator[Opened]:
 
 async def replies(place: str) -> AsyncIterator[Opened]:
     from bardo.context.cache.entries import CacheBounds, CacheEntry
-    from bardo.edge.reply_cache.opening import open_replies
+    from bardo.services.pipeline.reply_cache.opening import open_replies
 
     store = open_replies(place, CacheBounds())
 
@@ -239,8 +239,8 @@ async def replies(place: str) -> AsyncIterator[Opened]:
 
 
 async def replay(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.state import Bounds, open_store
-    from bardo.edge.state.calls import StateCalls
+    from bardo.adapters.stores.state import Bounds, open_store
+    from bardo.adapters.stores.state.calls import StateCalls
 
     store = open_store(place, Bounds())
     assert store is not None
@@ -259,9 +259,9 @@ async def replay(place: str) -> AsyncIterator[Opened]:
 
 
 async def responses(place: str) -> AsyncIterator[Opened]:
+    from bardo.adapters.stores.response_store import ResponseStore
+    from bardo.adapters.stores.state import Bounds, open_store
     from bardo.dialects.openai_responses.stored import StoredResponse
-    from bardo.edge.response_store import ResponseStore
-    from bardo.edge.state import Bounds, open_store
 
     kept = open_store(place, Bounds(), space="responses")
     assert kept is not None
@@ -278,8 +278,8 @@ async def responses(place: str) -> AsyncIterator[Opened]:
 
 
 async def conversations(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.response_store import ResponseStore, StoredConversation
-    from bardo.edge.state import Bounds, open_store
+    from bardo.adapters.stores.response_store import ResponseStore, StoredConversation
+    from bardo.adapters.stores.state import Bounds, open_store
 
     kept = open_store(place, Bounds(), space="responses")
     assert kept is not None
@@ -299,8 +299,8 @@ async def conversations(place: str) -> AsyncIterator[Opened]:
 
 
 async def provider_ids(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.provider_ids import open_provider_ids
-    from bardo.edge.settings import parse_settings
+    from bardo.adapters.config.settings import parse_settings
+    from bardo.services.facts.provider_ids import open_provider_ids
     from bardo.values.errors import BardoError
     from bardo.values.request import Request
 
@@ -327,9 +327,9 @@ async def provider_ids(place: str) -> AsyncIterator[Opened]:
 
 
 async def health(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.exchange import Exchange
-    from bardo.edge.file_exchange import FileExchange
-    from bardo.edge.redis_exchange import RedisExchange
+    from bardo.services.facts.exchange import Exchange
+    from bardo.services.facts.file_exchange import FileExchange
+    from bardo.services.facts.redis_exchange import RedisExchange
 
     exchange: Exchange
     if place.startswith("unix:"):
@@ -348,7 +348,7 @@ async def health(place: str) -> AsyncIterator[Opened]:
 
 
 async def similar_questions(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.reply_cache.evidence import SimilarEvidence
+    from bardo.services.pipeline.reply_cache.evidence import SimilarEvidence
 
     evidence = SimilarEvidence(Path(place))
 
@@ -364,7 +364,7 @@ async def similar_questions(place: str) -> AsyncIterator[Opened]:
 
 
 async def agent_steps(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.agent_steps import SessionSteps
+    from bardo.services.accounts.agent_steps import SessionSteps
 
     steps = SessionSteps(Path(place), lambda: NOW)
 
@@ -378,10 +378,10 @@ async def agent_steps(place: str) -> AsyncIterator[Opened]:
 
 
 async def learned_routing(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge import learned_routing as module
-    from bardo.edge.learned_routing import LearnedRouting
-    from bardo.edge.log import LogRow
-    from bardo.edge.settings import parse_settings
+    from bardo.adapters.config.settings import parse_settings
+    from bardo.adapters.stores.log import LogRow
+    from bardo.services.facts import learned_routing as module
+    from bardo.services.facts.learned_routing import LearnedRouting
 
     module.STORED_EVERY = 5
     settings = parse_settings(f"[routing.learned]\nfile = {json.dumps(place)}\n")
@@ -414,7 +414,7 @@ async def learned_routing(place: str) -> AsyncIterator[Opened]:
 
 
 async def lists_of_models(place: str) -> AsyncIterator[Opened]:
-    from bardo.edge.listings import Listing, ListingStore
+    from bardo.services.facts.listings import Listing, ListingStore
 
     store = ListingStore(Path(place))
 

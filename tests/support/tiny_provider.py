@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from bardo.edge.fake import FakeReply, FakeTransport, Handler
-from bardo.edge.http import Call, Deadlines, HttpTransport, Reply, Transport
+from bardo.adapters.net.client import Call, Deadlines, HttpTransport, Reply, Transport
+from bardo.adapters.net.fake import FakeReply, FakeTransport, Handler
 from bardo.values.errors import BardoError
 from support.patience import PATIENCE
 

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bardo.edge.exchange import Exchange
 from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.circuit import Circuit
 from bardo.routing.health_news import decode_news, encode_news
 from bardo.routing.key_rests import KeyRests
 from bardo.routing.latency import Latency
 from bardo.routing.shared_health import SharedHealth, TargetName
+from bardo.services.facts.exchange import Exchange
 
 
 def exchange_at(place: str) -> Exchange:
     """Return the exchange of one gateway at an address of Redis, or in a file."""
     if "://" in place:
-        from bardo.edge.redis_exchange import RedisExchange
+        from bardo.services.facts.redis_exchange import RedisExchange
 
         return RedisExchange(place, space="health", past_seconds=300.0)
-    from bardo.edge.file_exchange import FileExchange
+    from bardo.services.facts.file_exchange import FileExchange
 
     return FileExchange(place, past_seconds=300.0)
 

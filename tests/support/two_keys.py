@@ -16,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
+from bardo.server.serving import BackgroundServer
 from bardo.surfaces.gateway.configured import ConfiguredGateway
 from support.patience import PATIENCE, read_line
 

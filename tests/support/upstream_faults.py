@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.fake import FakeReply
+from bardo.adapters.net.fake import FakeReply
 from bardo.streams.eventstream import EventStreamDecoder, encode_message
 from bardo.values.errors import BardoError, BrokenStream, Unreachable, UpstreamTimeout
 from support.upstream_replies import UpstreamReply

@@ -14,7 +14,7 @@ _TRIES = 300
 
 
 def package_of(path: str) -> str:
-    """Return the package of a file below the source folder: bardo.values, bardo.edge.log."""
+    """Return the package of a file below the source folder: bardo.values, bardo.adapters.stores.log."""
     parts = path.split("/")[:-1]
     return ".".join(parts[: 3 if len(parts) > 1 and parts[1] in _DIVIDED else 2])
 

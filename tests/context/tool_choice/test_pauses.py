@@ -20,7 +20,7 @@ from bardo.context.tool_choice.ranking import (
 )
 from bardo.context.tool_choice.relevance import Ranking, ranked
 from bardo.context.tool_choice.word_index import word_index
-from bardo.edge.tool_memory import build_word_index
+from bardo.services.pipeline.tool_memory import build_word_index
 from bardo.values.request import Tool
 
 MANY = tuple(Tool(name=f"tool_{number}", description=f"Do the thing of number {number}.") for number in range(200))

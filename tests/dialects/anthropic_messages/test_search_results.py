@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import bardo
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
 from bardo.engine.explanation import Explanation
 
 RESULT: dict[str, Any] = {

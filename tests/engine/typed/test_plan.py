@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from bardo.adapters.config.settings import ProviderEntry, provider_of
 from bardo.catalog.replay import Binding
 from bardo.dialects import dialect
-from bardo.edge.model_facts import ModelFacts
-from bardo.edge.settings import ProviderEntry, provider_of
 from bardo.engine.attempt import Attempt
 from bardo.engine.exchange import attempts
 from bardo.engine.knowledge import BUILTIN, Knowledge, RefusedForm
 from bardo.engine.planning import asked_again, plan
 from bardo.engine.route import Target
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.structured import StructuredSettings
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest, Unreachable, UpstreamRefused

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bardo.adapters.stores.state import Bounds, MemoryStore
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import Reader, builtin_replay
-from bardo.edge.state import Bounds, MemoryStore
 from bardo.reasoning.replay import Recalled, decode_kept, encode_kept, remember, restore, wanted
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request

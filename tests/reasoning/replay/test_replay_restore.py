@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bardo.adapters.stores.state import MemoryStore
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import Reader, builtin_replay
-from bardo.edge.state import MemoryStore
 from bardo.reasoning.replay import Recalled, RestoredRequest, decode_kept, encode_kept, remember, restore, wanted
 from bardo.values.blocks import (
     Block,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.settings import Settings, parse_settings
+from bardo.adapters.config.settings import Settings, parse_settings
 from support.any_model import Simulator
 
 KEY = "sk-simulated-0123456789abcdef"

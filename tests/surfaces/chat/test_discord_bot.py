@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings
 from bardo.simulators import Fault, Script, Turn
 from bardo.surfaces.chat.discord_format import discord_messages
 from bardo.values.errors import ConfigError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.log import LogReader
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings
+from bardo.adapters.stores.log import LogReader
 from bardo.simulators import Fault, Script, Turn
 from bardo.surfaces.chat.telegram_format import telegram_messages
 from bardo.values.errors import ConfigError

@@ -19,9 +19,8 @@ from typing import IO, Any
 import pytest
 from typer.testing import CliRunner
 
-from bardo.edge.data_paths import log_path
-from bardo.edge.log import LogReader, LogRow, LogWriter
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings, log_path
+from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
 from bardo.simulators import Running
 from bardo.surfaces.cli.app import make_app
 from support.any_model import Simulator

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from bardo.edge import log_filter
-from bardo.edge.settings import load_settings, parse_settings
-from bardo.edge.settings_secrets import address_secrets
+from bardo.adapters import log_filter
+from bardo.adapters.config.problems import address_secrets
+from bardo.adapters.config.settings import load_settings, parse_settings
 from surfaces.cli.support import bardo
 
 PASSWORD = "hunter2-of-the-database"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
+from bardo.server.serving import BackgroundServer
 from bardo.simulators import Running, Script, Turn
 from bardo.surfaces.cli.ask_models import AmbiguousModel, best_match
 from bardo.surfaces.gateway.main import gateway_of

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
+from bardo.adapters.config.settings import data_folder, load_settings, log_path
+from bardo.adapters.stores.log import LogRow, LogWriter
 from bardo.context.cache.entries import CacheEntry
-from bardo.edge.data_paths import data_folder, log_path
-from bardo.edge.log import LogRow, LogWriter
-from bardo.edge.reply_cache.evidence import FILE, SimilarEvidence
-from bardo.edge.reply_cache.sql import SqlReplies
-from bardo.edge.settings import load_settings
+from bardo.services.pipeline.reply_cache.evidence import FILE, SimilarEvidence
+from bardo.services.pipeline.reply_cache.sql import SqlReplies
 from surfaces.cli.support import bardo
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.conform.checks import WIRES
-from bardo.edge.conform.laws import LAWS
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings
+from bardo.operators.conform.checks import WIRES
+from bardo.operators.conform.laws import LAWS
+from bardo.server.serving import BackgroundServer
 from bardo.simulators.faults import Fault
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import Provider

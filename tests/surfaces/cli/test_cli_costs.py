@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from bardo.edge.log import LogRow
+from bardo.adapters.stores.log import LogRow
 from surfaces.cli.support import bardo, write_log
 
 DAY = 86_400.0

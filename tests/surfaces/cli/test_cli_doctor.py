@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.http import Deadlines
-from bardo.edge.log import LogRow
+from bardo.adapters.net.client import Deadlines
+from bardo.adapters.stores.log import LogRow
 from bardo.simulators import Fault
 from bardo.surfaces.cli import provider_checks
 from support.any_model import Simulator

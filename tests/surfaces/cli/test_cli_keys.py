@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.accounts.access_keys import digest_of, id_of, make_key
-from bardo.edge.accounts.account import Account
-from bardo.edge.accounts.key_store import KeyStore, open_keys
-from bardo.edge.data_paths import state_path
-from bardo.edge.settings import Settings
+from bardo.adapters.config.accounts import Account
+from bardo.adapters.config.settings import Settings, state_path
+from bardo.services.accounts.access_keys import digest_of, id_of, make_key
+from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.values.secrets import NO_SECRETS
 from surfaces.cli.support import bardo
 

@@ -10,10 +10,9 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from bardo.edge.data_paths import log_path
-from bardo.edge.log import Feedback, LogReader, LogRow, LogWriter
-from bardo.edge.log.feedback import FeedbackStore
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings, log_path
+from bardo.adapters.stores.log import Feedback, LogReader, LogRow, LogWriter
+from bardo.adapters.stores.log.feedback import FeedbackStore
 from bardo.reasoning.control import Verdict
 from bardo.surfaces.cli.log import OperationName, VerdictName
 from bardo.surfaces.cli.options import since_time

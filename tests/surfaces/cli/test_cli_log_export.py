@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.log import LogRow
+from bardo.adapters.stores.log import LogRow
 from support.clickhouse import PASSWORD, StrictEngine, clickhouse
 from support.hostile_rows import hostile_row
 from support.hostile_text import HOSTILE

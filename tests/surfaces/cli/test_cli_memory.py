@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.data_paths import log_path
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings, log_path
 from support.episodes import Kept, draft
 from support.hostile_text import HOSTILE
 from surfaces.cli.support import bardo, on_terminal

@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from bardo import __version__
-from bardo.edge.log import LogRow
+from bardo.adapters.stores.log import LogRow
 from bardo.surfaces.cli.app import COMMANDS, make_app
 from support.offenders import each_case
 from surfaces.cli.support import PROGRAM, bardo, on_terminal, program, write_log

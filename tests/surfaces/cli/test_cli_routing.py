@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.edge.learned_state import load_state, open_router, state_path, store_state
-from bardo.edge.settings import Settings, load_settings
+from bardo.adapters.config.settings import Settings, load_settings
 from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.comparison import Sums
 from bardo.routing.learned.router import RouteState
+from bardo.services.facts.learned_state import load_state, open_router, state_path, store_state
 from surfaces.cli.support import bardo
 
 CODE, CHAT = "Write a python function that sorts {} numbers.", "Who was king of France in the year {}?"

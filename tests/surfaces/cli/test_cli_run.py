@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from bardo.adapters.config.settings import parse_settings
 from bardo.catalog.agent_rows import agent_rows
-from bardo.edge.settings import parse_settings
 from bardo.surfaces.cli.run import find_running_gateway
 from bardo.surfaces.cli.running_gateway import gateway_key
 from support.any_model import Simulator

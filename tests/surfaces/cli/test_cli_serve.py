@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.data_paths import log_path
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings, log_path
 from support.any_model import Simulator
 from support.patience import PATIENCE
 from surfaces.cli.support import bardo, ended, line_with, logged, program, running, simulated

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.settings import parse_settings, provider_of
+from bardo.adapters.config.settings import parse_settings, provider_of
 from bardo.simulators import PRESETS, presets
 from bardo.surfaces.cli.simulate import configuration, entry_for
 from support.any_model import Simulator

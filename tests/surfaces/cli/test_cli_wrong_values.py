@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.log import LogRow
+from bardo.adapters.stores.log import LogRow
 from surfaces.cli.support import bardo, write_log
 
 HUGE = "9" * 5000

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.log import LogWriter
-from bardo.edge.response_store import open_responses
-from bardo.edge.settings import ResponseSettings
+from bardo.adapters.config.settings import ResponseSettings
+from bardo.adapters.stores.log import LogWriter
+from bardo.adapters.stores.response_store import open_responses
 from support.any_model import Simulator
 from support.damage import (
     DAMAGES,

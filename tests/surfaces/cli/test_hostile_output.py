@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from bardo.edge.log.row import Feedback
+from bardo.adapters.stores.log.row import Feedback
 from bardo.simulators import Script, ToolCall, Turn
 from bardo.surfaces.render.calls import call_facts, calls_table
 from bardo.surfaces.render.console import print_problem, print_stderr, show_json, show_text

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.data_paths import state_path
-from bardo.edge.log import LogRow
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings, state_path
+from bardo.adapters.stores.log import LogRow
 from support.keyed_gateway import make_key
 from support.terminal import terminal
 from surfaces.cli.support import write_log

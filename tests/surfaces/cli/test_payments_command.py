@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
 from bardo.simulators.x402 import PaymentTerms, SimulatedNetwork
 from bardo.surfaces.cli import main
 from bardo.surfaces.cli.payment_check import check_payments

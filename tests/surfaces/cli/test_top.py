@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
+from bardo.server.serving import BackgroundServer
 from bardo.simulators import Script, Turn
 from bardo.surfaces.cli.top_keys import keys_of
 from bardo.surfaces.gateway.main import gateway_of

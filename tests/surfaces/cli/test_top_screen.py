@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from bardo.edge.http import HttpTransport
+from bardo.adapters.net.client import HttpTransport
 from bardo.surfaces.cli.top_feed import GatewayFeed
 from bardo.surfaces.render.top_calls import LOST, TopCalls
 from bardo.surfaces.render.top_screen import TopView, screen_of

@@ -9,8 +9,8 @@ from typing import Any
 
 import openai
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import KeyedStore, MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import KeyedStore, MemoryStore
 from bardo.reasoning.replay.guard import OnChange
 from bardo.simulators import Script, ToolCall, Turn
 from support.gateway import House, Remembering, house

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from bardo.edge.directory import ProviderDirectory
-from bardo.edge.fake import FakeReply, FakeTransport
-from bardo.edge.http import Call
-from bardo.edge.keys import Keyring
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.runner import Runner
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
+from bardo.adapters.config.settings import GatewaySettings, ProviderEntry, Settings
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.adapters.net.keys import Keyring
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.call.runner import Runner
+from bardo.server.serving import BackgroundServer
+from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.gateway.app import Gateway
 from support.patience import PATIENCE
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bardo.edge.assembly import assemble
-from bardo.edge.fake import FakeReply, FakeTransport
-from bardo.edge.http import Call
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import GatewaySettings, parse_settings
+from bardo.adapters.config.settings import GatewaySettings, parse_settings
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.server.serving import BackgroundServer
 from bardo.surfaces.gateway.app import Gateway
+from bardo.wiring import assemble
 from surfaces.gateway.scripted import Scripted
 
 SEARCH_KEY = "search-key-of-a-test"

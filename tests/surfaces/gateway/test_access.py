@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.settings import GatewaySettings, parse_settings
-from bardo.edge.settings_gateway import check_bind, is_loopback_host
+from bardo.adapters.config.gateway import check_bind, is_loopback_host
+from bardo.adapters.config.settings import GatewaySettings, parse_settings
 from bardo.surfaces.gateway.access import Access
 from bardo.values.errors import ConfigError, Forbidden, InvalidRequest
 from support.any_model import Simulator

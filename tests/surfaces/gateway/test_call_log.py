@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.log import LogReader
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import LogSettings, Settings
+from bardo.adapters.config.settings import LogSettings, Settings
+from bardo.adapters.stores.log import LogReader
+from bardo.server.serving import BackgroundServer
 from bardo.simulators import Script, Turn, Usage
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator

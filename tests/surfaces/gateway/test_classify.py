@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import bardo
+from bardo.adapters.config.settings import parse_settings
 from bardo.context.classify.heads import HeadFile
-from bardo.edge.settings import parse_settings
 from context.classify.test_heads import head
 from support.any_model import Simulator
 from support.gateway import House, house
@@ -112,7 +112,7 @@ def topics(folder: Path, embedding: str) -> Path:
 def test_heads_of_a_model_in_onnx_label_requests(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
     pytest.importorskip("tokenizers", reason="the extra onnx is not installed")
-    from bardo.edge.onnx_embedding import OnnxEmbedding
+    from bardo.adapters.embedding.onnx_embedding import OnnxEmbedding
 
     model = write_model(tmp_path / "model")
     heads = topics(tmp_path, OnnxEmbedding(model).fingerprint)

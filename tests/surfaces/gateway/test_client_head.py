@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.settings_gateway import GatewaySettings
+from bardo.adapters.config.gateway import GatewaySettings
 from bardo.surfaces.gateway.access import Access, require_json
 from bardo.surfaces.gateway.client_head import head_of
 from bardo.surfaces.gateway.request_options import with_headers

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from bardo.edge.settings import ProviderEntry
+from bardo.adapters.config.settings import ProviderEntry
 from bardo.simulators import Script, ToolCall, Turn
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, House, house, model_of

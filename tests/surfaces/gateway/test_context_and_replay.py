@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import MemoryStore
 from support.gateway import House, Remembering, house
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.replay_loops import CITIES, MODELS, Talk, loses_reasoning, script, talk

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply
 from bardo.dialects import dialect
-from bardo.edge.fake import FakeReply
-from bardo.edge.http import Call
 from bardo.values.context_overflow import find_overflow
 from support.talk import ask
 from surfaces.gateway.cells import whole_and_streamed

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from bardo.edge.http import Deadlines
-from bardo.edge.settings import ProviderEntry
+from bardo.adapters.config.settings import ProviderEntry
+from bardo.adapters.net.client import Deadlines
 from bardo.simulators import Fault
 from support.any_model import Simulator
 from support.gateway import House, Watched, house

@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from bardo.edge.failover import Failover
-from bardo.edge.settings_failover import FailoverSettings
+from bardo.adapters.config.failover import FailoverSettings
+from bardo.call.failover import Failover
 from bardo.simulators import Fault
 from support.any_model import Simulator
 from support.gateway import house

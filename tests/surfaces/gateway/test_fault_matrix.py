@@ -14,15 +14,15 @@ from itertools import product
 
 import pytest
 
-from bardo.edge.failover import Failover
-from bardo.edge.health import HealthKeeper
-from bardo.edge.http import Deadlines
-from bardo.edge.log import LogRow
-from bardo.edge.settings import ProviderEntry
-from bardo.edge.settings_failover import FailoverSettings
+from bardo.adapters.config.failover import FailoverSettings
+from bardo.adapters.config.settings import ProviderEntry
+from bardo.adapters.net.client import Deadlines
+from bardo.adapters.stores.log import LogRow
+from bardo.call.failover import Failover
 from bardo.engine.reply_reader import ReplyReader
 from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.health import MemoryHealth
+from bardo.services.facts.health import HealthKeeper
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.response import Response
 from support.any_model import Simulator

@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from bardo.adapters.config.settings import GatewaySettings, ProviderEntry, Settings
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.adapters.net.keys import Keyring
+from bardo.call import stream_reading
+from bardo.call.runner import Runner
 from bardo.dialects import dialect
-from bardo.edge import stream_reading
-from bardo.edge.directory import ProviderDirectory
-from bardo.edge.fake import FakeReply, FakeTransport
-from bardo.edge.http import Call
-from bardo.edge.keys import Keyring
-from bardo.edge.runner import Runner
-from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
 from bardo.engine.reply_reader import ReplyReader
+from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import BardoError, UpstreamRefused

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.log import LogReader
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import LogSettings, Settings
+from bardo.adapters.config.settings import LogSettings, Settings
+from bardo.adapters.stores.log import LogReader
+from bardo.server.serving import BackgroundServer
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, SECRET, entry

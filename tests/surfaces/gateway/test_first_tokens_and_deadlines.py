@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.edge.failover import Failover
-from bardo.edge.settings_failover import FailoverSettings
+from bardo.adapters.config.failover import FailoverSettings
+from bardo.call.failover import Failover
 from bardo.simulators import Fault, Script, Turn
 from support.any_model import Simulator
 from support.gateway import House, Watched, house

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import MemoryStore
 from support.further_sdks import FURTHER_SDKS, StreamError, bedrock_client, converse_message
 from support.gateway import House, Remembering, house, model_of
 from support.sdk import Sdk

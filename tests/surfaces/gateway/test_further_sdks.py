@@ -7,8 +7,8 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Script
 from support.any_model import Simulator
 from support.further_sdks import FURTHER_SDKS

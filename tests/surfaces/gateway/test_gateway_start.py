@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bardo.adapters.config.settings import LogSettings, Settings, parse_settings
 from bardo.catalog.load import Catalog, builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.edge import directory
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import LogSettings, Settings, parse_settings
+from bardo.server.serving import BackgroundServer
+from bardo.services.facts import directory
 from bardo.surfaces.gateway.main import create_app, gateway_of
 from bardo.values.errors import ConfigError
 from support.any_model import Simulator

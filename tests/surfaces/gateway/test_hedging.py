@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from bardo.edge.failover import Failover
-from bardo.edge.health import HealthKeeper
-from bardo.edge.settings_failover import FailoverSettings
+from bardo.adapters.config.failover import FailoverSettings
+from bardo.call.failover import Failover
 from bardo.routing.attempt_outcome import outcome_of
+from bardo.services.facts.health import HealthKeeper
 from bardo.simulators import Fault
 from support.any_model import Simulator
 from support.gateway import House, Watched, house

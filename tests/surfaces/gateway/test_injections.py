@@ -88,7 +88,7 @@ def test_a_call_cannot_turn_off_what_is_locked() -> None:
 
 @pytest.mark.parametrize("action", ["loud", ""])
 def test_an_action_that_nobody_knows_is_a_mistake_of_the_configuration(action: str) -> None:
-    from bardo.edge.settings import parse_settings
+    from bardo.adapters.config.settings import parse_settings
     from bardo.values.errors import ConfigError
 
     with pytest.raises(ConfigError, match="action"):

@@ -10,8 +10,8 @@ from typing import Any
 import openai
 import pytest
 
-from bardo.edge.response_store import ResponseStore
-from bardo.edge.state import Bounds, KeyedStore, MemoryStore, SqliteStore
+from bardo.adapters.stores.response_store import ResponseStore
+from bardo.adapters.stores.state import Bounds, KeyedStore, MemoryStore, SqliteStore
 from bardo.simulators import Script, ToolCall, Turn
 from support.gateway import House, Remembering, house, model_of
 from support.sdk import openai_client

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from bardo.edge.accounts.key_store import KeyStore, open_keys
-from bardo.edge.log import LogReader, LogRow
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
+from bardo.adapters.stores.log import LogReader, LogRow
+from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.surfaces.gateway.main import gateway_of
 from bardo.surfaces.gateway.route_tables import FIXED_ROUTES
 from bardo.values.errors import ConfigError

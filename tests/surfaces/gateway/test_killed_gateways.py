@@ -16,8 +16,8 @@ from random import Random
 import pytest
 
 from bardo.accounting.limits import day_number
-from bardo.edge.accounts.spend import LogSpend
-from bardo.edge.log import CallSums, LogReader, LogRow, LogWriter
+from bardo.adapters.stores.log import CallSums, LogReader, LogRow, LogWriter
+from bardo.services.accounts.spend import LogSpend
 from bardo.simulators import Running, Script, Turn
 from bardo.simulators.turns import Usage
 from support.any_model import Simulator

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.edge.health_report import HealthReport
+from bardo.services.facts.health_report import HealthReport
 from bardo.surfaces.cli.doctor import run_checks
 from bardo.surfaces.cli.doctor_watch import lesson_text
 from bardo.surfaces.gateway.reloading import ReloadingGateway

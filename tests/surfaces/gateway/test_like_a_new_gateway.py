@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from bardo.edge.log.reader import LogReader
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
+from bardo.adapters.stores.log.reader import LogReader
+from bardo.server.serving import BackgroundServer
 from bardo.simulators import Running
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator

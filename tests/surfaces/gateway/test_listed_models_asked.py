@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bardo.edge import directory as directories
-from bardo.edge.http import Deadlines
-from bardo.edge.settings_providers import ProviderEntry
+from bardo.adapters.config.providers import ProviderEntry
+from bardo.adapters.net.client import Deadlines
+from bardo.services.facts import directory as directories
 from support.any_model import Simulator
 from support.gateway import House, house
 from support.patience import PATIENCE

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import Bounds, MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import Bounds, MemoryStore
 from bardo.simulators import Script, ToolCall, Turn
 from support.any_model import Simulator
 from support.gateway import House, house, model_of

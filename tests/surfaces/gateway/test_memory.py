@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from bardo.edge.memory.reasoning_memory import ReasoningMemory
+from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 from support.any_model import Simulator
 from support.gateway import model_of
 from support.hostile_text import HOSTILE

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from bardo.adapters.stores.database.problems import DatabaseUnusable
 from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import ReplyEncoder
-from bardo.edge.database.problems import DatabaseUnusable
 from bardo.surfaces.gateway.context import mistake
 from bardo.values.errors import Unavailable
 from bardo.values.events import ContentChunk, Event

@@ -15,9 +15,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from bardo.edge.settings_telemetry import TelemetrySettings
-from bardo.edge.telemetry import names
-from bardo.edge.telemetry.telemetry import Telemetry, open_telemetry
+from bardo.adapters.config.settings import TelemetrySettings
+from bardo.services.telemetry import names
+from bardo.services.telemetry.telemetry import Telemetry, open_telemetry
 from support.any_model import Simulator
 from support.gateway import house
 from support.otlp import Collector, attributes, check_span, collector

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from bardo.edge.log import LogReader
+from bardo.adapters.stores.log import LogReader
 from support.patience import PATIENCE, read_line
 
 IP = shutil.which("ip")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from bardo.edge.fake import FakeReply
-from bardo.edge.http import Call
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply
 from support.scripted import KEY, Scripted
 from support.talk import Answer
 from support.upstream_replies import REPLIES

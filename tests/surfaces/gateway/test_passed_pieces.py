@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bardo.edge.direct_incoming import Incoming
-from bardo.edge.direct_reply import DirectReply
+from bardo.adapters.net.connection import Incoming
+from bardo.adapters.net.transport import DirectReply
 from bardo.simulators import Fault, Script, ToolCall, Turn
 from support.any_model import Simulator
 from support.gateway import House, house, model_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bardo.context.layer import Answered, Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt, changed
-from bardo.edge.pipeline.parts import LayerParts
+from bardo.services.pipeline.parts import LayerParts
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.events import ContentChunk, Event

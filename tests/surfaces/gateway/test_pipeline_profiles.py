@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
 from bardo.values.errors import ConfigError
 from support.any_model import Simulator
 from support.gateway import House, house

@@ -24,8 +24,8 @@ from support.talk import CLIENTS, SCHEMA, ask, body_for
 # Serves a configuration, and says afterwards which files and modules requests have opened.
 _WATCHED = """
 import json, sys
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import load_settings
+from bardo.server.serving import BackgroundServer
+from bardo.adapters.config.settings import load_settings
 from bardo.surfaces.gateway.main import gateway_of
 
 opened = set()
@@ -132,7 +132,7 @@ def test_without_file_descriptors_clients_get_503_and_are_served_again_once_ther
 
 _PRELOADED = """
 import sys
-from bardo.edge.preloading import preload
+from bardo.wiring import preload
 
 preload("direct")
 print("aiohttp" in sys.modules, "yarl" in sys.modules)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Script, ToolCall, Turn
 from bardo.simulators.conversation import Conversation
 from support.any_model import Simulator

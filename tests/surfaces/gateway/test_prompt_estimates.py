@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.fake import FakeReply
+from bardo.adapters.net.fake import FakeReply
 from bardo.simulators import Script, Turn
 from bardo.simulators.turns import Usage
 from support.any_model import Simulator

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
+from bardo.server.serving import BackgroundServer
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator
 from support.patience import PATIENCE

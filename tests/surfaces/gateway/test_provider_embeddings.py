@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.edge.log import LogRow
+from bardo.adapters.stores.log import LogRow
 from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import ask, request

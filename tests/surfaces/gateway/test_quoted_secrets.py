@@ -12,8 +12,8 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
+from bardo.adapters.net.fake import FakeReply
 from bardo.dialects import dialect
-from bardo.edge.fake import FakeReply
 from bardo.streams.eventstream import encode_event
 from bardo.surfaces.gateway import generate
 from bardo.values.events import ContentChunk, Event, Finish, ReplyStart, UsageUpdate

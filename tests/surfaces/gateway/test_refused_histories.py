@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
+from bardo.server.serving import BackgroundServer
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator
 from support.patience import PATIENCE

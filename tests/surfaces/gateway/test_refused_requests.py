@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bardo.edge.settings import ProviderEntry
+from bardo.adapters.config.settings import ProviderEntry
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, House, house
 from support.patience import PATIENCE

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.log import LogReader
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings
+from bardo.adapters.stores.log import LogReader
+from bardo.server.serving import BackgroundServer
 from bardo.simulators import Script, Turn
 from bardo.surfaces.gateway import reloading
 from bardo.surfaces.gateway.configured import ConfiguredGateway

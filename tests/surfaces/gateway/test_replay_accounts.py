@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Fault, Incoming, Script, ToolCall, Turn
 from bardo.simulators.refusal import Refusal
 from support.gateway import KEY_VARIABLE, SECRET, House, Remembering, entry, house

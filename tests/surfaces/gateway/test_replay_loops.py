@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.state import SqliteStore
+from bardo.adapters.stores.state import SqliteStore
 from support.gateway import House
 from support.sdk import anthropic_client
 from support.talk import SCHEMA

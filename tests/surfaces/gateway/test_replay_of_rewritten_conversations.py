@@ -10,8 +10,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Script, ToolCall, Turn
 from support.gateway import House, Remembering, house
 from support.patience import PATIENCE

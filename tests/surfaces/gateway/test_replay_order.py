@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.state import MemoryStore
+from bardo.adapters.stores.replay_store import ReplayKeeper
+from bardo.adapters.stores.state import MemoryStore
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.scripted import chat_message, scripted
 

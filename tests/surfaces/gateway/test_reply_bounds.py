@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bardo.edge.http import Deadlines
+from bardo.adapters.net.client import Deadlines
 from bardo.simulators import Incoming
 from bardo.simulators.delivery import Action, Head, Pause, Send
 from support.any_model import Simulator

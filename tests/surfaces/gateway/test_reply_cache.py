@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import bardo
-from bardo.edge.settings import InferenceSettings, LogSettings, ProviderEntry, Settings
-from bardo.edge.settings_pipeline import OwnProfile, PipelineSettings
+from bardo.adapters.config.pipeline import OwnProfile, PipelineSettings
+from bardo.adapters.config.settings import InferenceSettings, LogSettings, ProviderEntry, Settings
 from bardo.simulators import Fault
 from bardo.simulators.simulated import simulate
 from support.any_model import Simulator

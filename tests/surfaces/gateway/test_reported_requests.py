@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.fake import FakeReply
-from bardo.edge.http import Call
+from bardo.adapters.net.client import Call
+from bardo.adapters.net.fake import FakeReply
 from support.scripted import Scripted
 from support.talk import Answer, path_for
 

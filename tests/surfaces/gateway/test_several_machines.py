@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from bardo.edge.accounts import accounts
-from bardo.edge.log import LogReader
+from bardo.adapters.stores.log import LogReader
+from bardo.services.accounts import accounts
 from bardo.simulators import Fault
 from support.any_model import Simulator
 from support.gateway import Remembering

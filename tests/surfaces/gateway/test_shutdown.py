@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
 from bardo.simulators import Fault
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bardo.edge.settings_budgets import BudgetSettings
+from bardo.adapters.config.accounts import BudgetSettings
 from bardo.simulators import Script, Turn
 from bardo.simulators.turns import Usage
 from support.any_model import Simulator

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from bardo.adapters.config.failover import FailoverSettings
+from bardo.call.failover import Failover
+from bardo.call.stale_replies import StaleReplies, StaleReply
 from bardo.catalog.load import builtin
 from bardo.context.cache.identity import identity_of
-from bardo.edge.failover import Failover
-from bardo.edge.settings_failover import FailoverSettings
-from bardo.edge.stale_replies import StaleReplies, StaleReply
 from bardo.engine.attempt import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.simulators import Fault

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from bardo.edge.runner import Runner
-from bardo.edge.settings import ProviderEntry
+from bardo.adapters.config.settings import ProviderEntry
+from bardo.call.runner import Runner
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, House, Watched, house
 from support.patience import PATIENCE

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from bardo.adapters.net.calls import Call, Deadlines
 from bardo.dialects import dialect
-from bardo.edge.http_calls import Call, Deadlines
 from bardo.surfaces.gateway import generate
 from bardo.values.events import ContentChunk, Event, Finish, ReplyStart, ThinkChunk, ThinkEnd, ThinkStart
 from bardo.values.fold import ResponseFold

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from bardo.edge.log.row import LogRow
+from bardo.adapters.stores.log.row import LogRow
 from bardo.simulators import Fault, Incoming, Script, Turn
 from bardo.simulators.delivery import Action, End, Head, Pause, Send
 from bardo.simulators.turns import Usage

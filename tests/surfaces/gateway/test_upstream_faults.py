@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from bardo.edge.http import Deadlines
-from bardo.edge.log import LogRow
-from bardo.edge.settings import ProviderEntry
+from bardo.adapters.config.settings import ProviderEntry
+from bardo.adapters.net.client import Deadlines
+from bardo.adapters.stores.log import LogRow
 from support.any_model import Simulator
 from support.gateway import SECRET, House, house, model_of
 from support.patience import PATIENCE

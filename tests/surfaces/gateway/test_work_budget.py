@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from bardo.adapters.embedding.personal_data import PersonalDataSearch
+from bardo.adapters.work_budget import CURRENT, TooMuchWork, WorkBudget
 from bardo.context.given_time import CHECK, check_time
 from bardo.context.layer import LayerFacts, LayerSteps, Passed, Pause, Receipt
 from bardo.context.privacy.detect import Span, find
 from bardo.context.privacy.search import FindPersonalData
-from bardo.edge.personal_data import PersonalDataSearch
-from bardo.edge.pipeline.parts import LayerParts
-from bardo.edge.pipeline.work_budget import CURRENT, TooMuchWork, WorkBudget
+from bardo.services.pipeline.parts import LayerParts
 from bardo.values.request import Request
 from support.any_model import Simulator
 from support.gateway import house

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.settings import ProviderEntry
+from bardo.adapters.config.settings import ProviderEntry
 from support.any_model import Simulator
 from support.gateway import House, house
 from support.sdk import anthropic_client, gemini_client, openai_client

@@ -10,8 +10,8 @@ import textwrap
 import pytest
 
 import bardo
-from bardo.edge.fake import FakeReply, FakeTransport
-from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
+from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.values.errors import BardoError, ClientMisuse, InvalidRequest
 from support.patience import PATIENCE
 from support.upstream_replies import REPLIES
@@ -71,7 +71,7 @@ def test_a_client_without_asyncio_says_so_after_its_end() -> None:
 PROGRAM = """
 import asyncio, gc, http.server, json, threading
 import bardo
-from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

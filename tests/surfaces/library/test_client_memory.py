@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import bardo
-from bardo.edge.settings import LogSettings, Settings
-from bardo.edge.settings_memory import MemorySettings
+from bardo.adapters.config.settings import LogSettings, MemorySettings, Settings
 from bardo.simulators import Running, running_many
 from bardo.values.errors import ClientMisuse, ConfigError, NotStored
 from support.any_model import Simulator

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import pytest
 
 import bardo
-from bardo.edge.log import LogReader
-from bardo.edge.settings import LogSettings, Settings, TimeoutSettings
+from bardo.adapters.config.settings import LogSettings, Settings, TimeoutSettings
+from bardo.adapters.stores.log import LogReader
 from bardo.simulators import Fault, Incoming, Running, running_many
 from bardo.surfaces.library.stream import AsyncReplyStream, ReplyStream
 from bardo.values.blocks import TextBlock
@@ -280,8 +280,8 @@ def test_many_threads_share_a_client(client: bardo.Client) -> None:
 MANY_CLIENTS = """
 import asyncio, contextlib, gc, os, sys, threading
 import bardo
-from bardo.edge.log import LogReader
-from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.adapters.stores.log import LogReader
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.simulators import simulate
 from bardo.values.errors import ConfigError
 

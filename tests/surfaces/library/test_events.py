@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import bardo
-from bardo.edge.settings import LogSettings, Settings
+from bardo.adapters.config.settings import LogSettings, Settings
 from bardo.simulators import Running, Script, Turn, running_many
 from bardo.simulators.turns import Usage
 from support.any_model import Simulator

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import bardo
+from bardo.adapters.config.settings import Settings, parse_settings
 from bardo.catalog.load import builtin
-from bardo.edge.settings import Settings, parse_settings
 from bardo.values.errors import InvalidRequest, UnknownModel, Unsupported
 from bardo.values.redaction import HIDDEN
 from support.offenders import each_case

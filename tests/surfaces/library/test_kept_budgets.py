@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import bardo
-from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
 from bardo.simulators import Running, Script, Turn, running_many
 from bardo.values.blocks import ReasoningBlock
 from bardo.values.events import ContentChunk, ThinkChunk

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import bardo
-from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.simulators.embeddings import vector
 from bardo.values.errors import InvalidRequest, UnknownModel
 from support.any_model import Simulator

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import bardo
-from bardo.edge.settings import parse_settings
+from bardo.adapters.config.settings import parse_settings
 from bardo.reasoning import ReasoningFormat
 from bardo.values.errors import ConfigError, InvalidRequest
 from bardo.values.request import Tool

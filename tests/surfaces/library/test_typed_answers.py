@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bardo
-from bardo.edge.settings import InferenceSettings, LogSettings, Settings
+from bardo.adapters.config.settings import InferenceSettings, LogSettings, Settings
 from bardo.golem.schemas import LayerResult, RiskAssessment
 from bardo.simulators import Conversation, Running, Script, Turn, running_many
 from bardo.structured import StructuredSettings, UnusableAnswer

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from bardo.edge.accounts.key_store import KeyStore, open_keys
+from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.surfaces.panel import sign_in_limits
 from bardo.surfaces.panel.access import check_machine, cookie_name, next_page, session_cookie
 from bardo.surfaces.panel.sessions import Sessions

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bardo.edge.cache_health import CacheHealth
-from bardo.edge.health_report import HealthReport, KeyHealth, ProviderHealth, ServerHealth, TargetHealth
 from bardo.routing.latency import Latency
+from bardo.services.facts.cache_health import CacheHealth
+from bardo.services.facts.health_report import HealthReport, KeyHealth, ProviderHealth, ServerHealth, TargetHealth
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.health_tables import caches_table, keys_table, plain_states_table, states_table
 from bardo.surfaces.panel.periods import read_period

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from bardo.edge.log import LogReader, LogRow, LogWriter
+from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
 from bardo.simulators import Script, Turn
 from support.any_model import Simulator
 from support.hostile_rows import hostile_row

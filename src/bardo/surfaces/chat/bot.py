@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from bardo.edge.settings_chat import ChatSettings
+from bardo.adapters.config.chat import ChatSettings
 from bardo.surfaces.chat import notices
 from bardo.surfaces.chat.conversations import Conversation, Conversations, Place, RecentMapping
 from bardo.surfaces.chat.engine import ChatEngine

@@ -14,8 +14,8 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from yarl import URL
 
-from bardo.edge.settings import Settings
-from bardo.edge.settings_chat import DiscordSettings
+from bardo.adapters.config.chat import DiscordSettings
+from bardo.adapters.config.settings import Settings
 from bardo.surfaces.chat import notices
 from bardo.surfaces.chat.bot import Attachment, ChatBot, IncomingMessage, RenderedAnswer
 from bardo.surfaces.chat.conversations import Place

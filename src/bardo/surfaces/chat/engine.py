@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bardo.edge.accounts.account import Account
-from bardo.edge.accounts.call_gate import CallGate
-from bardo.edge.accounts.opening import open_limits
-from bardo.edge.assembly import assemble
-from bardo.edge.keys import Keyring
-from bardo.edge.model_list import first_model
-from bardo.edge.settings import Settings
-from bardo.edge.settings_chat import ChatSettings
+from bardo.adapters.config.accounts import Account
+from bardo.adapters.config.chat import ChatSettings
+from bardo.adapters.config.settings import Settings
+from bardo.adapters.net.keys import Keyring
+from bardo.services.accounts.call_gate import CallGate
+from bardo.services.accounts.opening import open_limits
+from bardo.services.facts.model_list import first_model
 from bardo.surfaces.library.asking import Options, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream
 from bardo.values.errors import ConfigError
 from bardo.values.request import Message
 from bardo.values.response import Response
+from bardo.wiring import assemble
 
 
 class ChatEngine:

@@ -9,8 +9,8 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 
-from bardo.edge.log_filter import SecretHolder, cover, filtered_output
-from bardo.edge.settings_chat import ChatSettings
+from bardo.adapters.config.chat import ChatSettings
+from bardo.adapters.log_filter import SecretHolder, cover, filtered_output
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError
 from bardo.values.secrets import Secrets

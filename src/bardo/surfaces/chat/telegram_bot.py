@@ -13,8 +13,8 @@ from telegram.error import BadRequest, ChatMigrated, Conflict, Forbidden, Invali
 from telegram.ext import Updater
 from telegram.request import HTTPXRequest
 
-from bardo.edge.settings import Settings
-from bardo.edge.settings_chat import TelegramSettings
+from bardo.adapters.config.chat import TelegramSettings
+from bardo.adapters.config.settings import Settings
 from bardo.surfaces.chat import notices
 from bardo.surfaces.chat.bot import Attachment, ChatBot, IncomingMessage, RenderedAnswer
 from bardo.surfaces.chat.conversations import Place

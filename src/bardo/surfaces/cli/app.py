@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bardo.edge.log_filter import clean_log_lines
+from bardo.adapters.log_filter import clean_log_lines
 from bardo.surfaces.cli import INTERRUPTED, LATER
 from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.streams import OutputFailed

@@ -13,9 +13,7 @@ import msgspec
 import typer
 from typer.core import TyperCommand
 
-from bardo.edge.assembly import assemble
-from bardo.edge.data_paths import data_folder
-from bardo.edge.settings import Settings, load_settings
+from bardo.adapters.config.settings import Settings, data_folder, load_settings
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.cli import UNUSABLE_ANSWER
 from bardo.surfaces.cli import ask_options as option
@@ -36,6 +34,7 @@ from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest, Unreachable
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
+from bardo.wiring import assemble
 
 
 class _AskCommand(TyperCommand):

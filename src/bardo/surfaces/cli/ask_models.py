@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bardo.edge.directory import PLACING_SECONDS, ProviderDirectory
-from bardo.edge.keys import Keyring
-from bardo.edge.model_list import first_model, listed_models
+from bardo.adapters.net.keys import Keyring
+from bardo.services.facts.directory import PLACING_SECONDS, ProviderDirectory
+from bardo.services.facts.model_list import first_model, listed_models
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import UnknownModel
 

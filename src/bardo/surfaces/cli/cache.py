@@ -10,14 +10,13 @@ from typing import Annotated
 
 import typer
 
+from bardo.adapters.config.failover import place_of
+from bardo.adapters.config.settings import Settings, data_folder, load_settings, log_path
+from bardo.adapters.stores.log import LogReader
+from bardo.adapters.stores.log.row import ReplyCacheTotal
 from bardo.context.cache.entries import ReplyStore, Selection
-from bardo.edge.data_paths import data_folder, log_path
-from bardo.edge.log import LogReader
-from bardo.edge.log.row import ReplyCacheTotal
-from bardo.edge.reply_cache.evidence import SimilarFigures, read_figures
-from bardo.edge.reply_cache.opening import bounds_of, open_replies
-from bardo.edge.settings import Settings, load_settings
-from bardo.edge.settings_stores import place_of
+from bardo.services.pipeline.reply_cache.evidence import SimilarFigures, read_figures
+from bardo.services.pipeline.reply_cache.opening import bounds_of, open_replies
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.caches import reply_cache_cells, reply_cache_json, similar_json, similar_text
 from bardo.surfaces.render.console import print_stderr, show, show_json

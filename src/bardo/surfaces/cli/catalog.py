@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from bardo.adapters.config.formats import known_formats
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.edge.formats import known_formats
 from bardo.reasoning.formats import ReasoningFormat, example_of
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import as_plain, print_stderr, show, show_json

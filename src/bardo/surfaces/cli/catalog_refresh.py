@@ -10,17 +10,17 @@ from typing import Any
 
 import typer
 
+from bardo.adapters.config.settings import Settings, load_settings, provider_of
+from bardo.adapters.net.client import HttpTransport
+from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
-from bardo.edge.assembly import open_listings
-from bardo.edge.directory import with_keys
-from bardo.edge.http import HttpTransport
-from bardo.edge.keys import Keyring
-from bardo.edge.listings import CatalogRefresh, Change, Outcome, askable, changes, listing_sources
-from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.engine.route import Provider
+from bardo.services.facts.directory import with_keys
+from bardo.services.facts.listings import CatalogRefresh, Change, Outcome, askable, changes, listing_sources
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import InvalidRequest
+from bardo.wiring import open_listings
 
 _MOST_SHOWN = 40
 _NANOS = 10**9

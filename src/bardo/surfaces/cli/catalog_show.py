@@ -7,17 +7,16 @@ import time
 from pathlib import Path
 
 from bardo.accounting.price import Price
-from bardo.edge.assembly import open_listings
-from bardo.edge.directory import ProviderDirectory
-from bardo.edge.http import HttpTransport
-from bardo.edge.introspect import Introspector, MergedModel
-from bardo.edge.keys import Keyring
-from bardo.edge.known_models import KnownModel, known_model
-from bardo.edge.listings import Listing
-from bardo.edge.listings.prices import feed_prices
-from bardo.edge.model_facts import ModelFacts
-from bardo.edge.price_book import PriceBook
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings
+from bardo.adapters.net.client import HttpTransport
+from bardo.adapters.net.keys import Keyring
+from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.facts.introspect import Introspector, MergedModel
+from bardo.services.facts.known_models import KnownModel, known_model
+from bardo.services.facts.listings import Listing
+from bardo.services.facts.listings.prices import feed_prices
+from bardo.services.facts.model_facts import ModelFacts
+from bardo.services.facts.price_book import PriceBook
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.facts import (
@@ -33,6 +32,7 @@ from bardo.surfaces.render.facts import (
 from bardo.surfaces.render.listings import listed_json, listed_text
 from bardo.surfaces.render.prices import price_json, price_text
 from bardo.surfaces.render.tables import Column, facts, table
+from bardo.wiring import open_listings
 
 
 def show_model(model: str, provider: str, config: Path | None, *, live: bool, as_json: bool) -> None:

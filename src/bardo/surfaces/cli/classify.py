@@ -11,14 +11,14 @@ import msgspec
 import typer
 from rich.table import Table
 
+from bardo.adapters.config.settings import Settings, load_settings
+from bardo.adapters.embedding.embeddings import Embeddings, TextEmbedding, embedding_at
 from bardo.context.classify.asked_text import shortened
 from bardo.context.classify.heads import Head, HeadFile
 from bardo.context.classify.labels import Classification
 from bardo.context.embed import Embed
 from bardo.context.layer import LayerFacts
-from bardo.edge.classify_layer import classify_of
-from bardo.edge.embeddings import Embeddings, TextEmbedding, embedding_at
-from bardo.edge.settings import Settings, load_settings
+from bardo.services.pipeline.classify_layer import classify_of
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.values.blocks import TextBlock
@@ -79,7 +79,7 @@ def classify(
 def train_heads(path: Path, embedding: TextEmbedding, labels: Sequence[str]) -> tuple[Head, ...]:
     """Return a head for each label of a file. Raises InvalidRequest naming the line that cannot be read, and ConfigError without numpy."""
     # numpy is loaded for training alone.
-    from bardo.edge.head_training import LabelledTexts, train
+    from bardo.adapters.embedding.head_training import LabelledTexts, train
 
     rows = list(_rows(path))
     names = list(labels) or sorted({name for row in rows for name in row if name != TEXT})

@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from bardo.adapters.net.client import HttpTransport
 from bardo.dialects import DEFAULT_DIALECT
-from bardo.edge.conform.checked_server import CheckedServer
-from bardo.edge.conform.checks import WIRES, Checker, CheckOptions
-from bardo.edge.conform.laws import LAWS, Finding, Report
-from bardo.edge.http import HttpTransport
+from bardo.operators.conform.checked_server import CheckedServer
+from bardo.operators.conform.checks import WIRES, Checker, CheckOptions
+from bardo.operators.conform.laws import LAWS, Finding, Report
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.render.conforming import finding_line, law_lines, report_json, report_page, summary_line
 from bardo.surfaces.render.console import print_stderr, show, show_json

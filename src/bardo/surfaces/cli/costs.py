@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from bardo.edge.data_paths import log_path
-from bardo.edge.log import LogReader
-from bardo.edge.log.rollup import DIMENSIONS
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings, log_path
+from bardo.adapters.stores.log import LogReader
+from bardo.adapters.stores.log.rollup import DIMENSIONS
 from bardo.surfaces.cli.costs_cache import show_cache
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text

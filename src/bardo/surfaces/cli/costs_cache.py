@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bardo.edge.log import LogReader
-from bardo.edge.log.row import CacheTotal
+from bardo.adapters.stores.log import LogReader
+from bardo.adapters.stores.log.row import CacheTotal
 from bardo.surfaces.render.caches import prompt_cache_cells
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table

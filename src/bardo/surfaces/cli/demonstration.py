@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from bardo.edge.http import Call, Deadlines, HttpTransport, Transport
-from bardo.edge.log import LogReader, LogRow
-from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import LogSettings, Settings
+from bardo.adapters.config.settings import LogSettings, Settings
+from bardo.adapters.net.client import Call, Deadlines, HttpTransport, Transport
+from bardo.adapters.stores.log import LogReader, LogRow
+from bardo.server.serving import BackgroundServer
 from bardo.simulators import PRESETS, Simulator, presets, serve_many
 from bardo.surfaces.cli.simulate import KEY_VARIABLE, entry_for
 from bardo.surfaces.gateway.app import Gateway

@@ -19,22 +19,21 @@ import msgspec
 import typer
 
 from bardo._version import __version__
+from bardo.adapters.config.accounts import keys_that_are_set
+from bardo.adapters.config.embeddings import model_of_vectors
+from bardo.adapters.config.gateway import check_bind
+from bardo.adapters.config.pipeline import OFF, layers_of, profiles_named
+from bardo.adapters.config.problems import address_secrets
+from bardo.adapters.config.providers import ProviderEntry
+from bardo.adapters.config.settings import Settings, load_settings, log_path, provider_of
+from bardo.adapters.net.keys import Keyring
+from bardo.adapters.stores.log import LogMissing, LogProblem, LogReader
 from bardo.catalog.pipeline_rows import layer_rows
-from bardo.edge.accounts.key_registry import HOW_TO_GET_IN
-from bardo.edge.accounts.opening import any_key_is_active, has_keys
-from bardo.edge.client_keys import keys_that_are_set
-from bardo.edge.data_paths import log_path
-from bardo.edge.keys import Keyring
-from bardo.edge.log import LogMissing, LogProblem, LogReader
-from bardo.edge.settings import Settings, load_settings, provider_of
-from bardo.edge.settings_embeddings import model_of_vectors
-from bardo.edge.settings_gateway import check_bind
-from bardo.edge.settings_pipeline import OFF, layers_of, profiles_named
-from bardo.edge.settings_providers import ProviderEntry
-from bardo.edge.settings_secrets import address_secrets
 from bardo.engine.aliases import Aliases
 from bardo.engine.route import Provider, resolve, unknown_model
 from bardo.routing.workloads import PREFIX
+from bardo.services.accounts.key_registry import HOW_TO_GET_IN
+from bardo.services.accounts.opening import any_key_is_active, has_keys
 from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.payment_check import check_payments
 from bardo.surfaces.cli.provider_checks import Finding, check_providers, plural

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from bardo.edge.cache_health import CacheHealth
-from bardo.edge.health_report import HealthReport, KeyHealth, ProviderHealth, TargetHealth
-from bardo.edge.http import Call, Deadlines, HttpTransport
-from bardo.edge.lessons import KnownLesson
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings
+from bardo.adapters.net.client import Call, Deadlines, HttpTransport
+from bardo.services.facts.cache_health import CacheHealth
+from bardo.services.facts.health_report import HealthReport, KeyHealth, ProviderHealth, TargetHealth
+from bardo.services.facts.lessons import KnownLesson
 from bardo.surfaces.cli.running_gateway import address_of, checked_address, gateway_error, gateway_key, not_running
 from bardo.surfaces.render.console import console, show, show_text
 from bardo.surfaces.render.tables import Column, table

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from bardo.adapters.config.settings import load_settings
 from bardo.dialects import DEFAULT_DIALECT
-from bardo.edge.settings import load_settings
 from bardo.engine.explanation import Explanation
 from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes

@@ -8,8 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bardo.edge.data_paths import data_folder
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import data_folder, load_settings
 from bardo.surfaces.cli.ask_conversations import Conversation, Conversations
 from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bardo.accounting.limits import KeyLimits
-from bardo.edge.accounts.account import Account, checked_globs, expiry_of, nanos_of_usd
-from bardo.edge.client_keys import keys_that_are_set
-from bardo.edge.data_paths import state_path
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.accounts import Account, checked_globs, expiry_of, keys_that_are_set, nanos_of_usd
+from bardo.adapters.config.settings import load_settings, state_path
 from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.client_keys import account_fields, limits_text, time_text
@@ -25,7 +23,7 @@ from bardo.surfaces.render.console import print_stderr, show, show_json, show_te
 from bardo.values.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from bardo.edge.accounts.key_store import KeyStore
+    from bardo.services.accounts.key_store import KeyStore
 
 _NAMES = ("requests_per_minute", "tokens_per_minute", "concurrency", "usd_per_day", "usd_per_month")
 
@@ -233,7 +231,7 @@ def _asked_name() -> str:
 @contextmanager
 def _store(config: Path | None) -> Iterator[tuple[KeyStore, bool]]:
     """Open the keys, and say whether there are none yet."""
-    from bardo.edge.accounts.key_store import opened_keys
+    from bardo.services.accounts.key_store import opened_keys
 
     with opened_keys(state_path(load_settings(config))) as store:
         yield store, store.revision() == 0

@@ -11,9 +11,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bardo.edge.data_paths import log_path
-from bardo.edge.log import CallOutcome, LogReader, LogRow
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings, log_path
+from bardo.adapters.stores.log import CallOutcome, LogReader, LogRow
 from bardo.surfaces.cli import log_export, log_prune
 from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time

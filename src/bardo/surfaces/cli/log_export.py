@@ -14,9 +14,8 @@ from typing import IO, TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from bardo.edge.data_paths import data_folder, log_path
-from bardo.edge.log import LogReader
-from bardo.edge.settings import Settings, load_settings
+from bardo.adapters.config.settings import Settings, data_folder, load_settings, log_path
+from bardo.adapters.stores.log import LogReader
 from bardo.surfaces.cli.options import STDIN, AsJson, Config, Since, since_time
 from bardo.surfaces.render.console import print_stderr, show_json
 from bardo.surfaces.render.wording import count, printable
@@ -25,9 +24,9 @@ from bardo.values.errors import InvalidRequest
 if TYPE_CHECKING:
     from typing_extensions import Buffer as ReadableBuffer
 
-    from bardo.edge.export.clickhouse import ClickHouseTarget
-    from bardo.edge.export.exporting import ExportSummary, FileExport, SinceLast
-    from bardo.edge.log.export_queries import RowSpan
+    from bardo.adapters.stores.export.clickhouse import ClickHouseTarget
+    from bardo.adapters.stores.export.exporting import ExportSummary, FileExport, SinceLast
+    from bardo.adapters.stores.log.export_queries import RowSpan
 
 STATE_FILE = "log-exports.json"
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only calls before then.")]
@@ -100,8 +99,8 @@ class _Job:
     """One export: where it goes, and how."""
 
     def __init__(self, place: str, settings: Settings, wanted: Format | None, *, content: bool, force: bool) -> None:
-        from bardo.edge.export.clickhouse import target_of
-        from bardo.edge.export.exporting import FileExport
+        from bardo.adapters.stores.export.clickhouse import target_of
+        from bardo.adapters.stores.export.exporting import FileExport
 
         self._settings = settings
         self._content = content
@@ -121,8 +120,8 @@ class _Job:
 
     def since_last(self, reader: LogReader, stack: ExitStack, state: Path | None) -> SinceLast:
         """Return where this export begins, held against others with the same state."""
-        from bardo.edge.export.exporting import SinceLast
-        from bardo.edge.export.progress import ExportState
+        from bardo.adapters.stores.export.exporting import SinceLast
+        from bardo.adapters.stores.export.progress import ExportState
 
         if self._table is None and self._path is None:
             raise InvalidRequest("--since-last needs a file or a table", hint="nobody knows what became of a stream")
@@ -152,9 +151,9 @@ class _Job:
     async def _send(
         self, reader: LogReader, span: RowSpan, table: ClickHouseTarget, follow: SinceLast | None
     ) -> ExportSummary:
-        from bardo.edge.export.clickhouse import PASSWORD_VARIABLE
-        from bardo.edge.export.exporting import export_to_clickhouse
-        from bardo.edge.http import HttpTransport
+        from bardo.adapters.net.client import HttpTransport
+        from bardo.adapters.stores.export.clickhouse import PASSWORD_VARIABLE
+        from bardo.adapters.stores.export.exporting import export_to_clickhouse
 
         transport = HttpTransport(self._settings.http.client)
         try:
@@ -172,7 +171,7 @@ class _Job:
 
 
 def _format(path: Path | None, wanted: Format | None) -> Format:
-    from bardo.edge.export.files import SUFFIXES
+    from bardo.adapters.stores.export.files import SUFFIXES
 
     found = SUFFIXES.get(path.suffix.lower()) if path is not None else "jsonl"
     if wanted is None and found is None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bardo.edge.data_paths import log_path
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings, log_path
 from bardo.surfaces.cli.options import AsJson, Config, since_time
 from bardo.surfaces.render.console import print_stderr, show_json
 from bardo.surfaces.render.wording import count
@@ -31,8 +30,8 @@ def prune(
 
     Their feedback and episodes go too; sums of costs by day stay. A gateway may write meanwhile, but waits while a file is written anew.
     """
-    from bardo.edge.log.pruning import first_day_kept
-    from bardo.edge.retention import LogPruning
+    from bardo.adapters.stores.log.pruning import first_day_kept
+    from bardo.adapters.stores.retention import LogPruning
 
     moment = since_time(before, time.time(), option="--before") or 0.0
     day = datetime.fromtimestamp(first_day_kept(moment), UTC).date()

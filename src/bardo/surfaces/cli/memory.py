@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from bardo.edge.assembly import open_memory
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings
 from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
 from bardo.surfaces.render.wording import count
 from bardo.values.errors import InvalidRequest
+from bardo.wiring import open_memory
 
 if TYPE_CHECKING:
-    from bardo.edge.memory.reasoning_memory import ReasoningMemory
+    from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 
 Tenant = Annotated[str | None, typer.Option("--tenant", help="Only this tenant's, as the log has it.")]
 Key = Annotated[str | None, typer.Option("--key", metavar="ID", help="Only calls of this client's key.")]
@@ -66,7 +66,7 @@ def search(
     config: Config = None,
 ) -> None:
     """Search questions, thinking and answers by words and by meaning."""
-    from bardo.edge.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
 
     now = time.time()
     chosen = EpisodeSelection(
@@ -90,7 +90,7 @@ def show_episode(
     config: Config = None,
 ) -> None:
     """Show one episode in full: the question, the reasoning steps, the answer."""
-    from bardo.edge.memory.episodes import episode_fields
+    from bardo.adapters.stores.memory.episodes import episode_fields
     from bardo.surfaces.render.episodes import episode_facts, episode_text
 
     with _opened(config) as memory:
@@ -121,7 +121,7 @@ def forget(
 
     The rows of the calls stay, with tokens and costs. The file of the log is written anew.
     """
-    from bardo.edge.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
 
     chosen = EpisodeSelection(
         id=episode, tenant=tenant, key=key, session=session, before=since_time(before, time.time(), option="--before")

@@ -11,14 +11,14 @@ import msgspec
 import typer
 
 from bardo.accounting.price import Price
-from bardo.edge.directory import LISTING_SECONDS
-from bardo.edge.introspect import MergedModel, merge
-from bardo.edge.keys import Keyring
-from bardo.edge.model_facts import ModelFacts
-from bardo.edge.model_list import listed_models
-from bardo.edge.price_book import PriceBook
-from bardo.edge.settings import load_settings
+from bardo.adapters.config.settings import load_settings
+from bardo.adapters.net.keys import Keyring
 from bardo.engine.route import Provider, Target
+from bardo.services.facts.directory import LISTING_SECONDS
+from bardo.services.facts.introspect import MergedModel, merge
+from bardo.services.facts.model_facts import ModelFacts
+from bardo.services.facts.model_list import listed_models
+from bardo.services.facts.price_book import PriceBook
 from bardo.surfaces.cli.model_lists import open_directory, print_unlisted, warn_of_secrets
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.presets import provider_named

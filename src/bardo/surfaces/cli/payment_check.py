@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from bardo.accounting.payments import Payer, dollars
-from bardo.edge.data_paths import state_path
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings, state_path
 from bardo.surfaces.cli.provider_checks import Finding
 from bardo.values.errors import BardoError
 
@@ -25,9 +24,9 @@ def check_payments(settings: Settings, environment: Mapping[str, str]) -> list[F
 
 def _wallet_finding(settings: Settings, environment: Mapping[str, str]) -> Finding:
     """Return the wallet as a finding. Raises ConfigError and DatabaseProblem where it cannot pay."""
-    from bardo.edge.payments.packages import INSTALL
-    from bardo.edge.payments.wallet import PACKAGES, signer_of
-    from bardo.edge.settings_payments import rules_of
+    from bardo.adapters.config.accounts import rules_of
+    from bardo.services.payments.packages import INSTALL
+    from bardo.services.payments.wallet import PACKAGES, signer_of
 
     rules = rules_of(settings.payments)
     signer = signer_of(settings.payments, environment)
@@ -49,8 +48,8 @@ def _wallet_finding(settings: Settings, environment: Mapping[str, str]) -> Findi
 
 def _ledger_figures(settings: Settings, environment: Mapping[str, str]) -> tuple[int, int]:
     """Return what was spent today, in nano-dollars, and how many payments have an unknown outcome. Creates nothing."""
-    from bardo.edge.payments.database import find_ledger
-    from bardo.edge.payments.ledger import day_of
+    from bardo.services.payments.database import find_ledger
+    from bardo.services.payments.ledger import day_of
 
     ledger = find_ledger(state_path(settings, environment))
     if ledger is None:

@@ -14,8 +14,7 @@ import msgspec
 import typer
 
 from bardo.accounting.payments import dollars
-from bardo.edge.data_paths import state_path
-from bardo.edge.settings import Settings, load_settings
+from bardo.adapters.config.settings import Settings, load_settings, state_path
 from bardo.surfaces.cli.groups import CommandGroup
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import print_stderr, show, show_json
@@ -24,8 +23,8 @@ from bardo.values.errors import ConfigError
 from bardo.values.payments import OPEN_STATES
 
 if TYPE_CHECKING:
-    from bardo.edge.payments.ledger import Ledger, LedgerEntry
-    from bardo.edge.payments.reconcile import ReconciledPayment
+    from bardo.services.payments.ledger import Ledger, LedgerEntry
+    from bardo.services.payments.reconcile import ReconciledPayment
 
 _BY = ("day", "tenant", "subsystem", "provider", "state")
 
@@ -91,7 +90,7 @@ def resolve(
     config: Config = None,
 ) -> None:
     """Record the outcome of an open payment in the ledger."""
-    from bardo.edge.payments.reconcile import resolve_by_hand
+    from bardo.services.payments.reconcile import resolve_by_hand
 
     if paid is None:
         raise ConfigError("it is not said whether the payment was made", hint="add --paid or --unpaid")
@@ -103,9 +102,9 @@ def resolve(
 
 
 async def _reconcile(ledger: Ledger, settings: Settings) -> list[ReconciledPayment]:
-    from bardo.edge.http import HttpTransport
-    from bardo.edge.payments.network import PaymentNetworks
-    from bardo.edge.payments.reconcile import Reconciler
+    from bardo.adapters.net.client import HttpTransport
+    from bardo.services.payments.network import PaymentNetworks
+    from bardo.services.payments.reconcile import Reconciler
 
     transport = HttpTransport(settings.http.client)
     try:
@@ -117,7 +116,7 @@ async def _reconcile(ledger: Ledger, settings: Settings) -> list[ReconciledPayme
 @contextmanager
 def _ledger(settings: Settings) -> Iterator[Ledger | None]:
     """Open the ledger; None where there is none, which creates nothing."""
-    from bardo.edge.payments.database import find_ledger
+    from bardo.services.payments.database import find_ledger
 
     path: Path | str = state_path(settings)
     ledger = find_ledger(path)

@@ -17,19 +17,19 @@ import typer
 
 from bardo.accounting.cost import computed_cost
 from bardo.accounting.price import Price
+from bardo.adapters.config.settings import Settings, load_settings
+from bardo.adapters.net.client import Deadlines, HttpTransport
+from bardo.adapters.net.keys import Keyring
 from bardo.catalog.forms import WireForm, builtin_forms
-from bardo.edge.directory import ProviderDirectory
-from bardo.edge.http import Deadlines, HttpTransport
-from bardo.edge.keys import Keyring
-from bardo.edge.price_book import PriceBook
-from bardo.edge.probe.audit import Audit, Plan, read_audit, resumed, write_audit, write_whole
-from bardo.edge.probe.cells import output_limit
-from bardo.edge.probe.overlay import overlay_toml
-from bardo.edge.probe.prober import REPEATS, Limits, conclude, plan_probe, run_probe
-from bardo.edge.probe.sending import Sender
-from bardo.edge.settings import Settings, load_settings
 from bardo.engine.knowledge import control_target
+from bardo.operators.probe.audit import Audit, Plan, read_audit, resumed, write_audit, write_whole
+from bardo.operators.probe.cells import output_limit
+from bardo.operators.probe.overlay import overlay_toml
+from bardo.operators.probe.prober import REPEATS, Limits, conclude, plan_probe, run_probe
+from bardo.operators.probe.sending import Sender
 from bardo.reasoning.control import ResolvedFacts, know
+from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.facts.price_book import PriceBook
 from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import print_stderr, show, show_json

@@ -12,15 +12,15 @@ from typing import Literal
 
 import msgspec
 
-from bardo.edge.directory import ProviderDirectory, with_keys
-from bardo.edge.http import Call, Deadlines, HttpTransport, Reply, Transport
-from bardo.edge.introspect import Introspector, MergedModel, merge
-from bardo.edge.keys import Keyring
-from bardo.edge.list_models import KEY_REFUSED, list_models
-from bardo.edge.model_facts import ModelFacts
-from bardo.edge.settings import Settings, provider_of
-from bardo.edge.settings_secrets import how_to_remove, secrets_of
+from bardo.adapters.config.problems import how_to_remove, secrets_of
+from bardo.adapters.config.settings import Settings, provider_of
+from bardo.adapters.net.client import Call, Deadlines, HttpTransport, Reply, Transport
+from bardo.adapters.net.keys import Keyring
 from bardo.engine.route import Provider, Target
+from bardo.services.facts.directory import ProviderDirectory, with_keys
+from bardo.services.facts.introspect import Introspector, MergedModel, merge
+from bardo.services.facts.list_models import KEY_REFUSED, list_models
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.surfaces.render.facts import TITLES, conflicts_text, facts_line
 from bardo.values.errors import BardoError, MalformedReply, MissingKey, ProviderError
 from bardo.values.redaction import shown_url

@@ -9,9 +9,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from bardo.adapters.config.settings import load_settings
 from bardo.dialects import DEFAULT_DIALECT
 from bardo.dialects.shared.options import read_intent_header
-from bardo.edge.settings import load_settings
 from bardo.routing.workloads import PREFIX
 from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, read_bytes

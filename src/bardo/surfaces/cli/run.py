@@ -16,9 +16,9 @@ from urllib.request import ProxyHandler, build_opener
 
 import typer
 
+from bardo.adapters.config.settings import Settings, load_settings
 from bardo.catalog.agent_rows import AgentStart, agent_rows
-from bardo.edge.accounts.opening import has_keys
-from bardo.edge.settings import Settings, load_settings
+from bardo.services.accounts.opening import has_keys
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.cli.running_gateway import KEY_VARIABLE, address_of, gateway_key
 from bardo.surfaces.render.console import print_stderr
@@ -78,7 +78,7 @@ def _gateway(settings: Settings, title: str, *, own: bool) -> Iterator[str]:
         yield address
         return
     # Loaded here, because a gateway that runs needs neither.
-    from bardo.edge.serving import BackgroundServer
+    from bardo.server.serving import BackgroundServer
     from bardo.surfaces.gateway.main import gateway_of
 
     with BackgroundServer(gateway_of(settings)) as server:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from bardo.edge.settings import LogSettings, ProviderEntry, Settings
-from bardo.edge.settings_addresses import is_http_address
+from bardo.adapters.config.providers import is_http_address
+from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.values.errors import InvalidRequest, MalformedReply, Unreachable
 from bardo.values.redaction import HIDDEN, shown_url
 

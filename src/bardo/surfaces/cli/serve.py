@@ -14,30 +14,29 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bardo.edge.accounts.key_registry import HOW_TO_GET_IN
-from bardo.edge.accounts.opening import any_key_is_active, has_keys
-from bardo.edge.configuration_parts import open_log
-from bardo.edge.data_paths import log_path, state_path
-from bardo.edge.database.problems import STATE
-from bardo.edge.database.sqlite_file import check_ledger
-from bardo.edge.directory import with_keys
-from bardo.edge.keys import Keyring
-from bardo.edge.log.problems import LOG
-from bardo.edge.log.sqlite_store import SqliteLogStore
-from bardo.edge.named_paths import named_path
-from bardo.edge.response_store import RESPONSES, open_responses
-from bardo.edge.serving import serve as serve_app
-from bardo.edge.settings import Settings, load_settings, provider_of
-from bardo.edge.settings_environment import WORKERS_FOLDER
-from bardo.edge.settings_gateway import check_bind
-from bardo.edge.settings_stores import is_file_name, place_of
-from bardo.edge.worker_events import FOLDER_VARIABLE, LONGEST_PATH
+from bardo.adapters.config.environment import WORKERS_FOLDER
+from bardo.adapters.config.failover import is_file_name, place_of
+from bardo.adapters.config.gateway import check_bind
+from bardo.adapters.config.paths import named_path
+from bardo.adapters.config.settings import Settings, load_settings, log_path, provider_of, state_path
+from bardo.adapters.net.keys import Keyring
+from bardo.adapters.stores.database.problems import STATE
+from bardo.adapters.stores.database.sqlite_file import check_ledger
+from bardo.adapters.stores.log.problems import LOG
+from bardo.adapters.stores.log.sqlite_store import SqliteLogStore
+from bardo.adapters.stores.response_store import RESPONSES, open_responses
+from bardo.server.serving import serve as serve_app
+from bardo.server.worker_events import FOLDER_VARIABLE, LONGEST_PATH
+from bardo.services.accounts.key_registry import HOW_TO_GET_IN
+from bardo.services.accounts.opening import any_key_is_active, has_keys
+from bardo.services.facts.directory import with_keys
 from bardo.surfaces.cli.model_lists import warn_of_secrets
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.cli.worker_folders import own_folder, remove_abandoned
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import InvalidRequest
 from bardo.values.redaction import shown_url
+from bardo.wiring import open_log
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Where prometheus-client keeps what each worker counted, so that each answers for all."""
@@ -201,7 +200,7 @@ def _check_ledgers(settings: Settings) -> None:
         check_ledger(state, STATE)
         if state.is_file() and state.stat().st_size:
             # So a form that this version does not know is told here, and workers do not migrate side by side.
-            from bardo.edge.accounts.key_store import holds_keys, open_keys
+            from bardo.services.accounts.key_store import holds_keys, open_keys
 
             if holds_keys(state):
                 open_keys(state).dispose()

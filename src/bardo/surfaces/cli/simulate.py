@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bardo.edge.settings import ProviderEntry
+from bardo.adapters.config.settings import ProviderEntry
 from bardo.simulators import (
     PRESETS,
     THINKING_BEHAVIOURS,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bardo.edge.directory import ProviderDirectory
 from bardo.engine.route import Provider, Target, resolve, target_at
+from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.presets import provider_named, target_unconfigured
 from bardo.values.errors import InvalidRequest, UnknownModel
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import typer
 
-from bardo.edge.settings import Settings, load_settings
+from bardo.adapters.config.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError

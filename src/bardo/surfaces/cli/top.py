@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bardo.edge.data_paths import log_path
-from bardo.edge.health_report import HealthReport
-from bardo.edge.http import HttpTransport
-from bardo.edge.log import LogReader
-from bardo.edge.settings import Settings, load_settings
+from bardo.adapters.config.settings import Settings, load_settings, log_path
+from bardo.adapters.net.client import HttpTransport
+from bardo.adapters.stores.log import LogReader
+from bardo.services.facts.health_report import HealthReport
 from bardo.surfaces.cli.options import Config, gateway_option
 from bardo.surfaces.cli.running_gateway import address_of, checked_address
 from bardo.surfaces.cli.top_feed import FeedItem, GatewayFeed

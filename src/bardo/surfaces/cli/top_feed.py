@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.health_report import HealthReport
-from bardo.edge.http import Call, Deadlines, HttpTransport
-from bardo.edge.http_calls import Reply
+from bardo.adapters.net.calls import Reply
+from bardo.adapters.net.client import Call, Deadlines, HttpTransport
+from bardo.services.facts.health_report import HealthReport
 from bardo.streams.frames import OversizedFrame
 from bardo.streams.sse import SseDecoder
 from bardo.surfaces.cli.running_gateway import gateway_error, gateway_key, not_running

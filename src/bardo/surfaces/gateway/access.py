@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from bardo.edge.settings_gateway import GatewaySettings, is_loopback_host
+from bardo.adapters.config.gateway import GatewaySettings, is_loopback_host
 from bardo.surfaces.gateway.client_head import Lines, head_of
 from bardo.surfaces.gateway.http import Message, Scope, Send, headers_of
 from bardo.values.errors import Forbidden, InvalidRequest, UnsupportedMediaType, UpgradeRequired

@@ -7,15 +7,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bardo.edge.accounts.accounts import Accounts
-from bardo.edge.batches.service import BatchService
-from bardo.edge.database.problems import DatabaseProblem
-from bardo.edge.feedback import FeedbackRecorder
-from bardo.edge.graceful_shutdown import shutting_down
-from bardo.edge.response_store import ResponseStore
-from bardo.edge.runner import Runner
-from bardo.edge.server_limits import ErrorReply
-from bardo.edge.settings_gateway import GatewaySettings, bounds_of
+from bardo.adapters.config.gateway import ErrorReply, GatewaySettings, bounds_of
+from bardo.adapters.stores.database.problems import DatabaseProblem
+from bardo.adapters.stores.response_store import ResponseStore
+from bardo.batches.service import BatchService
+from bardo.call.runner import Runner
+from bardo.services.accounts.accounts import Accounts
+from bardo.services.facts.feedback import FeedbackRecorder
 from bardo.surfaces.gateway.access import (
     Access,
     Pairs,
@@ -79,9 +77,10 @@ from bardo.surfaces.gateway.routes import dialect_of_path, find_route, for_clien
 from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
 from bardo.surfaces.gateway.tenants import key_of, keys_of
 from bardo.values.errors import BardoError, Forbidden
+from bardo.values.stopping import shutting_down
 
 if TYPE_CHECKING:
-    from bardo.edge.memory.reasoning_memory import ReasoningMemory
+    from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 
 OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "generate": generate,

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest
+from bardo.batches.records import BatchRecord
 from bardo.dialects import dialect
 from bardo.dialects.openai_chat.completions import decode_completion, encode_completion
-from bardo.edge.batches.item_requests import EmbedItem, GenerateItem, ItemRequest
-from bardo.edge.batches.records import BatchRecord
 from bardo.surfaces.gateway.http import Scope
 from bardo.surfaces.gateway.request_options import header_options, with_headers
 from bardo.values.errors import Unsupported

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import msgspec
 
+from bardo.batches.planning import NoBatchApi
+from bardo.batches.records import ENDS, BatchRecord, ItemRecord, result_of
+from bardo.batches.service import BatchService, OpenBatches
+from bardo.batches.values import LongLine, split_lines
 from bardo.dialects.batches.anthropic_client import decode_message_batch
 from bardo.dialects.batches.batch_objects import BatchFacts, anthropic_batch, anthropic_result, openai_batch
 from bardo.dialects.batches.openai_client import BatchLine, decode_new_batch, list_object, read_line
-from bardo.edge.batches.planning import NoBatchApi
-from bardo.edge.batches.records import ENDS, BatchRecord, ItemRecord, result_of
-from bardo.edge.batches.service import BatchService, OpenBatches
-from bardo.edge.batches.values import LongLine, split_lines
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.batch_items import MESSAGES, kept_headers
 from bardo.surfaces.gateway.context import GatewayContext

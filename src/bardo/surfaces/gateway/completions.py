@@ -6,14 +6,14 @@ import asyncio
 
 import msgspec
 
+from bardo.adapters.long_work import run_by_size
+from bardo.call.live_reply import LiveReply
 from bardo.dialects.openai_chat.completions import (
     CompletionRequest,
     CompletionStream,
     decode_completion,
     encode_completion,
 )
-from bardo.edge.live_reply import LiveReply
-from bardo.edge.long_work import run_by_size
 from bardo.engine.receipt import headers_of_calls
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext

@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from bardo.edge.accounts.accounts import Accounts
-from bardo.edge.accounts.call_gate import CallGate
-from bardo.edge.accounts.opening import open_accounts
-from bardo.edge.assembly import Assembly, assemble
-from bardo.edge.batches.service import BatchService
-from bardo.edge.data_paths import log_path, state_path
-from bardo.edge.preloading import preload
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings, log_path, state_path
+from bardo.batches.service import BatchService
+from bardo.services.accounts.accounts import Accounts
+from bardo.services.accounts.call_gate import CallGate
+from bardo.services.accounts.opening import open_accounts
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.gateway.batch_items import read_item
 from bardo.surfaces.gateway.panel import PanelLoader
+from bardo.wiring import Assembly, assemble, preload
 
 _log = logging.getLogger("bardo.gateway")
 

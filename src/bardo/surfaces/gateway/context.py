@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bardo.edge.accounts.accounts import Accounts
-from bardo.edge.batches.service import BatchService
-from bardo.edge.database.problems import DatabaseProblem, in_one_line
-from bardo.edge.event_feed import EventFeed
-from bardo.edge.feedback import FeedbackRecorder
-from bardo.edge.response_store import ResponseStore
-from bardo.edge.runner import Runner
-from bardo.edge.server_reply import RequestCycle, cycle_of
+from bardo.adapters.stores.database.problems import DatabaseProblem, in_one_line
+from bardo.adapters.stores.response_store import ResponseStore
+from bardo.batches.service import BatchService
+from bardo.call.runner import Runner
+from bardo.server.reply import RequestCycle, cycle_of
+from bardo.services.accounts.accounts import Accounts
+from bardo.services.facts.event_feed import EventFeed
+from bardo.services.facts.feedback import FeedbackRecorder
 from bardo.surfaces.gateway.access import require_json
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.client_head import head_of
@@ -29,7 +29,7 @@ from bardo.surfaces.gateway.route_tables import Route
 from bardo.values.errors import BardoError, InternalError, Unavailable
 
 if TYPE_CHECKING:
-    from bardo.edge.memory.reasoning_memory import ReasoningMemory
+    from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
     from bardo.surfaces.gateway.panel import PanelLoader
 
 _log = logging.getLogger("bardo.gateway")

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from bardo.adapters.stores.response_store import StoredConversation
 from bardo.dialects.openai_responses.stored import Item, listed, with_ids
 from bardo.dialects.shared.json_values import decode_object, optional, required, take
-from bardo.edge.response_store import StoredConversation
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from bardo.edge.event_feed import EventFilter, FeedEvent, event_name
+from bardo.services.facts.event_feed import EventFilter, FeedEvent, event_name
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope, header, query_of

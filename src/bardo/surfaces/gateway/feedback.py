@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bardo.dialects.shared.json_values import decode_object
-from bardo.edge.feedback import read_feedback
+from bardo.services.facts.feedback import read_feedback
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope

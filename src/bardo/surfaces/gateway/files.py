@@ -6,10 +6,10 @@ import asyncio
 
 import msgspec
 
+from bardo.batches.records import FileRecord
+from bardo.batches.service import BatchService, OpenBatches
 from bardo.dialects.batches.openai_client import expiry_seconds, file_object, list_object
-from bardo.edge.batches.records import FileRecord
-from bardo.edge.batches.service import BatchService, OpenBatches
-from bardo.edge.server_reply import cycle_of
+from bardo.server.reply import cycle_of
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, query_of

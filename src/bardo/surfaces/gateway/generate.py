@@ -9,12 +9,11 @@ from typing import Protocol
 
 import msgspec
 
+from bardo.adapters.long_work import run_by_size
+from bardo.call.live_reply import LiveReply
 from bardo.dialects import dialect
 from bardo.dialects.shared.blocks import encode_all
 from bardo.dialects.shared.dialect import ReplyEncoder
-from bardo.edge.graceful_shutdown import shutdown_of
-from bardo.edge.live_reply import LiveReply
-from bardo.edge.long_work import run_by_size
 from bardo.engine.client_model import ClientModelEncoder, ForwardedModel, named_as_asked, with_client_model
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.prompt_estimates import PromptEstimates
@@ -31,6 +30,7 @@ from bardo.values.cost import CallCost
 from bardo.values.errors import BardoError, InvalidRequest
 from bardo.values.events import Failed, UsageUpdate
 from bardo.values.request import Request
+from bardo.values.stopping import shutdown_of
 from bardo.values.usage import Usage
 
 _CHAT = "openai_chat"

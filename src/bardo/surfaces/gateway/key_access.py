@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
-from bardo.edge.accounts.account import Account
-from bardo.edge.accounts.accounts import Accounts
+from bardo.adapters.config.accounts import Account
+from bardo.services.accounts.accounts import Accounts
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bardo.edge.accounts.opening import has_keys
-from bardo.edge.settings import Settings, load_settings
-from bardo.edge.settings_gateway import check_bind
+from bardo.adapters.config.gateway import check_bind
+from bardo.adapters.config.settings import Settings, load_settings
+from bardo.services.accounts.opening import has_keys
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.gateway.configured import ConfiguredGateway
 from bardo.surfaces.gateway.reloading import ReloadingGateway
@@ -16,7 +16,7 @@ def create_app() -> ReloadingGateway:
     """Return the application of the configuration at hand, which applies what is changed there. Raises ConfigError."""
     settings = load_settings()
     if settings.telemetry.logs == "json":
-        from bardo.edge.telemetry.json_logs import write_json_logs
+        from bardo.services.telemetry.json_logs import write_json_logs
 
         write_json_logs()
     check_bind(settings.gateway, has_keys=has_keys(settings))

@@ -16,7 +16,7 @@ from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import InvalidRequest, NotStored, UnknownRoute
 
 if TYPE_CHECKING:
-    from bardo.edge.memory.reasoning_memory import ReasoningMemory
+    from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 
 _LONGEST = 200
 _TEXTS = ("session", "subsystem", "model")
@@ -26,7 +26,7 @@ _FILTERS = ("query", "limit", "by", *_TEXTS, *_TIMES)
 
 async def search_memory(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer which episodes of the tenant fit. Raises InvalidRequest, and UnknownRoute where nothing is kept."""
-    from bardo.edge.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
 
     memory, query = _memory(context), query_of(scope)
     unknown = sorted(query.keys() - {*_FILTERS, "key"})
@@ -44,7 +44,7 @@ async def search_memory(context: GatewayContext, route: Route, scope: Scope, rec
 
 async def show_episode(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer one episode of the tenant, with its reasoning steps. Raises NotStored, and UnknownRoute where nothing is kept."""
-    from bardo.edge.memory.episodes import episode_fields
+    from bardo.adapters.stores.memory.episodes import episode_fields
 
     found = await asyncio.to_thread(_memory(context).show, route.name, tenant=caller_of(scope).tenant)
     if found is None:
@@ -54,7 +54,7 @@ async def show_episode(context: GatewayContext, route: Route, scope: Scope, rece
 
 async def forget_episode(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Remove one episode of the tenant, and the content of its call. Raises NotStored, and UnknownRoute where nothing is kept."""
-    from bardo.edge.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
 
     memory, chosen = _memory(context), EpisodeSelection(id=route.name, tenant=caller_of(scope).tenant)
     # The file is not written anew: a client must not be able to hold up the log of all others.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bardo._version import __version__
+from bardo.call.runner import Runner
 from bardo.dialects import dialect
 from bardo.dialects.ollama.operations import EPOCH, details
 from bardo.dialects.shared.json_values import decode_object, optional, required
-from bardo.edge.runner import Runner
 from bardo.engine.route import Target
 from bardo.reasoning.control import ResolvedFacts
 from bardo.surfaces.gateway.answer import Answer

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from bardo.adapters.long_work import run_by_size
+from bardo.call.unary_operations import UnaryAnswer, embed, embed_receipt
+from bardo.call.unary_operations import count_tokens as count
 from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import ModelsForm
-from bardo.edge.health_report import health_report
-from bardo.edge.long_work import run_by_size
-from bardo.edge.model_list import find_model, listed_models
-from bardo.edge.unary_operations import UnaryAnswer, embed, embed_receipt
-from bardo.edge.unary_operations import count_tokens as count
 from bardo.engine.receipt import call_headers, cost_extension, cost_headers
+from bardo.services.facts.health_report import health_report
+from bardo.services.facts.model_list import find_model, listed_models
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope

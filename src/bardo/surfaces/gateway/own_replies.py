@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bardo.edge.lessons import KnownLesson
+from bardo.services.facts.lessons import KnownLesson
 from bardo.values.episodes import EpisodeMatch
 from bardo.values.reasoning import ReasoningStep, ReasoningVisibility
 

@@ -18,11 +18,10 @@ from pathlib import Path
 
 import msgspec
 
-from bardo.edge.accounts.opening import has_keys
-from bardo.edge.server_limits import ErrorReply, ServerBounds
-from bardo.edge.settings import Settings
-from bardo.edge.settings_gateway import check_bind
-from bardo.edge.worker_events import FOLDER_VARIABLE, WorkerEvents
+from bardo.adapters.config.gateway import ErrorReply, ServerBounds, check_bind
+from bardo.adapters.config.settings import Settings
+from bardo.server.worker_events import FOLDER_VARIABLE, WorkerEvents
+from bardo.services.accounts.opening import has_keys
 from bardo.surfaces.gateway.access import Pairs
 from bardo.surfaces.gateway.configured import ConfiguredGateway
 from bardo.surfaces.gateway.http import Receive, Scope, Send

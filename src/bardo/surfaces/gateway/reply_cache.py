@@ -18,7 +18,7 @@ from bardo.values.errors import InternalError, UnknownRoute
 
 async def show_cache(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer how many entries and bytes are kept. Raises UnknownRoute where there is no cache in use."""
-    from bardo.edge.reply_cache.cache import CountReplies
+    from bardo.services.pipeline.reply_cache.cache import CountReplies
 
     entries, size = await _perform(context, CountReplies(caller_of(scope).tenant))
     await answer.json(CacheReply(entries=entries, bytes=size))
@@ -27,7 +27,7 @@ async def show_cache(context: GatewayContext, route: Route, scope: Scope, receiv
 async def purge_cache(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Remove entries of the tenant that asks. Raises InvalidRequest, and UnknownRoute where there is no cache in use."""
     from bardo.context.cache.entries import Selection
-    from bardo.edge.reply_cache.cache import RemoveReplies
+    from bardo.services.pipeline.reply_cache.cache import RemoveReplies
 
     asked = decode_object(await context.body(scope, receive))
     refuse_unknown(asked, ("tag", "model"), "")

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from bardo.adapters.long_work import run_by_size
+from bardo.adapters.stores.response_store import ResponseStore
 from bardo.dialects import dialect
 from bardo.dialects.openai_responses.stored import (
     Item,
@@ -27,8 +29,6 @@ from bardo.dialects.openai_responses.stored import (
     with_references,
 )
 from bardo.dialects.openai_responses.wire import is_made
-from bardo.edge.long_work import run_by_size
-from bardo.edge.response_store import ResponseStore
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request, read_request

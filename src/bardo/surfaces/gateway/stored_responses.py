@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NoReturn
 from urllib.parse import parse_qs
 
+from bardo.adapters.stores.response_store import ResponseStore
 from bardo.dialects.openai_responses.stored import Item, page
-from bardo.edge.response_store import ResponseStore
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope, query_of

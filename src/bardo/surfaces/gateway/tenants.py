@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
-from bardo.edge.accounts.account import Account
+from bardo.adapters.config.accounts import Account
 from bardo.surfaces.gateway.client_head import head_of
 from bardo.surfaces.gateway.http import Scope
 

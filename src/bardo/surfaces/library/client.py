@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, overload
 
-from bardo.edge.assembly import assemble
-from bardo.edge.event_bus import MOST_WAITING, AsyncEventStream
-from bardo.edge.feedback import read_feedback
-from bardo.edge.http import Transport, another_loop
-from bardo.edge.live_reply import LiveReply
-from bardo.edge.model_list import listed_models
-from bardo.edge.runner import Runner
-from bardo.edge.settings import Settings, load_settings
-from bardo.edge.unary_operations import count_tokens, embed
+from bardo.adapters.config.settings import Settings, load_settings
+from bardo.adapters.net.client import Transport, another_loop
+from bardo.call.live_reply import LiveReply
+from bardo.call.runner import Runner
+from bardo.call.unary_operations import count_tokens, embed
+from bardo.services.facts.event_bus import MOST_WAITING, AsyncEventStream
+from bardo.services.facts.feedback import read_feedback
+from bardo.services.facts.model_list import listed_models
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.library.asking import Options, Prompt, build_call, build_embed_request, seconds_of
 from bardo.surfaces.library.memory import AsyncMemory
@@ -25,6 +24,7 @@ from bardo.values.errors import ClientMisuse
 from bardo.values.operations import Embeddings, ModelInfo, Task, TokenCount
 from bardo.values.request import Request
 from bardo.values.response import Response
+from bardo.wiring import assemble
 
 Answer = TypeVar("Answer")
 Config = str | Path | Settings | None

@@ -9,12 +9,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from bardo.adapters.config.formats import known_formats
+from bardo.adapters.config.settings import Settings
 from bardo.catalog.features import shows_summaries
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.edge.formats import known_formats
-from bardo.edge.settings import Settings
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.text_formats import ExplainedFormats, TextFormats, formats_of_text, text_formats_of
 from bardo.reasoning.formats import ReasoningFormat

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from bardo.adapters.config.settings import Settings, load_settings
 from bardo.dialects import DEFAULT_DIALECT, DIALECTS
 from bardo.dialects import dialect as dialect_named
-from bardo.edge.settings import Settings, load_settings
 from bardo.engine.explaining import explain as explain_route
 from bardo.engine.explanation import Explanation
 from bardo.engine.route import Target
@@ -63,7 +63,7 @@ def _explain(planned: PlannedRoute) -> Explanation:
 
 def _explain_with_layers(planner: RoutePlanner, request: Request, provider: str) -> Explanation:
     """Return what would be sent for a request once its layers have worked on it, with their receipts."""
-    from bardo.edge.pipeline.dry_run import run_layers
+    from bardo.surfaces.library.dry_run import run_layers
 
     plans: list[PlannedRoute] = []
 

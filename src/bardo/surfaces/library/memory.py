@@ -11,7 +11,7 @@ from bardo.values.episodes import Episode, EpisodeMatch, Erased, MemoryStats, Se
 from bardo.values.errors import ClientMisuse, NotStored
 
 if TYPE_CHECKING:
-    from bardo.edge.memory.reasoning_memory import EpisodeSelection, ReasoningMemory
+    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection, ReasoningMemory
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -166,7 +166,7 @@ def no_episode(name: str) -> NotStored:
 
 
 def _selection(**fields: Any) -> EpisodeSelection:
-    from bardo.edge.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
 
     return EpisodeSelection(**fields)
 

@@ -8,14 +8,11 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.assembly import model_facts
-from bardo.edge.directory import with_keys
-from bardo.edge.keys import Keyring
-from bardo.edge.price_book import PriceBook
-from bardo.edge.server_choice import idle_servers
-from bardo.edge.settings import Settings, provider_of
-from bardo.edge.settings_pipeline import profiles_named
-from bardo.edge.settings_routing import workloads_of
+from bardo.adapters.config.pipeline import profiles_named
+from bardo.adapters.config.routing import workloads_of
+from bardo.adapters.config.settings import Settings, provider_of
+from bardo.adapters.net.keys import Keyring
+from bardo.call.server_choice import idle_servers
 from bardo.engine.aliases import Aliases, ResolvedModel, with_effort
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.model_features import candidate_of, chat_models
@@ -28,10 +25,13 @@ from bardo.engine.workload_requests import NOTHING_FOUND, CallNeeds, check_contr
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
 from bardo.routing.candidates import Candidate
 from bardo.routing.workloads import PREFIX, unknown_workload
+from bardo.services.facts.directory import with_keys
+from bardo.services.facts.price_book import PriceBook
 from bardo.surfaces.presets import check_known, provider_named, target_unconfigured
 from bardo.values.degradation import Degradation
 from bardo.values.errors import UnknownModel, Unsupported
 from bardo.values.request import Request
+from bardo.wiring import model_facts
 
 _MOST_SHOWN = 32
 _NAMED = "it was named"

@@ -10,11 +10,11 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from bardo.edge.accounts.account import Account
-from bardo.edge.event_bus import AsyncEventStream
-from bardo.edge.live_reply import LiveReply
-from bardo.edge.runner import Runner
+from bardo.adapters.config.accounts import Account
+from bardo.call.live_reply import LiveReply
+from bardo.call.runner import Runner
 from bardo.engine.forwarding import ReplyUpdate
+from bardo.services.facts.event_bus import AsyncEventStream
 from bardo.structured import Json
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.values.errors import UpstreamTimeout

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from http.cookies import CookieError, SimpleCookie
 
-from bardo.edge.accounts.accounts import Accounts
+from bardo.services.accounts.accounts import Accounts
 from bardo.surfaces.gateway.http import Scope, header, headers_of
 from bardo.surfaces.panel.pages import Viewer
 from bardo.surfaces.panel.sessions import SESSION_SECONDS, Session, Sessions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.edge.log import CostGroup
+from bardo.adapters.stores.log import CostGroup
 from bardo.golem.day import AgentDay, SubsystemSums, agent_day
 from bardo.surfaces.panel.tables import Cell, Head, Table
 from bardo.surfaces.render.wording import count, dollars

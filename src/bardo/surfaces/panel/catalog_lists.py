@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from bardo.adapters.config.accounts import Account
 from bardo.catalog.load import builtin
 from bardo.catalog.models import ModelRow, builtin_models
 from bardo.catalog.rows import ProviderRow
-from bardo.edge.accounts.account import Account
-from bardo.edge.known_models import KnownModel
-from bardo.edge.model_facts import ModelFacts
 from bardo.engine.route import Provider
+from bardo.services.facts.known_models import KnownModel
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.surfaces.panel.tables import Cell, Head, Table
 from bardo.surfaces.render.facts import source_text, value_text
 from bardo.surfaces.render.prices import short_price

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from bardo.edge.log import CostGroup
+from bardo.adapters.stores.log import CostGroup
 from bardo.surfaces.panel.charts import MOST_SERIES, Chart, Column, column_chart, row_chart
 from bardo.surfaces.panel.cost_tables import amounts_by_day, name_text, unknown_by_day
 from bardo.surfaces.panel.periods import Period, day_text

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from bardo.edge.accounts.accounts import Accounts
-from bardo.edge.log import CallSums, CostGroup
+from bardo.adapters.stores.log import CallSums, CostGroup
+from bardo.services.accounts.accounts import Accounts
 from bardo.surfaces.panel.periods import Period, day_text
 from bardo.surfaces.panel.tables import Cell, Head, Pager, Table, paged
 from bardo.surfaces.render.cost_records import CAUSE, NOT_SPLIT, UNKNOWN, cause_records

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from bardo.edge.cache_health import CacheHealth
-from bardo.edge.health_report import HealthReport, KeyHealth, ProviderHealth, ServerHealth, TargetHealth
+from bardo.services.facts.cache_health import CacheHealth
+from bardo.services.facts.health_report import HealthReport, KeyHealth, ProviderHealth, ServerHealth, TargetHealth
 from bardo.surfaces.panel.tables import Cell, Head, Table
 from bardo.surfaces.render.wording import NOT_REPORTED, count, seconds
 

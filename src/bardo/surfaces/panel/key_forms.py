@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from bardo.accounting.limits import KeyLimits
-from bardo.edge.accounts.account import Account, checked_globs, expiry_of, nanos_of_usd
+from bardo.adapters.config.accounts import Account, checked_globs, expiry_of, nanos_of_usd
 from bardo.surfaces.render.client_keys import time_text
 from bardo.values.cost import exact_dollars
 from bardo.values.errors import InvalidRequest

@@ -8,10 +8,10 @@ from urllib.parse import quote
 import msgspec
 
 from bardo.accounting.limits import LimitName
-from bardo.edge.accounts.account import Account
-from bardo.edge.accounts.spend import ModelUsage
-from bardo.edge.accounts.usage import KeyUsage
-from bardo.edge.log import CallSums
+from bardo.adapters.config.accounts import Account
+from bardo.adapters.stores.log import CallSums
+from bardo.services.accounts.spend import ModelUsage
+from bardo.services.accounts.usage import KeyUsage
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.key_forms import LIMIT_WORDS, MONEY
 from bardo.surfaces.panel.tables import Cell, Head, Table

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from bardo.edge.log.row import CallTimes
+from bardo.adapters.stores.log.row import CallTimes
 from bardo.surfaces.panel.charts import Sparkline, sparkline
 from bardo.surfaces.panel.tables import Cell, Head, Table
 from bardo.surfaces.render.wording import NOT_REPORTED, count, seconds

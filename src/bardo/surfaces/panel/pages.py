@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from bardo.edge.accounts.account import Account
+from bardo.adapters.config.accounts import Account
 
 if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel

@@ -9,9 +9,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from bardo.edge.data_paths import log_path
-from bardo.edge.log.reader import LogReader
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings, log_path
+from bardo.adapters.stores.log.reader import LogReader
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.panel.live_board import LiveBoard
 from bardo.surfaces.panel.markdown import TEXT_FILTERS

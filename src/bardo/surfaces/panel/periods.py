@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 import msgspec
 
-from bardo.edge.log.rollup import SECONDS_PER_DAY, day_of
+from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY, day_of
 from bardo.values.errors import InvalidRequest
 
 CHOICES: Mapping[str, tuple[str, int | None]] = {

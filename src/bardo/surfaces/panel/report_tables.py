@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bardo.edge.log.row import CacheTotal, LogExtent, LogGap, ReplyCacheTotal
-from bardo.edge.reply_cache.evidence import SimilarFigures
+from bardo.adapters.stores.log.row import CacheTotal, LogExtent, LogGap, ReplyCacheTotal
+from bardo.services.pipeline.reply_cache.evidence import SimilarFigures
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.periods import day_text
 from bardo.surfaces.panel.tables import Cell, Head, Table

@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, quote
 
 import msgspec
 
-from bardo.edge.accounts.accounts import Accounts
-from bardo.edge.settings import Settings
+from bardo.adapters.config.settings import Settings
+from bardo.services.accounts.accounts import Accounts
 from bardo.surfaces.gateway.answer import Answer, error_headers
 from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, query_of, read_body

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from bardo.adapters.stores.log.row import CacheTotal, ReplyCacheTotal
 from bardo.context.cache.confidence import comparisons_needed
-from bardo.edge.log.row import CacheTotal, ReplyCacheTotal
-from bardo.edge.reply_cache.evidence import SimilarFigures
+from bardo.services.pipeline.reply_cache.evidence import SimilarFigures
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
 from bardo.values.cost import usd
 

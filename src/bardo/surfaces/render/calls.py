@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.edge.log.row import Feedback, LogRow
+from bardo.adapters.stores.log.row import Feedback, LogRow
 from bardo.surfaces.render.layers import cache_fact, layer_facts
 from bardo.surfaces.render.receipts import receipt_facts
 from bardo.surfaces.render.tables import Column, TextTable, facts, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from bardo.edge.accounts.account import NANOS, Account
+from bardo.adapters.config.accounts import NANOS, Account
 
 
 def account_fields(account: Account, now: float) -> dict[str, Any]:

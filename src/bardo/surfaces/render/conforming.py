@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.conform.laws import LAWS, Finding, Report
+from bardo.operators.conform.laws import LAWS, Finding, Report
 
 _LAWS = {law.id: law for law in LAWS}
 _SIGNS = {"kept": "ok", "broken": "BROKEN", "unclear": "unclear", "skipped": "skipped"}

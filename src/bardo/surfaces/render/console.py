@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.edge.log_filter import known_values
+from bardo.adapters.log_filter import known_values
 from bardo.surfaces.render.wording import printable
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.printable import escaped_json

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
-from bardo.edge.log import CallSums, CostGroup, Dimension
-from bardo.edge.log.rollup import DIMENSIONS
+from bardo.adapters.stores.log import CallSums, CostGroup, Dimension
+from bardo.adapters.stores.log.rollup import DIMENSIONS
 from bardo.surfaces.render.wording import dollars
 from bardo.values.cost import usd
 from bardo.values.errors import InvalidRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.edge.log import Dimension
+from bardo.adapters.stores.log import Dimension
 from bardo.surfaces.render.cost_records import CAUSE
 from bardo.surfaces.render.tables import Column, TextTable, table
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars

@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.catalog.models import BudgetRange, ModelIds
 from bardo.catalog.rows import ProviderTraits
-from bardo.edge.introspect import LayerValue, MergedFact, MergedModel
+from bardo.services.facts.introspect import LayerValue, MergedFact, MergedModel
 
 TITLES = {
     "control": "told by",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bardo.edge.log.row import LogRow
+from bardo.adapters.stores.log.row import LogRow
 from bardo.surfaces.render.wording import dollars, printable
 from bardo.values.cost import usd
 

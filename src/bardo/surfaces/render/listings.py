@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.listings import ListedPrice, Listing
+from bardo.services.facts.listings import ListedPrice, Listing
 
 _NANOS = 10**9
 _RATES = {"input": "input", "output": "output", "cache_read": "cache reads", "cache_write": "cache writes"}

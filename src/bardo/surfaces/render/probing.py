@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.probe.audit import Audit, Plan
-from bardo.edge.probe.samples import Trial
-from bardo.edge.probe.sending import Sender
-from bardo.edge.probe.verdicts import SettingVerdict
+from bardo.operators.probe.audit import Audit, Plan
+from bardo.operators.probe.samples import Trial
+from bardo.operators.probe.sending import Sender
+from bardo.operators.probe.verdicts import SettingVerdict
 from bardo.surfaces.render.wording import printable
 
 _NOTHING = "–"

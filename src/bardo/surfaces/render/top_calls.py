@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bardo.edge.log.row import LogRow
+from bardo.adapters.stores.log.row import LogRow
 from bardo.values.inference_events import (
     CallFinished,
     CallProgress,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from bardo.edge.health_report import HealthReport, ProviderHealth
+from bardo.services.facts.health_report import HealthReport, ProviderHealth
 from bardo.surfaces.render.top_calls import LOST, TopCall, TopCalls
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars, printable, seconds
 

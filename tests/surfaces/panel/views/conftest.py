@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.accounts.account import Account
-from bardo.edge.log import LogReader, LogRow, LogWriter
+from bardo.adapters.config.accounts import Account
+from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
 from support.any_model import Simulator
 from support.hostile_text import HOSTILE
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.log import LogWriter
-from bardo.edge.log.rollup import DIMENSIONS, Dimension
+from bardo.adapters.stores.log import LogWriter
+from bardo.adapters.stores.log.rollup import DIMENSIONS, Dimension
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.periods import day_text
 from bardo.surfaces.render.cost_records import CAUSE, cause_records, cost_records, sum_groups

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bardo.edge.log.row import CallTimes
+from bardo.adapters.stores.log.row import CallTimes
 from bardo.simulators import Fault
 from bardo.surfaces.panel.latencies import BUCKETS, histories, percentile
 from support.any_model import Simulator

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from bardo.accounting.limits import KeyLimits, LeasedUsage, period_of
-from bardo.edge.accounts.account import NANOS, Account
-from bardo.edge.accounts.key_store import opened_keys
-from bardo.edge.accounts.spend import ModelUsage
-from bardo.edge.accounts.usage import KeyUsage
-from bardo.edge.log import CallSums, LogWriter
+from bardo.adapters.config.accounts import NANOS, Account
+from bardo.adapters.stores.log import CallSums, LogWriter
+from bardo.services.accounts.key_store import opened_keys
+from bardo.services.accounts.spend import ModelUsage
+from bardo.services.accounts.usage import KeyUsage
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.key_tables import KeySpending, keys_table, limit_uses, models_table
 from bardo.surfaces.panel.tables import Cell

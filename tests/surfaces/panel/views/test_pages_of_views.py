@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from bardo.edge.log import LogWriter
-from bardo.edge.log.database import address_of, open_for_reading
+from bardo.adapters.stores.log import LogWriter
+from bardo.adapters.stores.log.database import address_of, open_for_reading
 from support.any_model import Simulator
 from support.keyed_gateway import KeyedGateway, keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage

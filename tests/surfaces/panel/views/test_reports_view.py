@@ -11,11 +11,11 @@ import httpx
 import msgspec
 import pytest
 
-from bardo.edge.learned_state import embedding_of, store_state
-from bardo.edge.log import LogGap
-from bardo.edge.log.store import open_store
-from bardo.edge.reply_cache.evidence import FILE, SimilarEvidence, read_figures
+from bardo.adapters.stores.log import LogGap
+from bardo.adapters.stores.log.store import open_store
 from bardo.routing.learned.router import LearnedState
+from bardo.services.facts.learned_state import embedding_of, store_state
+from bardo.services.pipeline.reply_cache.evidence import FILE, SimilarEvidence, read_figures
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.report_tables import size_text
 from bardo.surfaces.render.caches import GIVEN, prompt_cache_cells, reply_cache_cells

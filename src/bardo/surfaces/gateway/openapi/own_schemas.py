@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.shared.options import INCLUDABLE, ON_IMPOSSIBLE, REASONING_WORDS
-from bardo.edge.health_report import HealthReport
+from bardo.services.facts.health_report import HealthReport
 from bardo.surfaces.gateway.openapi.json_schema import (
     ANY,
     BOOLEAN,

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bardo.edge.introspect import MergedFact
-from bardo.edge.known_models import KnownModel, known_model
-from bardo.edge.model_list import names_to_ask
 from bardo.engine.route import Provider, Target, target_at
+from bardo.services.facts.introspect import MergedFact
+from bardo.services.facts.known_models import KnownModel, known_model
+from bardo.services.facts.model_list import names_to_ask
 from bardo.surfaces.panel.catalog_lists import (
     LISTS,
     ListedName,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from bardo.edge.log import CostGroup, Dimension, LogReader
-from bardo.edge.log.rollup import DIMENSIONS, SECONDS_PER_DAY
+from bardo.adapters.stores.log import CostGroup, Dimension, LogReader
+from bardo.adapters.stores.log.rollup import DIMENSIONS, SECONDS_PER_DAY
 from bardo.surfaces.panel.cost_charts import groups_chart, split_chart
 from bardo.surfaces.panel.cost_tables import cause_table, figures_of, group_table, names_of, split_table
 from bardo.surfaces.panel.pages import Download, Page, PanelRequest

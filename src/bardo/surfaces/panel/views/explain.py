@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bardo.adapters.config.pipeline import profile_names
 from bardo.dialects import DEFAULT_DIALECT, DIALECTS
-from bardo.edge.settings_pipeline import profile_names
 from bardo.engine.explanation import Explanation
 from bardo.engine.route import Provider
 from bardo.surfaces.library.explaining import explain_by, read_request

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from bardo.edge.health_report import HealthReport, health_report
-from bardo.edge.log import LogReader
-from bardo.edge.log.row import CallTimes
+from bardo.adapters.stores.log import LogReader
+from bardo.adapters.stores.log.row import CallTimes
 from bardo.routing.candidates import Health
+from bardo.services.facts.health_report import HealthReport, health_report
 from bardo.surfaces.panel.health_tables import (
     caches_table,
     keys_table,

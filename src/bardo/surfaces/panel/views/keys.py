@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bardo.edge.accounts.account import Account
-from bardo.edge.data_paths import state_path
-from bardo.edge.log import CostGroup, LogReader
-from bardo.edge.log.rollup import SECONDS_PER_DAY, Dimension, day_of
+from bardo.adapters.config.accounts import Account
+from bardo.adapters.config.settings import state_path
+from bardo.adapters.stores.log import CostGroup, LogReader
+from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY, Dimension, day_of
 from bardo.surfaces.panel.key_forms import (
     LIMIT_WORDS,
     MONEY,
@@ -35,7 +35,7 @@ from bardo.surfaces.render.client_keys import limits_text, time_text
 from bardo.values.errors import Forbidden, InvalidRequest, UnknownRoute, Unsupported
 
 if TYPE_CHECKING:
-    from bardo.edge.accounts.access_keys import NewKey
+    from bardo.services.accounts.access_keys import NewKey
     from bardo.surfaces.panel.panel import Panel
 
 _PATH = "/panel/keys"
@@ -140,7 +140,7 @@ async def _created(panel: Panel, account: Account) -> Page:
 
 
 def _create(panel: Panel, account: Account) -> tuple[Account, NewKey]:
-    from bardo.edge.accounts.key_store import opened_keys
+    from bardo.services.accounts.key_store import opened_keys
 
     with opened_keys(state_path(panel.settings, panel.environment)) as store:
         return store.create(account, own_name=True)
@@ -172,7 +172,7 @@ def _check_revocation(request: PanelRequest, account: Account) -> None:
 
 
 def _store_change(panel: Panel, own_id: str, limits: Mapping[str, int | None], fields: Mapping[str, Any]) -> None:
-    from bardo.edge.accounts.key_store import opened_keys
+    from bardo.services.accounts.key_store import opened_keys
 
     with opened_keys(state_path(panel.settings, panel.environment)) as store:
         store.change(own_id, limits, **fields)

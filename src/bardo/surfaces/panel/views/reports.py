@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bardo.adapters.config.settings import data_folder
+from bardo.adapters.stores.log import LogGap, LogReader
+from bardo.adapters.stores.log.row import CacheTotal, LogExtent, ReplyCacheTotal
 from bardo.context.layer import EffectFailed
-from bardo.edge.data_paths import data_folder
-from bardo.edge.learned_state import open_router, state_path
-from bardo.edge.log import LogGap, LogReader
-from bardo.edge.log.row import CacheTotal, LogExtent, ReplyCacheTotal
-from bardo.edge.reply_cache.evidence import read_figures
+from bardo.services.facts.learned_state import open_router, state_path
+from bardo.services.pipeline.reply_cache.evidence import read_figures
 from bardo.surfaces.panel.cost_tables import names_of
 from bardo.surfaces.panel.pages import Page, PanelRequest
 from bardo.surfaces.panel.periods import CHOICES, OWN, Period, read_period
@@ -92,7 +92,7 @@ async def _read_log_report(panel: Panel, period: Period, key: str | None, *, who
 
 async def _stored_text(panel: Panel, request: PanelRequest) -> str:
     """Return what the store of replies holds, in words: of all, or of the viewer's tenant."""
-    from bardo.edge.reply_cache.cache import CountReplies
+    from bardo.services.pipeline.reply_cache.cache import CountReplies
 
     pipeline, account = panel.context.runner.pipeline, request.viewer.account
     tenant = None if request.viewer.operator or account is None else account.tenant

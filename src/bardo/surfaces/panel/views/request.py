@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from bardo.edge.log import LogReader
-from bardo.edge.log.row import Feedback, LogRow
+from bardo.adapters.stores.log import LogReader
+from bardo.adapters.stores.log.row import Feedback, LogRow
 from bardo.surfaces.panel.call_content import answered_parts, asked_turns, past_request
 from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect, Viewer
 from bardo.surfaces.panel.tables import Cell, Head, Table

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from bardo.edge.log import LogReader
-from bardo.edge.log.problems import LogMissing
-from bardo.edge.log.row import CallFilter, CallPage, LogRow
+from bardo.adapters.stores.log import LogReader
+from bardo.adapters.stores.log.problems import LogMissing
+from bardo.adapters.stores.log.row import CallFilter, CallPage, LogRow
 from bardo.surfaces.panel.pages import Page, PanelRequest
 from bardo.surfaces.panel.tables import Cell, Head, Table
 from bardo.surfaces.panel.templating import query_text

@@ -1,0 +1,1 @@
+"""`bardo.toml` and the environment, as typed settings."""

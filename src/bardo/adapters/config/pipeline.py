@@ -1,0 +1,343 @@
+"""`[inference.pipeline]`: which layers work on calls before they are sent, and the settings of each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+
+from bardo.adapters.config.failover import check_store
+from bardo.adapters.config.gateway import Count, Seconds, Silence
+from bardo.adapters.config.paths import named_path
+from bardo.adapters.config.problems import Place
+from bardo.catalog.classify_rows import NeedRow
+from bardo.catalog.features import features
+from bardo.catalog.pipeline_rows import CapRow, layer_rows, layers_of_profile, profile_rows
+from bardo.context.injection import Action
+from bardo.context.steps.settings import (
+    CompressSettings,
+    ConstraintsSettings,
+    DedupSettings,
+    FormatSettings,
+    RelevanceSettings,
+    ReorderSettings,
+)
+from bardo.values.errors import ConfigError
+from bardo.values.request import CacheAllowance
+
+if TYPE_CHECKING:
+    from bardo.adapters.config.settings import Settings
+
+OWN_LAYERS = "bardo.layers"
+"""The group of entry points that name layers of other packages."""
+
+
+class AffinitySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server with `load_bound` times the mean number of calls under way, and at least `free_calls` of them, is passed over.
+
+    A new session counts `balance` of each token that a server was sent lately. `half_life_seconds` is what is assumed of a cache of which
+    nothing was seen yet; what is seen goes before it. Where a call may go to several models, what a cached prompt saves is spread over
+    `turns_ahead` calls that are expected of a session.
+    """
+
+    load_bound: Annotated[float, msgspec.Meta(ge=1, le=100)] = 1.5
+    free_calls: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 8
+    balance: Annotated[float, msgspec.Meta(ge=0, le=10)] = 0.25
+    half_life_seconds: Annotated[float, msgspec.Meta(gt=0, le=604_800)] = 300.0
+    turns_ahead: Annotated[float, msgspec.Meta(ge=1, le=1000)] = 3.0
+
+
+Probability = Annotated[float, msgspec.Meta(gt=0, le=1)]
+
+
+class ClassifySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The labels of requests. `heads` is a file of `bardo classify train`; empty: those that ship. `rules_only`: no vectors are made.
+
+    `block` are labels, as `question.label`, with the probability from which a request is refused. `needs` say what calls need that have
+    certain labels, before bardo's own rows.
+    """
+
+    heads: str = ""
+    rules_only: bool = False
+    block: dict[str, Probability] = {}
+    needs: tuple[NeedRow, ...] = ()
+
+
+def check_classify(settings: ClassifySettings, place: Place) -> None:
+    """Raise ConfigError for a label that is written otherwise than `question.label`, and for a feature that no row has."""
+    for name in settings.block:
+        question, _, label = name.partition(".")
+        if not question or not label:
+            hint = 'write question.label with a probability: block = { "safety.unsafe" = 0.95 }'
+            raise ConfigError(f"{place.of('block')}: {name!r} names no label of a question", hint=hint)
+    for row in settings.needs:
+        for feature in row.prefer:
+            if feature not in features().names:
+                hint = f"features are {', '.join(features().names)}"
+                raise ConfigError(f"{place.of('needs')}: no feature is called {feature!r}", hint=hint)
+
+
+class InjectionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`report` says what was found, `mark` puts marks around it, `withhold` ends a reply that follows it, `block` refuses the request.
+
+    `threshold`: how certain it has to be, from 0 to 1.
+    """
+
+    action: Action = "report"
+    threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+
+
+class PrefilterSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A target is passed over where the estimate less `margin`, a share of it, is over its window, and where one of `caps` forbids it.
+
+    `tokenizers` are files of exact tokenizers (`tokenizer.json`), by globs of model names.
+    """
+
+    margin: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.15
+    tokenizers: dict[str, str] = {}
+    caps: tuple[CapRow, ...] = ()
+
+
+Score = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class PrivacyPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A kind of values of the operator's own: a regular expression, and the word for its placeholders."""
+
+    match: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+    label: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2,14}$")]
+    score: Score = 1.0
+    near: tuple[str, ...] = ()
+
+
+class PrivacySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the layer does. `mode`: values are masked and put back, only counted, or the call is refused.
+
+    `entities` lists the kinds to search for, empty for the default ones; `also` adds kinds, and `never` removes kinds. `countries`
+    (ISO 3166) limits national kinds to these countries. `least_score` is the least score of a value. `allowed` are values that are not
+    masked, as globs. `phone_regions` are regions whose numbers are recognised without a country code. `patterns` are the operator's own
+    kinds, by name. `engine`: bardo's own, or Presidio, which adds what it finds with the NLP model `model` (spaCy) in `language`.
+    """
+
+    mode: Literal["mask", "report", "block"] = "mask"
+    entities: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    countries: tuple[str, ...] = ()
+    least_score: Score = 0.5
+    allowed: tuple[str, ...] = ()
+    phone_regions: tuple[str, ...] = ()
+    patterns: dict[str, PrivacyPattern] = {}
+    engine: Literal["own", "presidio"] = "own"
+    language: str = "en"
+    model: str = ""
+
+
+Most = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Few = Annotated[int, msgspec.Meta(ge=0, le=100)]
+
+
+class ToolsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the tools of a request are chosen.
+
+    `most` tools are sent beside those that stay in any case, and a later question of the user adds at most `added` to them. `order` is that
+    of the client, or by name. With more than `meta_above` tools a model gets three functions by which it finds and calls them; 0 is never.
+    `tasks` are the tools of a workload, or of a label of the classifier. `vectors`: tools are compared by vectors too, and by earlier
+    `uses`. `most_searches` and `most_failures` bound what a model does with the functions in one call, and `check_arguments` has the
+    arguments of its calls checked before the client gets them.
+    """
+
+    most: Most = 12
+    added: Few = 1
+    order: Literal["client", "name"] = "client"
+    meta_above: Annotated[int, msgspec.Meta(ge=0)] = 40
+    tasks: dict[str, tuple[str, ...]] = {}
+    vectors: bool = True
+    uses: bool = True
+    most_searches: Most = 8
+    most_failures: Few = 3
+    check_arguments: bool = True
+
+
+Budget = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+Cosine = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
+
+
+class CacheSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which replies are kept to answer equal calls with, where, how many, and for how long.
+
+    `store` is `memory`, the path of an SQLite file, or the address of PostgreSQL, Redis or Valkey; `store_env` names the variable that
+    holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share and that is
+    gone when it ends. A store that takes longer than `timeout_seconds` to find a reply is passed over.
+
+    A reply is kept for `ttl_seconds`. `ttl_seconds_at` has other times for some models, by globs, and workloads, by their names; 0 keeps
+    none. A reply of more than `max_reply_bytes` is not kept, and where there are more entries or bytes than allowed the oldest go.
+    `allow` are reasons of refusal that do not count. A call with a temperature over `max_temperature` wants another answer each time.
+    A question that is similar to an earlier one is looked for by vectors, unless `semantic` is `off`; see `SimilarRules`. Its reply is only
+    compared with the provider's in `shadow`; in `serve` it is given where that has shown that at most `max_false_hit` of such replies are
+    wrong. `min_cosine` is the least similarity, `recheck_share` how many of such calls are asked anew all the same, and `max_questions`
+    how many questions are searched.
+
+    `single_flight`: of equal calls that come at once one is sent, and the others wait for its reply, for at most `wait_seconds`.
+    """
+
+    store: str = "memory"
+    store_env: str = ""
+    timeout_seconds: Seconds = 0.1
+    ttl_seconds: Seconds = 300.0
+    ttl_seconds_at: dict[str, Silence] = {}
+    max_entries: Count = 50_000
+    max_bytes: Count = 256 * 1024 * 1024
+    max_entries_per_tenant: Count = 10_000
+    max_bytes_per_tenant: Count = 64 * 1024 * 1024
+    max_reply_bytes: Count = 1024 * 1024
+    allow: tuple[CacheAllowance, ...] = ()
+    max_temperature: Temperature = 1.0
+    single_flight: bool = True
+    wait_seconds: Seconds = 60.0
+    semantic: Literal["off", "shadow", "serve"] = "shadow"
+    max_false_hit: Budget = 0.01
+    min_cosine: Cosine | None = None
+    recheck_share: Share = 0.05
+    max_questions: Count = 100_000
+
+
+def check_cache(settings: CacheSettings, place: Place) -> None:
+    """Raise ConfigError for a store of a kind that bardo does not know."""
+    if not settings.store:
+        raise ConfigError(
+            f"{place.of('store')}: the cache needs a store", hint='write "memory", or leave the layer cache out'
+        )
+    check_store(settings.store, place)
+
+
+OFF = "off"
+"""The profile without layers, for a call, an alias or a key that shall have none."""
+ANY = "*"
+"""Stands for all profiles where it is said which a call may name."""
+
+
+class OwnProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A profile of the operator's own: the names of its layers. They work in bardo's order, whatever theirs is here."""
+
+    layers: tuple[str, ...]
+
+
+class PipelineSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The layers of calls. `profile` holds for calls for which nothing else names one; empty: no layers.
+
+    `locked` names layers that a call cannot turn off where its profile has them. `embedding` is a folder with a model in ONNX by which
+    layers compare texts; empty: the table of vectors that ships with bardo. `max_work_seconds` is how much processor time the layers of
+    one long request may take together: one for which there is none is left out, and one that masks refuses the request. `own` holds the
+    settings of layers from other packages.
+    """
+
+    profile: str = ""
+    profiles: dict[str, OwnProfile] = {}
+    locked: tuple[str, ...] = ("injection", "privacy")
+    embedding: str = ""
+    max_work_seconds: Annotated[float, msgspec.Meta(gt=0)] = 20.0
+    own: dict[str, dict[str, Any]] = {}
+    classify: ClassifySettings = ClassifySettings()
+    prefilter: PrefilterSettings = PrefilterSettings()
+    privacy: PrivacySettings = PrivacySettings()
+    injection: InjectionSettings = InjectionSettings()
+    affinity: AffinitySettings = AffinitySettings()
+    reorder: ReorderSettings = ReorderSettings()
+    compress: CompressSettings = CompressSettings()
+    dedup: DedupSettings = DedupSettings()
+    relevance: RelevanceSettings = RelevanceSettings()
+    constraints: ConstraintsSettings = ConstraintsSettings()
+    format: FormatSettings = FormatSettings()
+    tools: ToolsSettings = ToolsSettings()
+    cache: CacheSettings = CacheSettings()
+
+
+def check_pipeline(settings: Settings, place: Place) -> None:
+    """Raise ConfigError for a profile or a layer that nobody knows; `place` is that of `[inference.pipeline]`."""
+    own = settings.inference.pipeline
+    check_cache(own.cache, place.inside("cache"))
+    profiles, layers = profile_names(own), known_layers(own)
+    _check_known(own.profile, profiles, "profile", place.of("profile"))
+    for profile in own.profiles.values():
+        for name in profile.layers:
+            _check_known(name, layers, "layer", place.of("profiles"))
+    for name in own.locked:
+        _check_known(name, layers, "layer", place.of("locked"))
+    for name in own.own:
+        _check_known(name, layers, "layer", place.of("own"))
+    for table, owner, named in profiles_named(settings):
+        _check_known(named, profiles, "profile", f"{settings.source}: {table} {owner!r}")
+    for table, owner, allowed in _profiles_allowed(settings):
+        for name in allowed:
+            _check_known(name, (*profiles, ANY), "profile", f"{settings.source}: {table} {owner}".rstrip())
+    check_classify(own.classify, place.inside("classify"))
+    if own.embedding:
+        # Read for those who have a model of their own.
+        from bardo.adapters.embedding.onnx_embedding import model_files
+
+        model_files(named_path(own.embedding), f"{place.of('embedding')}: embedding")
+    if own.privacy != PrivacySettings():
+        from bardo.adapters.embedding.personal_data import check_privacy
+
+        check_privacy(own.privacy)
+
+
+def known_layers(settings: PipelineSettings) -> tuple[str, ...]:
+    """Return the names of all layers: bardo's, and where others are named, those of installed packages."""
+    named = {*settings.own, *settings.locked, *(name for one in settings.profiles.values() for name in one.layers)}
+    if named.issubset(layer_rows()):
+        return tuple(layer_rows())
+    return (*layer_rows(), *own_layer_points())
+
+
+@cache
+def own_layer_points() -> dict[str, EntryPoint]:
+    """Return the entry points of layers that installed packages have, by the names of the layers."""
+    return {point.name: point for point in entry_points(group=OWN_LAYERS)}
+
+
+def profiles_named(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Yield which profiles keys, aliases and workloads name: what names one, its name, and the profile."""
+    yield from (("key", one.id, one.pipeline) for one in settings.keys if one.pipeline)
+    yield from (("alias", name, one.pipeline) for name, one in settings.aliases.items() if one.pipeline)
+    yield from (("workload", name, one.pipeline) for name, one in settings.workloads.items() if one.pipeline)
+
+
+def may_mask(settings: Settings) -> bool:
+    """Whether a call may have the layer `privacy`: a profile that the configuration names has it, or one that callers may name."""
+    own = settings.inference.pipeline
+    used = {own.profile, *(profile for _, _, profile in profiles_named(settings))} - {"", OFF}
+    allowed = {name for _, _, names in _profiles_allowed(settings) for name in names}
+    used |= set(profile_names(own)) - {OFF} if ANY in allowed else allowed - {OFF}
+    layers = {layer for name in used for layer in layers_of(name, own)}
+    return "privacy" in layers or own.privacy != PrivacySettings()
+
+
+def layers_of(profile: str, settings: PipelineSettings) -> tuple[str, ...]:
+    """Return the names of the layers of a profile: one of the operator's own, or of bardo's."""
+    own = settings.profiles.get(profile)
+    return own.layers if own is not None else layers_of_profile(profile)
+
+
+def _profiles_allowed(settings: Settings) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    yield "[gateway] client_pipelines", "", settings.gateway.client_pipelines
+    yield from (("key", f"{one.id!r} pipelines", one.pipelines) for one in settings.keys)
+
+
+def profile_names(settings: PipelineSettings) -> tuple[str, ...]:
+    """Return the names of all profiles: the operator's, bardo's, and the one without layers."""
+    return tuple(dict.fromkeys((*settings.profiles, *profile_rows(), OFF)))
+
+
+def _check_known(name: str, known: Sequence[str], what: str, at: str) -> None:
+    if name and name not in known:
+        near = get_close_matches(name[:100], known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+        raise ConfigError(f"{at}: bardo knows no {what} {name[:100]!r}", hint=hint)

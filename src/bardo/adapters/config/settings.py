@@ -1,0 +1,499 @@
+"""`bardo.toml` and the environment, read and checked. Small tables are here too: timeouts, the log, memory, telemetry, state."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+
+from bardo.adapters.config.accounts import BudgetSettings, PaymentSettings, check_budgets, check_payments, read_keys
+from bardo.adapters.config.accounts import KeyEntry as KeyEntry
+from bardo.adapters.config.chat import DiscordSettings, TelegramSettings, check_chat
+from bardo.adapters.config.embeddings import EmbeddingSettings, check_embeddings
+from bardo.adapters.config.environment import with_environment
+from bardo.adapters.config.failover import FailoverSettings, HealthSettings, check_failover, check_health, check_store
+from bardo.adapters.config.gateway import BatchSettings, Count, Seconds, Silence, check_gateway
+from bardo.adapters.config.gateway import GatewaySettings as GatewaySettings
+from bardo.adapters.config.mistakes import Mistakes, read_tables, read_text
+from bardo.adapters.config.paths import named_path
+from bardo.adapters.config.pipeline import PipelineSettings, check_pipeline
+from bardo.adapters.config.problems import HeaderVariable as HeaderVariable
+from bardo.adapters.config.problems import Place, address_secrets
+from bardo.adapters.config.providers import FILE_NAME, provider_ids, read_aliases, read_prices, read_providers
+from bardo.adapters.config.providers import ProviderEntry as ProviderEntry
+from bardo.adapters.config.providers import provider_of as provider_of
+from bardo.adapters.config.routing import (
+    CachingSettings,
+    RoutingSettings,
+    check_features,
+    check_golem,
+    check_names,
+    check_private,
+    check_routing,
+    check_search,
+    check_workloads,
+    read_profiles,
+    read_workloads,
+    settle_workloads,
+)
+from bardo.adapters.config.routing import GolemSettings as GolemSettings
+from bardo.adapters.config.routing import SearchSettings as SearchSettings
+from bardo.adapters.config.rows import choices_of, read_formats, read_models
+from bardo.adapters.log_filter import know
+from bardo.adapters.net.calls import Client
+from bardo.catalog.models import ModelRow
+from bardo.catalog.prices import PriceRow
+from bardo.engine.aliases import Alias
+from bardo.reasoning.control import PORTABLE, PortableBudgets
+from bardo.reasoning.formats import ReasoningFormat
+from bardo.routing.workloads import WorkloadRow
+from bardo.structured import StructuredSettings
+from bardo.values.degradation import Degradation
+from bardo.values.errors import ConfigError
+
+
+class StateSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The database of keys, payments and batches: a file, or an address like postgresql://user@host/database.
+
+    Empty is where the log is: the file `state.db` beside it, or the same PostgreSQL database. `url_env` names the variable that holds an
+    address with a password.
+    """
+
+    url: str = ""
+    url_env: str = ""
+
+
+class RefreshSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How providers' lists of models are kept.
+
+    `hours` is how old a list may become in a gateway that runs; 0: lists are only refreshed by `bardo catalog refresh`. `folder` is
+    where they stand; empty: `catalog` beside the log.
+    """
+
+    hours: Annotated[float, msgspec.Meta(ge=0, le=8_760)] = 1.0
+    folder: str = ""
+
+
+class TelemetrySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`metrics`: Prometheus finds them at /metrics. `otlp` is the address of a collector, to which spans and metrics go by OTLP over HTTP.
+
+    `service` is what this process is called there. `logs` is the form of the lines that bardo writes to its standard error.
+    """
+
+    metrics: bool = False
+    otlp: str = ""
+    service: str = "bardo"
+    logs: Literal["text", "json"] = "text"
+
+
+Days = Annotated[float, msgspec.Meta(ge=0, le=36_500)]
+Episodes = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
+PIPELINE = "pipeline"
+NO_EMBEDDING = "none"
+
+
+class MemorySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The reasoning memory. It needs the log's content, which is the operator's consent to keep what is said.
+
+    `retention_days` is 0 for no end, `retention_days_of` is for single tenants. Beyond `max_episodes` the oldest of those tenants that have
+    the most are removed. `embedding` is `pipeline` (that of the layers), `none` (search by words only), or a folder with a model in ONNX.
+    """
+
+    enabled: bool = False
+    retention_days: Days = 90.0
+    retention_days_of: dict[str, Days] = {}
+    max_episodes: Episodes = 100_000
+    embedding: str = PIPELINE
+
+
+def check_memory(settings: Settings) -> None:
+    """Raise ConfigError where the memory is on and the log does not keep what is said."""
+    if not settings.memory.enabled:
+        return
+    missing = "enabled" if not settings.log.enabled else "content" if not settings.log.content else ""
+    if missing:
+        where = f"{settings.source}: " if settings.source else ""
+        raise ConfigError(
+            f"{where}[memory] is on, and [log] {missing} is off: reasoning is kept only where content is",
+            hint=f"set {missing} = true under [log], or enabled = false under [memory]",
+        )
+
+
+def embedding_folder(settings: Settings) -> str | None:
+    """Return the folder of the model that makes vectors of episodes, empty for the table that ships, None where none are made."""
+    named = settings.memory.embedding
+    if named == NO_EMBEDDING:
+        return None
+    return settings.inference.pipeline.embedding if named in (PIPELINE, "") else named
+
+
+class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Seconds: to connect, to the reply's head, between two pieces of it, and for all of it; 0 is no bound."""
+
+    connect: Seconds = 10.0
+    first_byte: Seconds = 600.0
+    idle: Seconds = 120.0
+    total: Silence = 0.0
+
+
+class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What calls providers: bardo's own client, or aiohttp, which comes with the extra `bardo[aiohttp]`."""
+
+    client: Client = "direct"
+
+
+class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The inference log, in the file `path` or the database `url`. `content` keeps prompts and replies too, which is off by default.
+
+    `url` is an address like postgresql://user@host/database; `url_env` names the variable that holds one with a password. Calls that are
+    older than `retention_days` are removed; 0 keeps all.
+    """
+
+    enabled: bool = True
+    path: str = ""
+    url: str = ""
+    url_env: str = ""
+    content: bool = False
+    retention_days: Days = 0.0
+
+
+class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the reasoning of earlier replies is kept for clients that drop it, how much of it, and for how long.
+
+    `store` is `memory`, the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty for nowhere; `store_env` names the
+    variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
+    and that is gone when it ends. A store that takes longer than `timeout_seconds` is passed over. `prefix_changed`: what is done with
+    thinking that is bound to a prompt which has changed since.
+    """
+
+    store: str = "memory"
+    store_env: str = ""
+    timeout_seconds: Seconds = 1.0
+    ttl_seconds: Seconds = 6 * 3600.0
+    max_entries: Count = 20_000
+    max_bytes: Count = 256 * 1024 * 1024
+    max_entries_per_tenant: Count = 10_000
+    max_bytes_per_tenant: Count = 128 * 1024 * 1024
+    prefix_changed: Literal["restore", "drop", "drop_block"] = "restore"
+
+
+class ResponseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the responses and conversations of Responses clients are kept, how many of them, and for how long.
+
+    `store` is empty for nowhere, `memory`, the path of an SQLite file, or the address of PostgreSQL, Redis or Valkey; `store_env` names the
+    variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
+    and that is gone when it ends. Of a store that takes longer than `timeout_seconds` a caller is told that it cannot be reached.
+    """
+
+    store: str = ""
+    store_env: str = ""
+    timeout_seconds: Seconds = 5.0
+    ttl_seconds: Seconds = 30 * 24 * 3600.0
+    max_entries: Count = 100_000
+    max_bytes: Count = 1024 * 1024 * 1024
+    max_entries_per_tenant: Count = 50_000
+    max_bytes_per_tenant: Count = 256 * 1024 * 1024
+
+
+class ProviderIdSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose the ids are by which providers keep responses, files and other things, where clients have keys.
+
+    `unknown` is what becomes of an id that never passed here, and `shared` are globs of ids that every key may use. `store` is `memory`,
+    the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty: the file `provider_ids.db` beside the state database,
+    or that database where it is PostgreSQL; `store_env` names the variable that holds it. An id is known for `ttl_seconds`.
+    """
+
+    unknown: Literal["refuse", "allow"] = "refuse"
+    shared: tuple[str, ...] = ()
+    store: str = ""
+    store_env: str = ""
+    timeout_seconds: Seconds = 5.0
+    ttl_seconds: Seconds = 90 * 24 * 3600.0
+    max_entries: Count = 1_000_000
+    max_entries_per_tenant: Count = 200_000
+
+
+class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How models are told to think. `introspect`: servers are asked what they know of their models, once, beside the calls.
+
+    `prompt_words`: a model that has no control of its thinking is told in the system prompt what is asked. `budgets` are the tokens of
+    each level, the one table between the two. `keep_budgets`: the gateway ends thinking at its budget where the server cannot, and
+    `budget_words` are what it lets the model think last then.
+    """
+
+    introspect: bool = True
+    prompt_words: bool = False
+    keep_budgets: bool = False
+    budget_words: str = ""
+    budgets: PortableBudgets = PORTABLE
+
+
+class InferenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How models are asked. `structured_outputs`: for answers in a schema; `caching`: so that prompts are cached;
+    `embeddings`: who makes vectors of texts; `pipeline`: what is done with a request before it is sent. `repair_history`: a history
+    that the provider would refuse (a call without its result, a text of nothing) is mended and
+    reported; if false, it is refused with 400, naming what is broken.
+    """
+
+    structured_outputs: StructuredSettings = StructuredSettings()
+    caching: CachingSettings = CachingSettings()
+    embeddings: EmbeddingSettings = EmbeddingSettings()
+    pipeline: PipelineSettings = PipelineSettings()
+    repair_history: bool = True
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole configuration. `source` is the file it came from, empty where there was none.
+
+    `workloads` are the rows of the agent and the operator's, with `[inference.profiles]`; `unheeded` is what locked profiles refuse of it.
+    """
+
+    gateway: GatewaySettings = GatewaySettings()
+    timeouts: TimeoutSettings = TimeoutSettings()
+    http: HttpSettings = HttpSettings()
+    log: LogSettings = LogSettings()
+    replay: ReplaySettings = ReplaySettings()
+    responses: ResponseSettings = ResponseSettings()
+    provider_ids: ProviderIdSettings = ProviderIdSettings()
+    reasoning: ReasoningSettings = ReasoningSettings()
+    inference: InferenceSettings = InferenceSettings()
+    routing: RoutingSettings = RoutingSettings()
+    search: SearchSettings = SearchSettings()
+    golem: GolemSettings = GolemSettings()
+    state: StateSettings = StateSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    memory: MemorySettings = MemorySettings()
+    failover: FailoverSettings = FailoverSettings()
+    budgets: BudgetSettings = BudgetSettings()
+    health: HealthSettings = HealthSettings()
+    payments: PaymentSettings = PaymentSettings()
+    batches: BatchSettings = BatchSettings()
+    refresh: RefreshSettings = RefreshSettings()
+    telegram: TelegramSettings = TelegramSettings()
+    discord: DiscordSettings = DiscordSettings()
+    providers: tuple[ProviderEntry, ...] = ()
+    aliases: dict[str, Alias] = {}
+    keys: tuple[KeyEntry, ...] = ()
+    workloads: dict[str, WorkloadRow] = {}
+    unheeded: tuple[Degradation, ...] = ()
+    reasoning_formats: tuple[ReasoningFormat, ...] = ()
+    models: tuple[ModelRow, ...] = ()
+    prices: tuple[PriceRow, ...] = ()
+    source: str = ""
+
+
+def load_settings(path: str | Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings of `path`, of `BARDO_CONFIG`, of `bardo.toml` here, or the defaults; then the environment's.
+
+    Raises ConfigError naming the file and the line.
+    """
+    environment = os.environ if environment is None else environment
+    file = settings_file(path, environment)
+    read = Settings() if file is None else parse_settings(read_text(file), str(file))
+    settings = with_environment(read, environment)
+    know(address_secrets(settings, environment))
+    return settings
+
+
+def settings_file(path: str | Path | None, environment: Mapping[str, str]) -> Path | None:
+    """Return the file that is read, which may not exist where somebody named it; None where there is none."""
+    named = path or environment.get("BARDO_CONFIG")
+    if named:
+        return Path(named)
+    file = Path(FILE_NAME)
+    return file if file.is_file() else None
+
+
+def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
+    """Return the settings in `text`. Raises ConfigError naming the line; if there are several mistakes, `problems` holds each of them."""
+    tables = read_tables(text, source)
+    mistakes = Mistakes(text, source, _tables_of_keys())
+    rows: dict[str, Any] = {}
+    lists, aliases, workloads = mistakes.lists(tables), tables.pop("aliases", {}), tables.pop("workloads", {})
+    inference = tables.get("inference")
+    profiles = inference.pop("profiles", {}) if isinstance(inference, dict) else {}
+    mistakes.unknown_tables(tables, _Tables.__struct_fields__)
+    choices = choices_of(RoutingSettings) | choices_of(GolemSettings)
+    read = mistakes.read(tables, _Tables, Place(text, source), choices).value or _Tables()
+    with mistakes.collected():
+        rows["aliases"] = read_aliases(aliases, text, source)
+    with mistakes.collected():
+        rows |= _workload_rows(workloads, profiles, read, text, source)
+    _check_each(read, _FIRST_CHECKS, mistakes, Place(text, source))
+    for name, read_rows in _ROW_READERS.items():
+        with mistakes.collected():
+            rows[name] = read_rows(lists[name], text, source)
+    rows["providers"] = read_providers(lists["providers"], text, source, mistakes)
+    _check_rows(read, rows, mistakes, text, source)
+    _check_each(read, _LAST_CHECKS, mistakes, Place(text, source))
+    mistakes.check()
+    settings = Settings(**msgspec.structs.asdict(read), **rows, source=source)
+    check_embeddings(settings, Place(text, source, "inference.embeddings"))
+    check_pipeline(settings, Place(text, source, "inference.pipeline"))
+    check_memory(settings)
+    return settings
+
+
+def _workload_rows(workloads: Any, profiles: Any, read: _Tables, text: str, source: str) -> dict[str, Any]:
+    """Return the rows of `[workloads]`, with the profiles applied. Raises ConfigError."""
+    made = settle_workloads(
+        read_workloads(workloads, text, source),
+        read_profiles(profiles, text, source),
+        read.golem,
+        read.inference.caching,
+        Place(text, source, "inference.profiles"),
+    )
+    check_workloads(made.rows, text, source)
+    return {"workloads": made.rows, "unheeded": made.unheeded}
+
+
+def _check_each(read: _Tables, checks: Mapping[str, Check], mistakes: Mistakes, place: Place) -> None:
+    """Check each table alone, and collect the mistakes."""
+    for name, check in checks.items():
+        with mistakes.collected():
+            check(getattr(read, name), place.inside(name))
+
+
+def _check_rows(read: _Tables, rows: Mapping[str, Any], mistakes: Mistakes, text: str, source: str) -> None:
+    """Check what tables say about rows of other tables, and collect the mistakes."""
+    if "aliases" in rows and "workloads" in rows:
+        with mistakes.collected():
+            check_names(rows["workloads"], rows["aliases"], text, source)
+        with mistakes.collected():
+            check_features(rows["workloads"], text, source)
+        if not mistakes.found:
+            with mistakes.collected():
+                configured = [provider_of(entry, source) for entry in rows["providers"]]
+                check_private(rows["workloads"], read.routing, configured, rows["aliases"], text, source)
+    with mistakes.collected():
+        check_routing(read.routing, rows["providers"], Place(text, source, "routing"))
+    with mistakes.collected():
+        check_failover(read.failover, provider_ids(rows["providers"]), Place(text, source, "failover"))
+
+
+def _check_one_place(log: LogSettings, place: Place) -> None:
+    """Raise ConfigError where the log is to be kept at two places."""
+    if named := [name for name in ("path", "url", "url_env") if getattr(log, name)][1:]:
+        raise ConfigError(f"{place.of(named[0])} and another name a place for the log", hint="keep one of them")
+
+
+def _check_its_store(settings: ReplaySettings | ResponseSettings | ProviderIdSettings, place: Place) -> None:
+    check_store(settings.store, place)
+
+
+Check = Callable[[Any, Place], None]
+"""Checks one table. Raises ConfigError."""
+_FIRST_CHECKS: Mapping[str, Check] = {
+    "gateway": check_gateway,
+    "golem": check_golem,
+    "log": _check_one_place,
+    "search": check_search,
+}
+_LAST_CHECKS: Mapping[str, Check] = {
+    "telegram": check_chat,
+    "discord": check_chat,
+    "budgets": check_budgets,
+    "health": check_health,
+    "replay": _check_its_store,
+    "responses": _check_its_store,
+    "provider_ids": _check_its_store,
+    "payments": check_payments,
+}
+_ROW_READERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], str, str], Any]] = {
+    "reasoning_formats": read_formats,
+    "models": read_models,
+    "prices": read_prices,
+    "keys": read_keys,
+}
+
+
+class _Tables(msgspec.Struct, forbid_unknown_fields=True):
+    """The file without its lists of tables, which are read one by one, so that an error can name which it is."""
+
+    gateway: GatewaySettings = GatewaySettings()
+    timeouts: TimeoutSettings = TimeoutSettings()
+    http: HttpSettings = HttpSettings()
+    log: LogSettings = LogSettings()
+    replay: ReplaySettings = ReplaySettings()
+    responses: ResponseSettings = ResponseSettings()
+    provider_ids: ProviderIdSettings = ProviderIdSettings()
+    reasoning: ReasoningSettings = ReasoningSettings()
+    inference: InferenceSettings = InferenceSettings()
+    routing: RoutingSettings = RoutingSettings()
+    search: SearchSettings = SearchSettings()
+    golem: GolemSettings = GolemSettings()
+    state: StateSettings = StateSettings()
+    failover: FailoverSettings = FailoverSettings()
+    budgets: BudgetSettings = BudgetSettings()
+    health: HealthSettings = HealthSettings()
+    payments: PaymentSettings = PaymentSettings()
+    batches: BatchSettings = BatchSettings()
+    refresh: RefreshSettings = RefreshSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    memory: MemorySettings = MemorySettings()
+    telegram: TelegramSettings = TelegramSettings()
+    discord: DiscordSettings = DiscordSettings()
+
+
+@cache
+def _tables_of_keys() -> dict[str, tuple[str, ...]]:
+    """Return under which tables each key may stand."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, struct in _named_tables(_Tables, ""):
+        for key in struct.__struct_fields__:
+            found[key] = (*found.get(key, ()), f"[{name}]")
+    return found
+
+
+def _named_tables(struct: type[msgspec.Struct], below: str) -> Iterator[tuple[str, type[msgspec.Struct]]]:
+    for name, kind in get_type_hints(struct).items():
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            yield f"{below}{name}", kind
+            yield from _named_tables(kind, f"{below}{name}.")
+
+
+def default_log_path(environment: Mapping[str, str] | None = None) -> Path:
+    """Return where the log stands when the configuration does not say: in the user's data folder."""
+    environment = os.environ if environment is None else environment
+    home = environment.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(home) / "bardo" / "log.db"
+
+
+def log_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path | str:
+    """Return where the inference log stands: a file, or the address of a database. Raises ConfigError for a variable that is not set."""
+    log = settings.log
+    named = _address(log.url_env, environment) or log.url or log.path
+    if "://" in named:
+        return named
+    return named_path(named) if named else default_log_path(environment)
+
+
+def state_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path | str:
+    """Return where keys, payments and batches are kept, as `log_path` does."""
+    named = _address(settings.state.url_env, environment) or settings.state.url
+    if "://" in named:
+        return named
+    if named:
+        return named_path(named)
+    log = log_path(settings, environment)
+    return log.with_name("state.db") if isinstance(log, Path) else log
+
+
+def _address(variable: str, environment: Mapping[str, str] | None) -> str:
+    """Return what a variable holds; nothing where none is named."""
+    if not variable:
+        return ""
+    found = (os.environ if environment is None else environment).get(variable, "")
+    if not found:
+        raise ConfigError(f"{variable}, which holds the address of a database, is not set", hint=f"set {variable}")
+    return found
+
+
+def data_folder(settings: Settings, environment: Mapping[str, str] | None = None) -> Path:
+    """Return the folder in which bardo keeps its data: that of its log."""
+    log = log_path(settings, environment)
+    return log.parent if isinstance(log, Path) else default_log_path(environment).parent

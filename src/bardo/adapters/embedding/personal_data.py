@@ -1,0 +1,136 @@
+"""Search texts for personal data as configured: the usual ones on the event loop, long ones in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import translate
+from functools import partial
+from hashlib import blake2b
+
+from bardo.adapters.config.pipeline import PrivacySettings
+from bardo.adapters.work_budget import CURRENT, run_counted
+from bardo.catalog.pii_rows import PiiEntity, PiiPattern, pii_entities
+from bardo.context.privacy.detect import Detector, Span
+from bardo.context.privacy.search import FindPersonalData
+from bardo.values.errors import ConfigError
+
+Find = Callable[[str], list[Span]]
+_PLACE = "[inference.pipeline.privacy]"
+_LONG_CHARS = 30_000
+_AT_ONCE_CHARS = 1_000_000
+_REMEMBERED_CHARS = 200
+_MOST_REMEMBERED = 5_000
+
+
+class PersonalDataSearch:
+    """Searches the texts of calls. What was found in a text is remembered, as places: the same turns come again in each call."""
+
+    def __init__(self, find: Find, *, slow: bool = False) -> None:
+        self._find = find
+        self._slow = slow
+        self._known: OrderedDict[bytes, tuple[Span, ...]] = OrderedDict()
+
+    async def perform(self, effect: FindPersonalData) -> list[tuple[Span, ...]]:
+        """Return what is in each text. Raises TooMuchWork between long ones where there is no time left for the request."""
+        keys = [_key(text) for text in effect.texts]
+        known = {key: self._known[key] for key in keys if key in self._known}
+        new = {key: text for key, text in zip(keys, effect.texts, strict=True) if key not in known}
+        spans = {**known, **await self._search(new)}
+        self._remember(new, spans)
+        return [spans[key] for key in keys]
+
+    async def _search(self, texts: dict[bytes, str]) -> dict[bytes, tuple[Span, ...]]:
+        if not texts:
+            return {}
+        if not self._slow and sum(map(len, texts.values())) <= _LONG_CHARS:
+            return self._all(texts)
+        found: dict[bytes, tuple[Span, ...]] = {}
+        left = list(reversed(texts.items()))
+        while left:
+            if (budget := CURRENT.get()) is not None:
+                budget.check()
+            part, size = {}, 0
+            while left and size <= _AT_ONCE_CHARS:
+                key, text = left.pop()
+                part[key] = text
+                size += len(text)
+            found |= await asyncio.to_thread(run_counted, partial(self._all, part))
+        return found
+
+    def _all(self, texts: dict[bytes, str]) -> dict[bytes, tuple[Span, ...]]:
+        return {key: tuple(self._find(text)) for key, text in texts.items()}
+
+    def _remember(self, texts: dict[bytes, str], spans: dict[bytes, tuple[Span, ...]]) -> None:
+        for key, text in texts.items():
+            if len(text) >= _REMEMBERED_CHARS:
+                self._known[key] = spans[key]
+        while len(self._known) > _MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+
+def _key(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def search_of(settings: PrivacySettings) -> tuple[PersonalDataSearch, frozenset[str]]:
+    """Return what searches texts, and the words that placeholders may have. Raises ConfigError."""
+    entities = chosen_entities(settings)
+    allowed = _allowed(settings.allowed)
+    detector = Detector(entities, least=settings.least_score, regions=settings.phone_regions, allowed=allowed)
+    labels = frozenset(entity.label for entity in entities)
+    if settings.engine == "own":
+        return PersonalDataSearch(detector.find), labels
+    from bardo.adapters.embedding.presidio_engine import PresidioEngine
+
+    engine = PresidioEngine(settings, allowed)
+    return PersonalDataSearch(lambda text: engine.find(text, detector.matches(text)), slow=True), labels | engine.labels
+
+
+def check_privacy(settings: PrivacySettings) -> None:
+    """Raise ConfigError for a kind that nobody knows, and for a pattern that is no regular expression."""
+    known = pii_entities()
+    Detector([entity for entity in chosen_entities(settings) if entity.name not in known])
+
+
+def chosen_entities(settings: PrivacySettings) -> list[PiiEntity]:
+    """Return the kinds of values that are looked for. Raises ConfigError for a name that nobody knows."""
+    rows = pii_entities()
+    own = {
+        name: _custom_pattern(name, one.match, one.label, one.score, one.near)
+        for name, one in settings.patterns.items()
+    }
+    wanted = {*settings.entities, *settings.also}
+    for name in (*settings.entities, *settings.also, *settings.never):
+        _check_known(name, (*rows, *own), settings)
+    usual = [row for row in rows.values() if (row.usual and not settings.entities) or row.name in wanted]
+    countries = {country.upper() for country in settings.countries}
+    in_country = [
+        row for row in usual if row.name in wanted or not (row.country and countries) or row.country in countries
+    ]
+    return [row for row in (*in_country, *own.values()) if row.name not in settings.never]
+
+
+def _custom_pattern(name: str, match: str, label: str, score: float, near: tuple[str, ...]) -> PiiEntity:
+    if name in pii_entities():
+        raise ConfigError(f"{_PLACE} patterns: {name} is a kind that bardo knows", hint="give yours another name")
+    pattern = PiiPattern(match=match, score=score, anywhere=True)
+    return PiiEntity(name=name, label=label, context=near, near=1.0, patterns=(pattern,))
+
+
+def _check_known(name: str, known: Sequence[str], settings: PrivacySettings) -> None:
+    if name not in known and settings.engine == "own":
+        near = get_close_matches(name[:100], known, n=1)
+        hint = f"did you mean {near[0]}?" if near else "the kinds are in docs/how-to/mask-personal-data.md"
+        raise ConfigError(f"{_PLACE}: bardo knows no kind of personal data {name[:100]!r}", hint=hint)
+
+
+def _allowed(globs: Iterable[str]) -> Callable[[str], bool] | None:
+    expressions = [translate(glob.lower()) for glob in globs]
+    if not expressions:
+        return None
+    known = re.compile("|".join(expressions))
+    return lambda value: known.match(value.lower()) is not None

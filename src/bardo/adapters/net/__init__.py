@@ -1,0 +1,1 @@
+"""HTTP to providers, and the keys that go with it."""

@@ -1,0 +1,1 @@
+"""Databases: the log, state that processes share, memory, and what is kept of replies."""

@@ -1,0 +1,122 @@
+"""The tables of the log as rows, of which `schema` makes SQLAlchemy's tables, and `sqlite_store` the statements of SQLite.
+
+A change here comes with a new file in `migrations/versions` and a new `CURRENT_REVISION`; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from bardo.adapters.stores.log.rollup import ADDED_SUMS, CAUSES, SUMS, RollupKey, part_column
+
+WATCHED = "prompt_cache"
+"""What a prompt that no provider can cache is called in a call's `degraded`, by which `bardo costs --cache` finds it."""
+MALFORMED_CALLS = "malformed_tool_calls"
+"""The key of a route's record that names calls of tools with unreadable arguments; only where it was chosen by what was learned."""
+
+
+CURRENT_REVISION = "0010"
+VERSION_TABLE = "inference_log_version"
+"""Where Alembic keeps the form of the log."""
+
+Kind = Literal["row", "id", "text", "count", "real", "flag", "json"]
+"""What a column holds. `row` numbers the rows of its table, and numbers of removed rows are never given again, so a follower cannot miss
+a row; an `id` is looked up by how it begins."""
+
+
+class LogColumn(NamedTuple):
+    """A column of a table of the log. `default` is the value of rows that were stored before the column was there."""
+
+    name: str
+    kind: Kind
+    nullable: bool = False
+    indexed: bool = False
+    default: str = ""
+    primary: bool = False
+
+
+def _optional(name: str, kind: Kind) -> LogColumn:
+    return LogColumn(name, kind, nullable=True)
+
+
+_ROW_NUMBER = LogColumn("row_number", "row", primary=True)
+_REQUEST = LogColumn("request_id", "id", indexed=True)
+
+LOG_COLUMNS = (
+    _ROW_NUMBER,
+    _REQUEST,
+    LogColumn("started_at", "real", indexed=True),
+    LogColumn("seconds", "real"),
+    _optional("first_byte_seconds", "real"),
+    LogColumn("client_dialect", "text"),
+    LogColumn("provider", "text"),
+    LogColumn("provider_dialect", "text"),
+    LogColumn("model_asked", "text"),
+    LogColumn("model", "text"),
+    LogColumn("streamed", "flag"),
+    LogColumn("passed_through", "flag"),
+    LogColumn("attempts", "count"),
+    _optional("status", "count"),
+    LogColumn("outcome", "text"),
+    _optional("error_class", "text"),
+    _optional("error_message", "text"),
+    _optional("finish_reason", "text"),
+    _optional("finish_raw", "text"),
+    _optional("visibility", "text"),
+    _optional("input_tokens", "count"),
+    _optional("output_tokens", "count"),
+    _optional("reasoning_tokens", "count"),
+    LogColumn("tokens_approx", "flag"),
+    _optional("cached_input_tokens", "count"),
+    _optional("cache_write_tokens", "count"),
+    _optional("usage_raw", "json"),
+    _optional("cost_usd", "real"),
+    LogColumn("degraded", "json"),
+    _optional("receipt", "json"),
+    _optional("request_content", "text"),
+    _optional("reply_content", "text"),
+    # What later forms added stands last, as it does in a log that was migrated.
+    _optional("reasoning_intent", "text"),
+    _optional("reasoning_emitted", "text"),
+    _optional("reasoning_layer", "text"),
+    _optional("reasoning_verdict", "text"),
+    LogColumn("operation", "text", default="generate"),
+    _optional("tenant", "text"),
+    _optional("route", "json"),
+    _optional("cost_nanos", "count"),
+    _optional("cost_parts", "json"),
+    _optional("reported_cost_nanos", "count"),
+    _optional("computed_cost_nanos", "count"),
+    _optional("cache_saved_nanos", "count"),
+    _optional("price_source", "text"),
+    _optional("key_id", "text"),
+    _optional("subsystem", "text"),
+    _optional("tags", "json"),
+    _optional("attempt_records", "json"),
+    _optional("pipeline", "json"),
+    _optional("cache", "text"),
+    _optional("reply_saved_nanos", "count"),
+    _optional("sent_content", "text"),
+)
+ROLLUP_COLUMNS = (
+    LogColumn("group_id", "id", primary=True),
+    LogColumn("day", "count", indexed=True),
+    *(LogColumn(name, "text") for name in RollupKey._fields[1:]),
+    *(LogColumn(name, "real" if name == "seconds" else "count") for name in SUMS if name not in ADDED_SUMS),
+    *(LogColumn(part_column(cause), "count") for cause in CAUSES),
+    *(LogColumn(name, "count", default="0") for name in ADDED_SUMS),
+)
+FEEDBACK_COLUMNS = (
+    _ROW_NUMBER,
+    _REQUEST,
+    LogColumn("given_at", "real"),
+    LogColumn("score", "real"),
+    _optional("comment", "text"),
+)
+GAP_COLUMNS = (_ROW_NUMBER, LogColumn("noticed_at", "real"), LogColumn("rows", "count"), LogColumn("why", "text"))
+TABLES = {
+    "inference_log": LOG_COLUMNS,
+    "inference_rollup": ROLLUP_COLUMNS,
+    "inference_feedback": FEEDBACK_COLUMNS,
+    "inference_log_gaps": GAP_COLUMNS,
+}

@@ -1,0 +1,58 @@
+"""Open the database of batches, and put the parts that work at them together.
+
+Loads SQLAlchemy: import it where batches are opened, and nowhere above.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bardo.adapters.stores.database.engines import open_database
+from bardo.adapters.stores.database.revisions import migrate
+from bardo.batches.batch_steps import BatchSteps, RowSink
+from bardo.batches.batch_store import BatchStore
+from bardo.batches.collection import Collector
+from bardo.batches.file_store import FileStore
+from bardo.batches.intake import Intake
+from bardo.batches.job_calls import JobCalls
+from bardo.batches.keeper import BatchKeeper
+from bardo.batches.outputs import OutputWriter
+from bardo.batches.planning import ItemPlanner
+from bardo.batches.results import ResultReader
+from bardo.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
+from bardo.batches.service import OpenBatches
+from bardo.batches.single_calls import SingleCalls
+from bardo.batches.submission import Submitter
+
+if TYPE_CHECKING:
+    from bardo.batches.service import BatchService
+
+
+def open_batches(service: BatchService, path: Path | str) -> OpenBatches:
+    """Return the batches that are kept at `path`, a file or an address. Raises DatabaseProblem where they cannot be."""
+    engine = open_database(path)
+    try:
+        migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
+    except BaseException:
+        engine.dispose()
+        raise
+    runner, settings = service.runner, service.settings
+    store, files = BatchStore(engine), FileStore(engine)
+    results, calls = ResultReader(runner), JobCalls(runner)
+    planner = ItemPlanner(runner, runs_alone=settings.run_without_api)
+    steps = BatchSteps(
+        runner,
+        store,
+        settings,
+        intake=Intake(store, files, settings, planner, results),
+        submitter=Submitter(calls, store, settling_seconds=settings.settling_seconds),
+        collector=Collector(calls, store, results),
+        singles=SingleCalls(runner, store, results, concurrency=settings.concurrency, is_busy=service.is_busy),
+        results=results,
+        outputs=OutputWriter(store, files, retention_seconds=settings.retention_seconds),
+        log=RowSink(service.write_row, service.rows_stored, service.rows_missing),
+        read_item=service.read_item,
+    )
+    keeper = BatchKeeper(store, files, steps, settings, clock=runner.clock)
+    return OpenBatches(store, files, planner, keeper, engine.dispose)

@@ -1,0 +1,161 @@
+"""What is kept of batches: files, batches, their items, and the jobs at providers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.adapters.config.accounts import Account
+from bardo.dialects.batches.openai_client import LineProblem
+from bardo.engine.aliases import ThinkingRules
+
+FileState = Literal["uploading", "ready"]
+BatchStatus = Literal[
+    "validating", "failed", "in_progress", "finalizing", "completed", "expired", "cancelling", "cancelled"
+]
+OVER: tuple[BatchStatus, ...] = ("failed", "completed", "expired", "cancelled")
+ItemState = Literal["new", "planned", "local", "running", "succeeded", "errored", "canceled", "expired"]
+"""Planned: it belongs to a job at a provider. Local: bardo sends it by itself; running: it was sent. The others are ends."""
+ENDS: tuple[ItemState, ...] = ("succeeded", "errored", "canceled", "expired")
+JobState = Literal["open", "ready", "submitting", "submitted", "ended", "collected", "failed", "lost"]
+"""Open: items are still added. Submitting: its creation was or is being sent. Lost: nobody knows whether it was made."""
+
+
+class FileRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One file. Times are Unix time; it is gone after `expires_at`, None is never."""
+
+    id: str
+    tenant: str
+    state: FileState
+    purpose: str
+    name: str
+    size: int
+    created_at: float
+    expires_at: float | None = None
+
+
+class BatchRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch.
+
+    `endpoint` is the path whose requests it holds. `account` is the key that pays, and `rules` what holds for the thinking of its key;
+    `headers` are the headers of the request that made it, as far as they are about its items. `times` are when it came to each status.
+    `counts` are items by their ends, `usage` tokens by kind, and `cost_nanos` what is known of the cost, of `cost_known` items.
+    """
+
+    id: str
+    tenant: str
+    dialect: str
+    endpoint: str
+    created_at: float
+    expires_at: float
+    status: BatchStatus = "validating"
+    window: str = "24h"
+    metadata: dict[str, str] | None = None
+    input_file_id: str = ""
+    output_file_id: str = ""
+    error_file_id: str = ""
+    output_seconds: int | None = None
+    account: Account | None = None
+    rules: tuple[ThinkingRules, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    errors: tuple[LineProblem, ...] = ()
+    times: dict[str, float] = {}
+    total: int = 0
+    counts: dict[str, int] = {}
+    usage: dict[str, int] = {}
+    cost_nanos: int = 0
+    cost_known: int = 0
+    model: str = ""
+
+    @property
+    def key_id(self) -> str | None:
+        """The id of the key that pays; None where no keys are asked for."""
+        return None if self.account is None else self.account.id
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will change any more."""
+        return self.status in OVER
+
+    def came_to(self, status: BatchStatus, now: float) -> BatchRecord:
+        """Return the batch with a new status."""
+        return msgspec.structs.replace(self, status=status, times={**self.times, status: now})
+
+
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One job at a provider, with the requests of a batch that go to one model by one path.
+
+    `dialect` is that of the endpoint that was planned for. `polls` counts how often it was asked for since something changed, `failures`
+    how often in a row that went wrong. `reserved_nanos` is what its items may cost, as far as that is known.
+    """
+
+    id: str
+    batch_id: str
+    provider: str
+    model: str
+    dialect: str
+    path: str
+    form: str
+    headers: dict[str, str] = {}
+    key: str = ""
+    state: JobState = "open"
+    items: int = 0
+    size: int = 0
+    file_id: str = ""
+    upstream_id: str = ""
+    word: str = ""
+    results: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    submitting_at: float = 0.0
+    submitted_at: float = 0.0
+    due_at: float = 0.0
+    polls: int = 0
+    failures: int = 0
+    submissions: int = 0
+    reserved_nanos: int = 0
+    cancel_sent: bool = False
+
+
+class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one item: a body in the client's dialect, and beside it what bardo tells of the call.
+
+    `status` is None where there was no reply; `code` and `message` say why then.
+    """
+
+    request_id: str = ""
+    status: int | None = None
+    body: msgspec.Raw = msgspec.Raw(b"null")
+    code: str = ""
+    message: str = ""
+    bardo: dict[str, Any] = {}
+    usage: dict[str, int] = {}
+    cost_nanos: int | None = None
+    model: str = ""
+
+
+class ItemRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One request of a batch: its place from 0, the client's own id of it, and its body as the client wrote it.
+
+    `layers` is what the pipeline's layers need when its reply comes.
+    """
+
+    batch_id: str
+    place: int
+    custom_id: str
+    body: bytes
+    state: ItemState = "new"
+    job_id: str | None = None
+    wire: bytes | None = None
+    result: bytes | None = None
+    log_row: bytes | None = None
+    layers: bytes | None = None
+
+
+_decode_result = msgspec.json.Decoder(ItemResult).decode
+
+
+def result_of(item: ItemRecord) -> ItemResult:
+    """Return what became of an item that has ended."""
+    assert item.state in ENDS, item.state
+    return _decode_result(item.result or b"{}")

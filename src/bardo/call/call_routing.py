@@ -1,0 +1,192 @@
+"""Whom calls that say what they need are put to: every model of every provider as a candidate, as it is known now.
+
+Candidates are made once and kept until a provider's list changes or its server says something new. A call that names models has only their
+targets as candidates, in their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bardo.adapters.stores.log.row import LogRow
+from bardo.engine.model_features import candidate_of, chat_models
+from bardo.engine.route import Provider, Target
+from bardo.engine.routing import Routed, route
+from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
+from bardo.routing.candidates import Candidate
+from bardo.routing.decision import Strategy
+from bardo.routing.warm_candidates import WarmCandidates
+from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.facts.health import HealthKeeper
+from bardo.services.facts.model_facts import ModelFacts
+from bardo.services.facts.price_book import PriceBook
+from bardo.values.errors import Unavailable
+from bardo.values.request import Request
+
+if TYPE_CHECKING:
+    # Loaded for the strategy `learned` alone.
+    from bardo.routing.learned.router import LearnedState
+    from bardo.services.facts.learned_routing import LearnedRouting
+
+_DAY = 86_400
+_DIEM = "diem"
+_AT_ONCE = 16
+"""How many candidates are made before other calls have their turn: one takes about a millisecond."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ProviderCandidates:
+    """The candidates of one provider, and what they were made from."""
+
+    provider: Provider
+    revision: tuple[int, int, int]
+    candidates: tuple[Candidate, ...]
+
+
+class CallRouting:
+    """Finds who is asked. `private` are ids of providers that keep nothing of a call, by the operator's word."""
+
+    def __init__(
+        self,
+        directory: ProviderDirectory,
+        facts: ModelFacts,
+        *,
+        strategy: Strategy = "order",
+        private: Collection[str] = (),
+        learned: LearnedRouting | None = None,
+        health: HealthKeeper | None = None,
+        prices: PriceBook | None = None,
+        clock: Callable[[], float] = time.time,
+        watch: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.strategy = strategy
+        self._prices = prices or PriceBook()
+        self._learned = learned
+        self._clock = clock
+        self._directory = directory
+        self._facts = facts
+        self._private = frozenset(private)
+        self.health = health or HealthKeeper()
+        self._watch = watch
+        self._health_mark = (0, 0, 0, 0, 0)
+        self._made: dict[str, _ProviderCandidates] = {}
+        self._index = CandidateIndex(())
+        self._making: asyncio.Lock | None = None
+        self._places = {
+            one.id: tuple([server.place for server in one.servers]) for one in directory.providers if one.addresses
+        }
+
+    @property
+    def learned(self) -> LearnedState | None:
+        """What the strategy `learned` knows now; None for another strategy. It changes with every call."""
+        return None if self._learned is None else self._learned.router.state
+
+    def note(self, row: LogRow) -> None:
+        """Take how well a finished call went."""
+        if self._learned is not None:
+            self._learned.note(row)
+
+    def await_verdict(self, request_id: str) -> None:
+        """Learn from the answer of this call only when `judge` has said whether it is good enough."""
+        if self._learned is not None:
+            self._learned.await_verdict(request_id)
+
+    def judge(self, request_id: str, *, good: bool) -> None:
+        """Take the verdict on the answer of a call in a cascade."""
+        if self._learned is not None:
+            self._learned.judge(request_id, good=good)
+
+    def note_feedback(self, request_id: str, score: float) -> None:
+        """Take what a client thinks of one of the last calls, from 0 to 1."""
+        if self._learned is not None:
+            self._learned.correct(request_id, score, self._clock())
+
+    async def route(
+        self,
+        request: Request,
+        targets: Sequence[Target] | None = None,
+        *,
+        request_id: str = "",
+        workload: str = "",
+        discounts: Mapping[tuple[str, str], float] | None = None,
+    ) -> Routed:
+        """Return who is asked for a request's intent: of the `targets` that its model has, or of all there are.
+
+        By `request_id` a learned choice can be made again; `workload` is whose calls it is compared with. `discounts` are by how much less
+        the call costs where its conversation is cached, in USD per million tokens, by provider and model.
+
+        Raises Unsupported and Unavailable where there is nobody.
+        """
+        candidates: Candidates = await self.index() if targets is None else self.named(targets)
+        providers = {one.id: one for one in self._directory.providers}
+        if discounts and self.strategy != "order":
+            candidates = WarmCandidates(candidates, discounts)
+        learned = None
+        if self._learned is not None:
+            learned = await self._learned.call(request, request_id, self._clock(), workload)
+        try:
+            return route(request, candidates, providers, strategy=self.strategy, learned=learned)
+        except Unavailable:
+            # All who could take it are down: the one that is due first is asked all the same, for a window may be wrong.
+            candidates = CandidateIndex(msgspec.structs.replace(one, health="unknown") for one in self._index)
+            return route(request, candidates, providers, strategy=self.strategy, learned=learned)
+
+    def named(self, targets: Sequence[Target]) -> CandidateList:
+        """Return the candidates that targets are, in their order."""
+        return CandidateList([self._observed(self.candidate(target)) for target in targets])
+
+    def candidate(self, target: Target) -> Candidate:
+        """Return a target as routing compares it, without what was seen of it."""
+        facts = self._facts.of(target, asks=False)
+        price = self._prices.price(target.provider, target.model, self._clock())
+        return candidate_of(target, facts, private=target.provider.id in self._private, price=price)
+
+    async def index(self) -> CandidateIndex:
+        """Return all candidates, with the models that providers list now."""
+        await self._directory.discover()
+        self._making = self._making or asyncio.Lock()
+        async with self._making:
+            made = {one.id: await self._of(one) for one in self._directory.providers}
+            now = self._watch()
+            mark = (*self.health.mark(now), self.health.balances.revision, int(self._clock() // _DAY))
+            if made != self._made or self._health_mark != mark:
+                self._made, self._health_mark = made, mark
+                self._index = CandidateIndex(
+                    self._observed(candidate, now) for one in made.values() for candidate in one.candidates
+                )
+        return self._index
+
+    async def _of(self, provider: Provider) -> _ProviderCandidates:
+        # Prices change with a listing, and at midnight.
+        prices = (self._prices.revision, int(self._clock() // _DAY))
+        made, revision = self._made.get(provider.id), (self._facts.revision(provider), *prices)
+        if made is not None and made.provider is provider and made.revision == revision:
+            return made
+        found: list[Candidate] = []
+        for place, model in enumerate(chat_models(provider)):
+            if place % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+            found.append(self.candidate(Target(provider=provider, model=model)))
+        return _ProviderCandidates(provider, revision, tuple(found))
+
+    def _observed(self, candidate: Candidate, now: float | None = None) -> Candidate:
+        """Return a candidate with the latency that was seen of it, and with a time whether calls to it fail then.
+
+        Of targets that somebody named none is left out: those that are down are asked last.
+        """
+        provider, model = candidate.provider, candidate.model
+        if self.health.balances.is_spent(provider, _DIEM, self._clock()):
+            left = tuple(one for one in candidate.payments if one != _DIEM)
+            candidate = msgspec.structs.replace(candidate, payments=left)
+        places = self._places.get(provider, (provider,))
+        known = min((one for place in places if (one := self.health.p90_ms(place, model)) is not None), default=None)
+        out = now is not None and all(self.health.is_out(place, model, now) for place in places)
+        if known is None and not out:
+            return candidate
+        return msgspec.structs.replace(candidate, latency_ms=known, health="down" if out else candidate.health)

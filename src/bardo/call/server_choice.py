@@ -1,0 +1,95 @@
+"""Chooses the servers of providers that have several addresses: one after the other for one conversation, each bounded by its load.
+
+All turns of a conversation go to the server that has its prompt cached, as long as that one is up and is not loaded far above the others.
+A provider with one address costs nothing here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from bardo.call.runner_parts import ServerFacts
+from bardo.context.sessions import conversation_head
+from bardo.engine.route import Provider, Target
+from bardo.routing.rendezvous import bounded, ranked
+from bardo.services.facts.directory import Placement
+from bardo.services.facts.health import HealthKeeper
+from bardo.values.operations import EmbedRequest
+from bardo.values.request import Request
+
+MOST_SERVERS_TRIED = 4
+"""How many servers of one provider a call is put to before the next provider is asked."""
+
+
+def has_servers(targets: Sequence[Target]) -> bool:
+    """Whether one of the targets has several addresses of which none was chosen yet."""
+    for target in targets:  # noqa: SIM110 - asked for every call, where a loop costs half of what `any` does.
+        if target.provider.addresses and not target.provider.address:
+            return True
+    return False
+
+
+class ServerChoice:
+    """Puts the servers of a provider in order. `watch` is the clock of `health`, `facts` asks servers of their models."""
+
+    def __init__(self, health: HealthKeeper, watch: Callable[[], float], facts: ServerFacts | None = None) -> None:
+        self._health = health
+        self._watch = watch
+        self._facts = facts
+        self._turn = 0
+
+    async def at_servers(
+        self, placed: Placement, request: Request | EmbedRequest, tenant: str = "", *, every: bool = False
+    ) -> Placement:
+        """Return who is asked, with the servers of each provider of several addresses in its place, best first.
+
+        They are the first four, or all where a layer chooses among them (`every`).
+        """
+        if not has_servers(placed.targets):
+            return placed
+        head = conversation_head(request, tenant)
+        targets: list[Target] = []
+        for target in placed.targets:
+            chosen = self.order(target.provider, target.model, head)[: None if every else MOST_SERVERS_TRIED]
+            targets += [msgspec.structs.replace(target, provider=one) for one in chosen]
+        placed = self._health.arranged(msgspec.structs.replace(placed, targets=tuple(targets)), self._watch)
+        if self._facts is not None:
+            await self._facts.ask_before(placed.targets)
+        return placed
+
+    def order(self, provider: Provider, model: str, head: bytes) -> list[Provider]:
+        """Return the servers of a provider in the order in which a call is put to them.
+
+        `head` identifies its conversation; empty: the least loaded comes first. Servers that are down come last, so
+        that they are only asked where too few others are there.
+        """
+        servers = provider.servers
+        if len(servers) == 1:
+            return list(servers)
+        names = [one.place for one in servers]
+        loads = [self._health.in_flight(name) for name in names]
+        if head:
+            order = bounded(ranked(head, names), loads)
+        else:
+            self._turn += 1
+            order = sorted(range(len(names)), key=lambda place: (loads[place], (place - self._turn) % len(names)))
+        if self._health.store.troubled:
+            now = self._watch()
+            order.sort(key=lambda place: self._health.is_out(names[place], model, now))
+        return [servers[place] for place in order]
+
+
+def idle_servers(targets: Sequence[Target], request: Request, *, every: bool = False) -> list[Target]:
+    """Return targets with their servers in the order in which a call is put to them while all are up and none is loaded.
+
+    They are the first four of each, or all (`every`), as for a call.
+    """
+    choice, head = ServerChoice(HealthKeeper(), time.monotonic), conversation_head(request, "")
+    return [
+        msgspec.structs.replace(target, provider=server)
+        for target in targets
+        for server in choice.order(target.provider, target.model, head)[: None if every else MOST_SERVERS_TRIED]
+    ]

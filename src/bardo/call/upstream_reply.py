@@ -1,0 +1,369 @@
+"""The reply to one attempt at one provider, read as it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bardo.adapters.long_work import run_by_size
+from bardo.adapters.net.calls import Reply
+from bardo.call.call_context import CallContext
+from bardo.call.reply_head import is_streamed, send_wire
+from bardo.call.stale_replies import RecordedReply
+from bardo.call.stream_reading import Meter, StreamReading
+from bardo.call.update_buffer import UpdateBuffer
+from bardo.engine.attempt import Attempt
+from bardo.engine.forwarding import Forwarding, ReplyUpdate
+from bardo.engine.kept_budget.answer import BudgetStage
+from bardo.engine.measured_time import time_stages
+from bardo.engine.passed_headers import PassedHeaders, passed_headers
+from bardo.engine.reply_beginning import is_token
+from bardo.engine.reply_reader import ReplyReader
+from bardo.engine.text_formats import PLAIN, seen_start
+from bardo.engine.thinking_display import thinking_stage
+from bardo.engine.translation_stages import stages_of_translation
+from bardo.engine.whole_text import Reader, WholeText, read_text
+from bardo.reasoning.undecided import closes_unopened
+from bardo.services.facts.health import AttemptWatch
+from bardo.streams.stage import Stage
+from bardo.values.chance import CHANCE
+from bardo.values.degradation import Degradation
+from bardo.values.errors import BardoError, BrokenStream, UpstreamTimeout
+from bardo.values.events import Degraded, Event, ReplyStart
+from bardo.values.request import Message, Request
+from bardo.values.usage import Usage
+
+if TYPE_CHECKING:
+    from bardo.services.payments.call_payments import CallPayments
+
+
+class UpstreamReply:
+    """The reply to one attempt: `begin` reads until there is something to show, `next_update` reads on, `close` lets go of it.
+
+    `forward`: the attempt's reply may be forwarded, and came in the way that was asked for. `begun`: its first token, or all of it, came.
+    """
+
+    begun = False
+    recorded: RecordedReply | None = None
+    passed_headers: PassedHeaders
+    """The headers of the reply that its client gets too."""
+    lost: tuple[Degradation, ...] = ()
+    """What turned out to be lost once the head was read, beside what the attempt gave up."""
+    _reader: Reader | None = None
+    _reading: StreamReading | None = None
+    _on_token: Callable[[], None] | None = None
+    _budget: BudgetStage | None = None
+
+    def __init__(
+        self, context: CallContext, attempt: Attempt, request: Request, reply: Reply, health: AttemptWatch
+    ) -> None:
+        self.attempt = attempt
+        self._health = health
+        self.resent = reply.resent
+        self.passed_headers = passed_headers(reply.headers, context.keyring.secrets_of(attempt.target.provider))
+        self._context = context
+        self._request = request
+        self._reply: Reply | None = reply
+        self._streamed = is_streamed(reply, requested=request.stream)
+        # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
+        self.forward = attempt.forward and self._streamed is request.stream
+        self._primed: deque[ReplyUpdate] = deque()
+
+    @property
+    def reader(self) -> Reader:
+        """The reader of the reply, from `begin` on."""
+        assert self._reader is not None
+        return self._reader
+
+    def record(self, most_bytes: int) -> None:
+        """Keep the body while it is read, up to a bound: `recorded` has it."""
+        assert self._reply is not None
+        self._reply = self.recorded = RecordedReply(self._reply, most_bytes)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the reply comes as a stream."""
+        return self._streamed
+
+    @property
+    def opened(self) -> bool:
+        """Whether there is a reader: the reply is one, by its head."""
+        return self._reader is not None
+
+    @property
+    def forwarded(self) -> bool:
+        """Whether the provider's bytes are the client's: nothing showed that they are not what was asked for."""
+        return self.forward and not (self._reader is not None and self._reader.reframed)
+
+    @property
+    def all_read(self) -> bool:
+        """Whether nothing that was read waits to be given."""
+        return not self._primed
+
+    @property
+    def held_end(self) -> bytes:
+        """The frames of a forwarded reply that were held until its answer is judged."""
+        return b"" if self._reading is None else self._reading.held_end
+
+    async def begin(
+        self,
+        stamp: ReplyStart,
+        stages: Sequence[Stage[Event, Event]] = (),
+        *,
+        clean: Callable[[BardoError], object],
+        most_text: int | None = None,
+        hold_end: bool = False,
+        on_token: Callable[[], None] | None = None,
+        budget: BudgetStage | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        """Read until there is something to show, so that a reply that breaks before can still go elsewhere. Raises BardoError then.
+
+        `stamp` fills what the provider leaves out, `stages` look at the reply on its way, and `clean` takes all secrets out of an error.
+        `most_text` is how many characters of the reply are held. `hold_end`: forwarded frames wait from the one on that ends the reply.
+        `on_token` is called once the model has said something. `budget` ends the reply where its thinking has used its tokens.
+        `meter` is asked of each piece of a stream before it is read.
+        """
+        self._budget, self._on_token = budget, on_token
+        opens = partial(self._open_reader, stamp, stages, clean, most_text)
+        if self._streamed and self._request.stream:
+            self._reader = reader = opens()
+            forwarding = Forwarding(
+                reader, forward=self.forward, withhold_usage=self.attempt.withhold_usage, hold_end=hold_end
+            )
+            await self._prime(reader, forwarding, meter)
+            return
+        is_plain = not stages and budget is None and most_text is None and self.attempt.formats == PLAIN
+        await self._read_whole(opens, stamp if is_plain and not self._streamed else None)
+
+    async def next_update(self) -> ReplyUpdate | None:
+        """Return what the next network read gives; None at the end. A failure of the reply is an event of the last update.
+
+        More bytes than the limits allow are a failure too.
+        """
+        if self._primed:
+            return self._primed.popleft()
+        if self._budget is not None and self._budget.cut:
+            await self.close()
+        return None if self._reading is None else await self._reading.next()
+
+    def give_directly(self, may_give: Callable[[], bool], give: Callable[[ReplyUpdate], None]) -> None:
+        """Have `give` called, where `may_give`, for what comes while `next_update` waits, as `StreamReading` does."""
+        if self._reading is not None and self._budget is None:
+            self._reading.give_directly(may_give, give)
+
+    def usage(self, tenant: str, *, whole: bool, turns: tuple[Message, ...] = ()) -> Usage | None:
+        """Return what the reply used; of one that is not `whole` an estimate of what passed. `turns` went behind the request's own.
+
+        What its provider did not say of the prompt is estimated too. None where nothing is known. Estimates learn by replies of `tenant`.
+        """
+        reader, target = self._reader, self.attempt.target
+        if reader is None:
+            return None
+        outputs, provider = self._context.outputs, target.provider.id
+        if whole:
+            outputs.learn(reader.written, provider, target.model, tenant)
+            return reader.usage
+        usage = reader.unfinished_usage(outputs.correction(provider, target.model, tenant))
+        if usage is None or usage.input_tokens is not None:
+            return usage
+        prompt = self._request
+        if turns:
+            prompt = msgspec.structs.replace(prompt, messages=(*prompt.messages, *turns))
+        estimated = self._context.estimates.estimate(prompt, target, tenant)
+        return msgspec.structs.replace(usage, input_tokens=estimated, approx=True)
+
+    def so_far(self, tenant: str) -> Usage:
+        """Return about what the reply has used so far, of which nothing may be known yet."""
+        reader, target = self._reader, self.attempt.target
+        if reader is None:
+            return _NOTHING
+        correction = self._context.outputs.correction(target.provider.id, target.model, tenant)
+        return reader.written.unfinished_usage(correction) or _NOTHING
+
+    def cut(self, error: BardoError) -> None:
+        """End a stream with an error."""
+        if self._reading is not None:
+            self._reading.cut(error)
+
+    def learn_start(self, tenant: str) -> None:
+        """Keep where the reply's thinking stood, for the tenant's next reply of the same server."""
+        attempt = self.attempt
+        place = None if self._reader is None else self._reader.thinking_place
+        if place is None or attempt.formats.reasoning is None:
+            return
+        if place == "none" and closes_unopened(self.reader.response().text, attempt.formats.reasoning):
+            # Nobody expected thinking here, so that it was given as the answer; the next reply is read with more care.
+            place = "text"
+        seen = seen_start(place, off=attempt.off)
+        if seen is not None or place == "unclosed":
+            self._context.facts.learn_start(attempt.target, attempt.off, seen, tenant)
+
+    async def close(self) -> None:
+        """Let go of the connection, whatever is left of the reply."""
+        reply, self._reply, self._on_token = self._reply, None, None
+        if self._reading is not None:
+            self._reading.stop()
+        self._health.left()
+        if reply is None:
+            return
+        if self._reader is not None and self._reader.over and self._reader.failure is None:
+            await reply.finish()
+        else:
+            await reply.close()
+
+    async def _prime(self, reader: ReplyReader, forwarding: Forwarding, meter: Meter | None) -> None:
+        """Read until there is something to show, or the reply is over: until then, another provider can still answer.
+
+        Heads, roles, pings and thinking that the client is not shown are held so long. Raises the failure of a reply of which nothing was
+        to be shown, and UpstreamTimeout for one that goes on without a word of the model for longer than a head may take.
+        """
+        assert self._reply is not None
+        provider, most_bytes = self.attempt.target.provider.id, self._context.limits.max_stream_bytes
+        self._reading = StreamReading(self._reply, reader, forwarding, self._health, provider, most_bytes, meter)
+        held = UpdateBuffer()
+        loop, since, shown = asyncio.get_running_loop(), 0.0, False
+        while not shown and not held.is_full and (update := await self.next_update()) is not None:
+            held.add(update, begun=reader.beginning.begun)
+            if reader.beginning.has_token:
+                if not self.begun:
+                    self._note_token()
+                shown = self.forward or any(map(is_token, update.events))
+            else:
+                now = loop.time()
+                since = since or now
+                self._check_patience(now - since)
+            if reader.failure is not None and not shown:
+                raise reader.failure
+        self._primed.extend(held.updates)
+
+    def _note_token(self) -> None:
+        """Note that the model has said something, or that the whole reply has come."""
+        self.begun = True
+        self._health.began()
+        on_token, self._on_token = self._on_token, None
+        if on_token is not None:
+            on_token()
+
+    def _check_patience(self, seconds: float) -> None:
+        """Raise UpstreamTimeout where a reply has brought nothing of the model for so long."""
+        most = self._context.limits.deadlines.first_byte
+        if seconds > most:
+            provider = self.attempt.target.provider.id
+            raise UpstreamTimeout(f"{provider} sent nothing of the reply within {most:g} s", provider=provider)
+
+    async def _read_whole(self, opens: Callable[[], ReplyReader], stamp: ReplyStart | None) -> None:
+        """Read a whole reply: at once where it may be no more than a text, which gets this `stamp`, or else by the reader that `opens`."""
+        assert self._reply is not None
+        reply, self._reply = self._reply, None
+        try:
+            body = await reply.read(self._context.limits.max_reply_bytes)
+        except BaseException as problem:
+            self._reader = reader = opens()
+            if isinstance(problem, BrokenStream | UpstreamTimeout):
+                reader.count_broken(getattr(reply, "partial_body", b""))
+            if isinstance(problem, BardoError):
+                self._health.ended(problem)
+            raise
+        finally:
+            await reply.close()
+        text = None if stamp is None else await run_by_size(len(body), partial(self._read_text, body, stamp))
+        if text is not None:
+            self._reader = text
+            self._note_token()
+            self._health.ended(None)
+            self._primed.append(ReplyUpdate(text.events, body))
+            return
+        self._reader = reader = opens()
+        self._note_token()
+        update = ReplyUpdate(*(await run_by_size(len(body), partial(reader.read_whole, body))))
+        self._health.ended(reader.failure)
+        if reader.failure is not None:
+            raise reader.failure
+        self._primed.append(update)
+
+    def _read_text(self, body: bytes, stamp: ReplyStart) -> WholeText | None:
+        attempt = self.attempt
+        return read_text(
+            body,
+            attempt.target,
+            stamp=stamp,
+            degraded=(*attempt.degraded, *self.lost) if self.lost else attempt.degraded,
+            stages=() if self.forward else self._stages(),
+            secrets=self._context.keyring.secrets_of(attempt.target.provider),
+        )
+
+    def _stages(self) -> list[Stage[Event, Event]]:
+        """Return the stages of a reply that is written anew for its client; none where its bytes are forwarded."""
+        if self.forward:
+            return []
+        request, row = self._request, self.attempt.target.provider.row
+        times = time_stages(request.dialect, row.dialect, self._health.seconds)
+        return [*stages_of_translation(self.attempt, request, forward=False), *times]
+
+    def _open_reader(
+        self,
+        stamp: ReplyStart,
+        stages: Sequence[Stage[Event, Event]],
+        clean: Callable[[BardoError], object],
+        most_text: int | None,
+    ) -> ReplyReader:
+        """Return the reader of the reply, which knows already what the attempt gave up."""
+        attempt, provider = self.attempt, self.attempt.target.provider
+        reader = ReplyReader(
+            provider.row,
+            streamed=self._streamed,
+            provider=provider.id,
+            model=attempt.target.model,
+            formats=attempt.formats,
+            tool_names=attempt.tool_names,
+            tool_forms=attempt.tool_forms,
+            make_id=_new_call_id,
+            answer_tool="" if attempt.answer is None else attempt.answer.plan.tool_name,
+            thinking=thinking_stage(self._request, provider.row.dialect),
+            budget=self._budget,
+            stamp=stamp,
+            forward=self.forward,
+            stages=[*self._stages(), *stages],
+            secrets=self._context.keyring.secrets_of(provider),
+            clean=clean,
+            most_text=most_text,
+        )
+        for degradation in (*attempt.degraded, *self.lost):
+            reader.fold.feed(Degraded(degradation))
+        return reader
+
+
+_NOTHING = Usage()
+
+
+async def open_reply(
+    context: CallContext,
+    attempt: Attempt,
+    request: Request,
+    key: str = "",
+    payments: CallPayments | None = None,
+    *,
+    tenant: str,
+) -> UpstreamReply:
+    """Send an attempt, and return its reply with the head read. Raises BardoError where it is none. `key` is as `KeyTurns` chose it.
+
+    `tenant` is whose the things are that the provider keeps of the reply.
+    """
+    with AttemptWatch(context, attempt.target, key) as health:
+        reply = await send_wire(context, attempt.target.provider, attempt.wire, key, payments)
+        if context.provider_ids is not None:
+            reply = context.provider_ids.watched(
+                reply, attempt.target.provider.row.dialect, tenant, asked=request.body or ()
+            )
+        return UpstreamReply(context, attempt, request, reply, health)
+
+
+def _new_call_id() -> str:
+    """Return an id that no other call has, in this process or another."""
+    return f"call_{CHANCE.getrandbits(96):024x}"

@@ -1,1 +1,0 @@
-"""The only room with sockets, files, clocks, the environment and randomness."""

@@ -1,0 +1,1 @@
+"""What an operator runs against servers: the probe, and the checks of conformance."""

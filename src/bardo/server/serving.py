@@ -1,0 +1,460 @@
+"""Serve an ASGI app: in this process, in several workers, or in a thread. `serve` is for the command line, `BackgroundServer` for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import gc
+import importlib
+import logging
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import FrameType, TracebackType
+from typing import Literal, Protocol, Self
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE as STARTUP_FAILURE
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
+
+from bardo.adapters.config.gateway import ServerLimits
+from bardo.server.protocol import BoundedProtocol
+from bardo.server.shutdown import (
+    CANCELLED_SECONDS,
+    HURRIED_SECONDS,
+    HURRY_SIGNAL,
+    Application,
+    GracefulShutdown,
+    StopSignals,
+)
+from bardo.values.errors import BardoError, ConfigError, InternalError
+
+# Parameters of glibc's `mallopt`, from its <malloc.h>.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+# How many free bytes the end of the heap keeps, and from which size on memory is mapped, and unmapped once it is freed.
+_KEPT_BYTES = 32 * 1024 * 1024
+_MAPPED_BYTES = 4 * 1024 * 1024
+_LOOK_SECONDS = 5.0
+_OPERATORS = ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
+
+
+def keep_freed_memory(environment: Mapping[str, str] | None = None) -> bool:
+    """Have freed memory kept for the next requests, up to 32 MiB, until `give_back_when_idle`, and return whether that is done.
+
+    A request with a body of a megabyte takes several megabytes and frees them at its end. glibc gives them back to the system at once, and
+    the next request waits for its pages again: a quarter of its processor time (`python -m benchmarks growth`). Other C libraries are left
+    alone, and so is glibc where the environment, by default this process's, sets the same.
+    """
+    if any(name in (os.environ if environment is None else environment) for name in _OPERATORS):
+        return False
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # Only glibc has it; Windows has no library of this name at all.
+        return False
+    return bool(mallopt(_TRIM_THRESHOLD, _KEPT_BYTES) and mallopt(_MMAP_THRESHOLD, _MAPPED_BYTES))
+
+
+def give_back_when_idle(is_idle: Callable[[], bool], *, seconds: float = _LOOK_SECONDS) -> None:
+    """Look every few `seconds` whether no request is open, and give the system back what is kept then. Call inside the loop."""
+    import ctypes
+
+    trim = ctypes.CDLL(None).malloc_trim
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if is_idle():
+            trim(0)
+        loop.call_later(seconds, look)
+
+    loop.call_later(seconds, look)
+
+
+Create = Callable[[], Application]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# The header that gives the date is renewed this often.
+_TICK_SECONDS = 1.0
+# Connections tell nobody that they have closed.
+_LOOK_SECONDS_SERVER = 0.005
+# How long after a worker that could not start the next one is started.
+_RESTART_SECONDS = 5.0
+# How long a client may take to read the rest of its reply once the server stops.
+_UNREAD_SECONDS = 2.0
+# How often a supervisor looks whether it was told again to end.
+_SIGNAL_SECONDS = 0.1
+
+
+class Server(uvicorn.Server):
+    """One server. `leave` ends it from another thread; as the main thread's it ends at SIGINT or SIGTERM."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._leaving = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def leave(self, first: Callable[[], None]) -> None:
+        """Begin to stop, after `first` was called in the server's loop. Does nothing once it has stopped."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # The loop is closed: it has stopped by itself.
+                self._loop.call_soon_threadsafe(self._leave, first)
+
+    def _leave(self, first: Callable[[], None]) -> None:
+        first()
+        self._leaving.set()
+
+    async def main_loop(self) -> None:
+        """Serve until told to end."""
+        while not self._leaving.is_set():
+            await self.on_tick(0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), _TICK_SECONDS)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and wait for those that are open: whoever serves bounds how long a request may last.
+
+        A client that does not read what was sent to it is waited for only a short time.
+        """
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        state = self.server_state
+        loop = asyncio.get_running_loop()
+        unread_until = loop.time() + _UNREAD_SECONDS
+        while state.connections or state.tasks:
+            if state.tasks:
+                unread_until = loop.time() + _UNREAD_SECONDS
+            elif loop.time() > unread_until:
+                for connection in list(state.connections):
+                    connection.transport.abort()
+            await asyncio.sleep(_LOOK_SECONDS_SERVER)
+        await self.lifespan.shutdown()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Heed signals where this is the main thread. They are not raised once more at the end: the caller goes on."""
+        self._loop = asyncio.get_running_loop()
+        with contextlib.suppress(ValueError):  # Another thread gets no signals.
+            for number in _SIGNALS:
+                signal.signal(number, lambda *_: self.leave(lambda: None))
+        yield
+
+
+def config(
+    app: Application | Create,
+    *,
+    factory: bool = False,
+    workers: int = 1,
+    log_level: str = "warning",
+    stop_seconds: int | None = None,
+) -> uvicorn.Config:
+    """Return how `app` is served. `stop_seconds` bounds how long uvicorn's own server waits for requests when it stops."""
+    return uvicorn.Config(
+        app,
+        factory=factory,
+        workers=workers,
+        log_level=log_level,
+        http=BoundedProtocol,
+        timeout_graceful_shutdown=stop_seconds,
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+    )
+
+
+def serve_here(create: Create, listener: socket.socket, *, log_level: str) -> None:
+    """Serve in this process until a signal ends it. Raises SystemExit(1) where the app's start-up fails."""
+    try:
+        Server(config(create, factory=True, log_level=log_level)).run([listener])
+    except SystemExit:
+        raise SystemExit(1) from None
+
+
+class Supervisor(Multiprocess):
+    """Starts the workers, replaces those that have ended, and tells each of them to read the configuration again at SIGHUP.
+
+    uvicorn's own also kills a worker that does not answer within five seconds: on a busy machine one that is still starting, so that none
+    ever serves, with all its streams. It replaces all workers at SIGHUP, which ends their streams. And it waits for its workers, whoever
+    tells it again to end: this one has them end their open requests at the second signal, and kills those that are left three seconds
+    later, or at a third.
+    """
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        self.could_not_start = False
+        """Whether one of the first workers failed at its start, which ended all of them."""
+        self._first: tuple[Process, ...] = ()
+        self.killed_by = 0
+        """The signal at which workers that did not end were killed, 0 where none was."""
+        self._failed: dict[Process, float] = {}
+        self._wishes = StopSignals()
+        self._last_signal = 0
+        for number in _SIGNALS:
+            signal.signal(number, self._told_to_end)
+
+    def _told_to_end(self, number: int, _: FrameType | None) -> None:
+        self._wishes.note()
+        self._last_signal = number
+        self.signal_queue.append(number)
+
+    def join_all(self) -> None:
+        """Wait until all workers have ended."""
+        kill_at: float | None = None
+        while left := [worker for worker in self.processes if worker.process.is_alive()]:
+            multiprocessing.connection.wait([worker.process.sentinel for worker in left], _SIGNAL_SECONDS)
+            if self._wishes.count > 1 and kill_at is None:
+                # A worker that has a loop in order ends by itself.
+                kill_at = time.monotonic() + HURRIED_SECONDS + _SIGNAL_SECONDS if HURRY_SIGNAL is not None else 0.0
+                for worker in left:
+                    if worker.pid is not None and HURRY_SIGNAL is not None:
+                        os.kill(worker.pid, HURRY_SIGNAL)
+            if kill_at is not None and (self._wishes.count > 2 or time.monotonic() >= kill_at):
+                self.killed_by = self._last_signal
+                for worker in left:
+                    worker.process.kill()
+        super().join_all()
+
+    def init_processes(self) -> None:
+        """Start the first workers."""
+        super().init_processes()
+        self._first = tuple(self.processes)
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace the workers that have ended, and stop where one of the first ones could not start."""
+        for index, worker in enumerate(self.processes):
+            if self.should_exit.is_set() or worker.process.is_alive() or not self._may_replace(worker):
+                continue
+            self._failed.pop(worker, None)
+            self.processes[index] = Process(self.config, self.sockets)
+            self.processes[index].start()
+
+    def _may_replace(self, worker: Process) -> bool:
+        """Return whether another worker is to take the place of one that has ended.
+
+        Where one that took the place of another cannot start, the next is started after a while: the configuration may be wrong by now, and
+        the other workers go on with what it was.
+        """
+        worker.kill()
+        worker.join()
+        if worker.exitcode != STARTUP_FAILURE:
+            return True
+        if worker in self._first:
+            self.could_not_start = True
+            self.should_exit.set()
+            return False
+        return time.monotonic() >= self._failed.setdefault(worker, time.monotonic()) + _RESTART_SECONDS
+
+    def handle_hup(self) -> None:
+        """Tell each worker to read the configuration again."""
+        for worker in self.processes:
+            if worker.pid is not None and worker.process.is_alive():
+                os.kill(worker.pid, signal.SIGHUP)
+
+
+def serve_with_workers(
+    create: Create, listener: socket.socket, *, workers: int, log_level: str, stop_seconds: int
+) -> None:
+    """Serve in several processes, and replace those that die. Raises SystemExit(1) where the app's start-up fails."""
+    served = config(create, factory=True, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
+    supervisor = Supervisor(served, [listener])
+    supervisor.run()
+    if supervisor.could_not_start:
+        raise SystemExit(1)
+    if supervisor.killed_by:
+        raise SystemExit(128 + supervisor.killed_by)
+
+
+LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+
+_log = logging.getLogger("bardo.gateway")
+BACKLOG = 2048
+_OPEN_FILES = 65_536
+# A request makes hundreds of objects and hardly a cycle. With Python's own 700, nearly every request waits for a collection.
+_COLLECTION_THRESHOLDS = (10_000, 10, 10)
+
+
+def serve(
+    app_factory_path: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    workers: int = 1,
+    log_level: LogLevel = "warning",
+    grace: float = 30.0,
+    announce: Callable[[str], None] | None = None,
+) -> None:
+    """Serve the app that `package.module:function` returns, in this process or in several `workers`, until SIGINT or SIGTERM.
+
+    Open requests then have `grace` seconds to end. `announce` gets the address, in a thread, once every worker serves; port 0 finds a free
+    port. The function is called in each worker. Raises ConfigError where the app cannot be loaded or the port cannot be had, SystemExit(1)
+    where its start-up fails.
+    """
+    load_factory(app_factory_path)
+    _raise_file_limit()
+    with _listening(host, port) as listener:
+        started = threading.Semaphore(0) if workers == 1 else multiprocessing.get_context("spawn").Semaphore(0)
+
+        def announce_once_started() -> None:
+            for _ in range(workers):
+                started.acquire()
+            if announce is not None:
+                announce(_address(host, listener.getsockname()[1]))
+
+        # A daemon: where a worker does not start, nothing is announced.
+        threading.Thread(target=announce_once_started, name="bardo-announcement", daemon=True).start()
+        create = partial(_create_app, app_factory_path, grace, started)
+        if workers == 1:
+            serve_here(create, listener, log_level=log_level)
+        else:
+            stop_seconds = int(grace + 2 * CANCELLED_SECONDS) + 1
+            created = partial(_create_in_worker, create, stop_seconds)
+            serve_with_workers(created, listener, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
+
+
+def load_factory(path: str) -> Callable[[], Application]:
+    """Return the function `package.module:function` names. Raises ConfigError where there is none."""
+    module_name, _, name = path.partition(":")
+    try:
+        factory: Callable[[], Application] = getattr(importlib.import_module(module_name), name)
+    except (ImportError, AttributeError, ValueError) as failure:
+        message = f"{path} does not name an app: {failure}"
+        raise ConfigError(message, hint="write it as package.module:function") from failure
+    return factory
+
+
+class BackgroundServer:
+    """Serve `app` from a thread of this process while a `with` block runs; `address` is its URL.
+
+    Leaving the block gives open requests `grace` seconds, cancels the rest and waits until all is closed.
+    """
+
+    def __init__(self, app: Application, host: str = "127.0.0.1", port: int = 0, *, grace: float = 5.0) -> None:
+        self._app = GracefulShutdown(app, grace=grace)
+        self._host = host
+        self._port = port
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-background-server")
+        self.address = ""
+
+    def __enter__(self) -> Self:
+
+        listener = _listening(self._host, self._port)
+        self.address = _address(self._host, listener.getsockname()[1])
+        self._server = Server(config(self._app, log_level="critical"))
+        self._serving = self._thread.submit(self._serve, listener)
+        self._serving.add_done_callback(lambda _: self._app.started.set())
+        self._app.started.wait()
+        if self._serving.done():
+            self._thread.shutdown()
+            self._serving.result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.leave(self._app.end)
+        self._thread.shutdown()
+        self._serving.result()
+
+    def _serve(self, listener: socket.socket) -> None:
+        with listener:
+            try:
+                self._server.run([listener])
+            except SystemExit:
+                raise self._app.failure or InternalError("the server did not start") from None
+
+
+class _Started(Protocol):
+    """Counts the processes that serve, over the boundaries of processes."""
+
+    def release(self) -> None: ...
+
+
+def _create_app(path: str, grace: float, started: _Started) -> Application:
+    def begin() -> None:
+        _settle(app.limits)
+        started.release()
+
+    app = GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, on_start=begin)
+    return app
+
+
+def _create_in_worker(create: Callable[[], Application], stop_seconds: float) -> Application:
+    """Return the app of a worker. Where it cannot be made, the worker ends with one line and the exit code of a start-up that failed."""
+
+    threading.Thread(target=_end_with_parent, args=(stop_seconds,), name="bardo-parent", daemon=True).start()
+    try:
+        return create()
+    except BardoError as problem:
+        _log.error("a worker cannot start: %s", problem)
+        raise SystemExit(STARTUP_FAILURE) from problem
+
+
+def _end_with_parent(stop_seconds: float) -> None:
+    """Wait until the process that started this worker is gone, and end it as a signal does.
+
+    A supervisor that is killed ends no worker: they would keep the port, and nobody would replace or stop them.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(stop_seconds + HURRIED_SECONDS)
+        os._exit(128 + signal.SIGTERM)
+
+
+def _settle(limits: ServerLimits) -> None:
+    """Prepare this process, which only serves, for many requests: collect garbage less often, and exclude all objects that exist now."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECTION_THRESHOLDS)
+    if keep_freed_memory():
+        give_back_when_idle(lambda: not limits.tasks)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # "localhost" has two addresses; clients try the older kind last, but all of them try it.
+        family, _, _, _, where = min(found, key=lambda candidate: candidate[0] != socket.AF_INET)
+        return socket.create_server(where[:2], family=family, backlog=BACKLOG)
+    except socket.gaierror as failure:
+        raise ConfigError(f"the host {host} is not known", hint="use 127.0.0.1, 0.0.0.0 or ::") from failure
+    except OSError as failure:
+        raise _no_port(host, port, failure) from failure
+
+
+def _no_port(host: str, port: int, failure: OSError) -> ConfigError:
+    place = f"port {port} on {host}"
+    if failure.errno == errno.EADDRINUSE:
+        return ConfigError(f"{place} is already in use", hint="stop what listens there, or choose another port")
+    if failure.errno == errno.EACCES:
+        return ConfigError(f"{place} is not allowed to this user", hint="choose a port above 1023")
+    return ConfigError(f"cannot listen on {place}: {failure.strerror}", hint="choose an address of this machine")
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as bardo can use: every streamed reply holds two connections."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit.
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

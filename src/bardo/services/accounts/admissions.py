@@ -1,0 +1,457 @@
+"""Lets calls through that are within the limits of their keys, and counts what they took when they end.
+
+All of it happens in one event loop; the state database is asked in threads, one question at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
+
+from bardo.accounting.allowance import UNKNOWN, Allowance, Reservation
+from bardo.accounting.limits import MONEY, Demand, KeyLimits, Shortage, next_day, next_month
+from bardo.adapters.config.accounts import Account, BudgetSettings
+from bardo.adapters.stores.database.problems import DatabaseProblem
+from bardo.adapters.stores.log.row import LogRow, RunningUsage
+from bardo.services.accounts.budget_meter import BudgetMeter, StreamMeter
+from bardo.services.accounts.call_facts import (
+    CallFacts,
+    charged_nanos,
+    demand_of,
+    overrun,
+    refusal,
+    tokens_of,
+    unknown_nanos,
+)
+from bardo.services.accounts.leases import Estimate, Lease, LeaseStore
+from bardo.values.errors import BardoError
+
+_WAITS = (0.03, 0.06)
+"""Seconds after which a call at a time too many is tried again: another process may just be returning one."""
+_REFUSED_SECONDS = 0.25
+"""For how long a refusal is repeated without asking again."""
+_AWAY_SECONDS = 1.0
+"""For how long a state database that could not be used is not asked by calls."""
+_COUNT_SECONDS = 0.05
+"""How old the figures of running calls may be by which a new call is let through."""
+_LEAST_GROWTH = 250
+"""Tokens by which an answer grows before the log is told of it, between two syncs."""
+_FEW_AT_A_TIME = 20
+"""Of a smaller limit, what is free is returned at once."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger("bardo.keys")
+
+
+class RowQueue(Protocol):
+    """The log, as far as it says how many rows wait to be stored, and takes what calls have used that have not ended."""
+
+    @property
+    def waiting(self) -> int: ...
+
+    def note_growth(self, request_id: str, used: RunningUsage) -> None:
+        """Note what a running call counts as should this process end before it does."""
+
+
+class RunningCall(Protocol):
+    """A call whose reply is being read."""
+
+    def so_far(self, prompt_tokens: int) -> RunningUsage:
+        """Return about what it has used so far. `prompt_tokens` are those of its prompt where nobody has counted them."""
+
+    def cut(self, error: BardoError) -> None:
+        """End it with an error."""
+
+    def count(self, meter: StreamMeter) -> None:
+        """Ask `meter` of each piece of its reply before it is read."""
+
+
+class Admission(NamedTuple):
+    """A call that was let through."""
+
+    account: Account
+    allowance: Allowance
+    taken: Reservation
+    facts: CallFacts
+
+
+class _RunningRecord:
+    """A running call: what it has cost so far, and how many tokens of its answer the log was told of."""
+
+    __slots__ = ("admission", "call", "nanos", "noted")
+
+    def __init__(self, call: RunningCall, admission: Admission) -> None:
+        self.call = call
+        self.admission = admission
+        self.nanos = 0
+        self.noted = admission.facts.likely_output
+
+
+class _Refusal(NamedTuple):
+    until: float
+    demand: Demand
+    shortage: Shortage
+
+
+class _PendingSpend(NamedTuple):
+    """Money that a call spent, until the log has stored its row: `row` is the row's number among those of this process.
+
+    What no row will tell, the money of a call of unknown cost, waits for the next `sync` instead.
+    """
+
+    row: int
+    admission: Admission
+    nanos: int
+
+
+class Admissions:
+    """The calls of this process that come with a limited key. `clock` gives Unix time."""
+
+    def __init__(
+        self,
+        store: LeaseStore,
+        log: RowQueue | None,
+        *,
+        budgets: BudgetSettings = BudgetSettings(),  # noqa: B008 - a frozen value
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self.log = log
+        self._budgets = budgets
+        self._clock = clock
+        self._allowances: dict[str, Allowance] = {}
+        self._admitted: dict[str, Admission] = {}
+        self._running: dict[str, _RunningRecord] = {}
+        self._meters: dict[str, BudgetMeter] = {}
+        self._counted_at = 0.0
+        self._grown: set[str] = set()
+        """The keys with a running call that has cost more than was taken for it, since that was last looked at."""
+        self._refusals: dict[str, _Refusal] = {}
+        self._spent: deque[_PendingSpend] = deque()
+        self._estimated: list[_PendingSpend] = []
+        self._rows = 0
+        self._alone = True
+        self._away: tuple[float, DatabaseProblem] | None = None
+        self._asking = asyncio.Lock()
+        self._returning: set[asyncio.Task[None]] = set()
+
+    async def admit(self, account: Account, facts: CallFacts) -> Admission:
+        """Let a call through. Raises RateLimited and OverBudget, and DatabaseProblem where more must be leased and cannot be."""
+        admission = self.admit_now(account, facts)
+        if admission is None:
+            allowance = self._allowance(account.id, account.limits)
+            taken = await self._lease(account, allowance, demand_of(account.limits, facts))
+            admission = self._admitted[facts.request_id] = Admission(account, allowance, taken, facts)
+        return admission
+
+    def admit_now(self, account: Account, facts: CallFacts) -> Admission | None:
+        """Let a call through for which enough is leased; None where more must be leased first."""
+        allowance = self._allowances.get(account.id)
+        if allowance is None or allowance.limits is not account.limits:
+            return None
+        if self._running and self._clock() - self._counted_at >= _COUNT_SECONDS:
+            self._count_running(least=_LEAST_GROWTH)
+        taken = allowance.take(demand_of(account.limits, facts), self._clock())
+        if taken is None:
+            return None
+        admission = self._admitted[facts.request_id] = Admission(account, allowance, taken, facts)
+        return admission
+
+    def watch(self, request_id: str, call: RunningCall) -> None:
+        """Count what a call takes while its reply is read; one that was not let through here is none of ours."""
+        admission = self._admitted.get(request_id)
+        if admission is None:
+            return
+        self._running[request_id] = _RunningRecord(call, admission)
+        account = admission.account
+        if account.has_budget:
+            meter = self._meter(account.id)
+            meter.thousand_nanos = max(meter.thousand_nanos, admission.facts.thousand_nanos)
+            call.count(StreamMeter(meter, request_id))
+
+    def admitted(self, request_id: str) -> CallFacts | None:
+        """Return what is known of a call that was let through and has not ended."""
+        found = self._admitted.get(request_id)
+        return None if found is None else found.facts
+
+    @property
+    def rows_stored(self) -> int:
+        """How many rows of calls of this process the log has stored."""
+        return self._rows - (0 if self.log is None else self.log.waiting)
+
+    def allowance(self, account: Account) -> Allowance | None:
+        """Return what this process has leased for a key."""
+        return self._allowances.get(account.id)
+
+    def settle(self, row: LogRow) -> None:
+        """Count what a call took, by its row in the log; calls that were not let through here are none of ours."""
+        self._rows += 1
+        self._running.pop(row.request_id, None)
+        admission = self._admitted.pop(row.request_id, None)
+        if admission is None:
+            return
+        taken, tokens, budgets = admission.taken, tokens_of(row), self._budgets
+        nanos = charged_nanos(row, budgets)
+        counted = unknown_nanos(row, admission.account, admission.facts, budgets) if nanos is None else nanos
+        if tokens is None and admission.facts.prompt_tokens is not None:
+            tokens = min(admission.facts.tokens, admission.facts.prompt_tokens + budgets.assumed_output_tokens)
+        spent = admission.allowance.settle(taken, tokens=tokens, nanos=counted, now=self._clock())
+        if spent and nanos is None:
+            self._estimated.append(_PendingSpend(self._rows, admission, spent))
+        elif spent and (taken.day is not None or taken.month is not None):
+            self._spent.append(_PendingSpend(self._rows, admission, spent))
+        self._free(admission)
+
+    def release(self, admission: Admission) -> None:
+        """Release all that a call took which was not sent."""
+        self._running.pop(admission.facts.request_id, None)
+        if self._admitted.pop(admission.facts.request_id, None) is not None:
+            admission.allowance.settle(admission.taken, tokens=0, nanos=0, now=self._clock())
+            self._free(admission)
+
+    async def sync(self) -> None:
+        """Return what is leased and not used, and store what calls have taken."""
+        async with self._asking:
+            now = self._clock()
+            self._count_running()
+            # An estimate and the leases without it are stored at once: nobody sees it twice, or not at all.
+            estimated, self._estimated = self._estimated, []
+            for one in estimated:
+                one.admission.allowance.forget(one.admission.taken, one.nanos)
+            rows = self._changes(now)
+            estimates = [
+                Estimate(one.admission.account.id, one.admission.taken.day_number, one.nanos) for one in estimated
+            ]
+            try:
+                self._alone = await self._ask(lambda: self._store.sync(rows, estimates, now)) <= 1
+            except BaseException:
+                for one in estimated:
+                    one.admission.allowance.forget(one.admission.taken, -one.nanos)
+                self._estimated = [*estimated, *self._estimated]
+                raise
+            self._note_stored(rows)
+            grown, self._grown = self._grown, set()
+            if self._budgets.overrun == "cut":
+                for account in grown:
+                    await self._cut_overrun(account)
+
+    async def clean(self) -> None:
+        """Remove what counts no longer."""
+        async with self._asking:
+            now = self._clock()
+            await self._ask(lambda: self._store.clean(now))
+
+    async def leave(self) -> None:
+        """Store what calls have taken, and return all that is leased: this process ends."""
+        await self.sync()
+        async with self._asking:
+            await self._ask(self._store.leave)
+
+    def _meter(self, account_id: str) -> BudgetMeter:
+        found = self._meters.get(account_id)
+        if found is None:
+            check = partial(self._check_overrun, account_id) if self._budgets.overrun == "cut" else None
+            found = self._meters[account_id] = BudgetMeter(partial(self._look, account_id), check, lambda: self._alone)
+        return found
+
+    def _count_running(self, *, least: int = 1) -> None:
+        """Take what running calls have used beyond what was taken for them: new calls are refused for it at once."""
+        now = self._counted_at = self._clock()
+        for request_id, watched in self._running.items():
+            self._count(request_id, watched, now, least)
+
+    def _count(self, request_id: str, watched: _RunningRecord, now: float, least: int) -> None:
+        """Take what one call has used, and tell the log where its answer is longer than it knows by `least` tokens."""
+        account, allowance, taken, facts = watched.admission
+        used = watched.call.so_far(facts.prompt_tokens or 0)
+        if used.nanos is None and not facts.free and self._budgets.rule(account.unknown_cost) == "estimate":
+            used = used._replace(nanos=self._budgets.assumed_nanos(used.input_tokens, used.output_tokens))
+        watched.nanos = self._budgets.charged(used.nanos or 0)
+        if allowance.grow(taken, tokens=used.input_tokens + used.output_tokens, nanos=watched.nanos, now=now):
+            self._grown.add(account.id)
+        if self.log is not None and facts.prompt_tokens is not None and used.output_tokens >= watched.noted + least:
+            watched.noted = used.output_tokens
+            self.log.note_growth(request_id, used)
+
+    def _look(self, account_id: str) -> int | None:
+        """Count the calls of a key of which something came, and return what is left of its budget besides what they have cost."""
+        fed, now = self._meters[account_id].fed, self._clock()
+        for request_id in fed:
+            watched = self._running.get(request_id)
+            if watched is not None:
+                self._count(request_id, watched, now, _LEAST_GROWTH)
+        fed.clear()
+        spare = self._allowances[account_id].spare_nanos()
+        return None if spare is None else spare + self._unused(account_id)
+
+    def _unused(self, account_id: str) -> int:
+        """Return what was taken for running calls of a key that they have not used so far."""
+        running = [one for one in self._running.values() if one.admission.account.id == account_id]
+        return sum(max(0, one.admission.taken.nanos - one.nanos) for one in running)
+
+    async def _check_overrun(self, account_id: str) -> None:
+        """End the running calls of a key where its budget is spent."""
+        if self._away is not None and self._clock() < self._away[0]:
+            return
+        try:
+            async with self._asking:
+                await self._cut_overrun(account_id)
+        except DatabaseProblem as problem:
+            _log.warning("whether the budget of %s is spent cannot be found out now: %s", account_id, problem)
+
+    async def _cut_overrun(self, account_id: str) -> None:
+        """End the running calls of a key whose budget is spent."""
+        calls = [one for one in self._running.values() if one.admission.account.id == account_id]
+        for _ in range(2):
+            # A cost that moved from here to the log just now was counted in both: looked at again, it is counted once.
+            if not calls:
+                return
+            now, own, allowance = self._clock(), calls[0].admission.account, self._allowances[account_id]
+            self._forget_stored()
+            rows, before = self._rows_of(account_id), allowance.used_nanos()
+            await self._ask(partial(self._store.sync, rows, (), now))
+            self._note_stored(rows)
+            used = await self._ask(partial(self._store.used, account_id, now))
+            unused = self._unused(account_id)
+            budgets = [(name, limit) for name, limit in own.limits.named() if name in MONEY and limit is not None]
+            allowance.correct({name: limit - used.total(name, now) for name, limit in budgets}, before)
+            spent = [(name, limit) for name, limit in budgets if used.total(name, now) - unused > limit]
+            if not spent:
+                return
+        name, limit = spent[0]
+        seconds = (next_day(now) if name == "usd_per_day" else next_month(now)) - now
+        for one in calls:
+            one.call.cut(overrun(name, limit, seconds))
+
+    def _changes(self, now: float) -> list[Lease]:
+        self._forget_stored()
+        for allowance in self._allowances.values():
+            allowance.shrink(now)
+        return [row for own in self._allowances for row in self._rows_of(own)]
+
+    def _forget_stored(self) -> None:
+        """Count money no longer as spent here that the log has stored: its sums hold it."""
+        while self._spent and self._spent[0].row <= self.rows_stored:
+            spent = self._spent.popleft()
+            spent.admission.allowance.forget(spent.admission.taken, spent.nanos)
+
+    async def _lease(self, account: Account, allowance: Allowance, demand: Demand) -> Reservation:
+        """Take what a call needs from a new lease. Raises RateLimited and OverBudget."""
+        waits = iter(() if self._alone else _WAITS)
+        while True:
+            found = self._refused(account.id, demand) or await self._claim(account.id, allowance, demand)
+            if isinstance(found, Reservation):
+                return found
+            if found is None:
+                continue  # Another call cost more than estimated in between.
+            wait = next(waits, None) if found.name == "concurrency" else None
+            if wait is None:
+                raise refusal(found)
+            await asyncio.sleep(wait)
+
+    def _refused(self, account: str, demand: Demand) -> Shortage | None:
+        """Return why a call that needs no less was refused a moment ago."""
+        found = self._refusals.get(account)
+        if found is None or self._clock() >= found.until or not _needs_no_less(demand, found.demand):
+            return None
+        return found.shortage
+
+    async def _claim(self, account: str, allowance: Allowance, demand: Demand) -> Reservation | Shortage | None:
+        self._check_away()
+        async with self._asking:
+            # While this call waited for its turn, another one may have waited in vain.
+            self._check_away()
+            now = self._clock()
+            # Another call may have leased for this one too, while it waited for its turn.
+            taken = allowance.take(demand, now)
+            if taken is not None:
+                return taken
+            wants = allowance.renew(demand, now)
+            rows = self._rows_of(account)
+            for want in wants:
+                allowance.gauges[want.name, want.period].stored = UNKNOWN
+            found = await self._ask(lambda: self._store.claim(account, rows, wants, now))
+            self._note_stored(rows)
+            if isinstance(found, Shortage):
+                self._remember(account, demand, found, now)
+                return found
+            allowance.lease(found.leased, found.left, now)
+            for want in wants:
+                gauge = allowance.gauges[want.name, want.period]
+                gauge.stored = want.used + found.leased[want.name, want.period]
+            return allowance.take(demand, now)
+
+    def _check_away(self) -> None:
+        """Raise DatabaseProblem where the state database could not be used a moment ago: calls do not wait for it one after the other."""
+        if self._away is not None and self._clock() < self._away[0]:
+            raise self._away[1]
+
+    def _remember(self, account: str, demand: Demand, shortage: Shortage, now: float) -> None:
+        if shortage.name != "concurrency":
+            self._refusals[account] = _Refusal(now + min(_REFUSED_SECONDS, shortage.seconds), demand, shortage)
+
+    async def _ask(self, question: Callable[[], T]) -> T:
+        """Ask the state database in a thread, and let nobody else ask before the answer is there, even where this call is cancelled."""
+        asking = asyncio.ensure_future(asyncio.to_thread(question))
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            await asyncio.wait([asking])
+            raise
+        except DatabaseProblem as problem:
+            self._away = (self._clock() + _AWAY_SECONDS, problem)
+            raise
+
+    def _allowance(self, account: str, limits: KeyLimits) -> Allowance:
+        found = self._allowances.setdefault(account, Allowance(limits))
+        if found.limits is not limits:
+            found.change(limits)
+            self._refusals.pop(account, None)
+        return found
+
+    def _rows_of(self, account: str) -> list[Lease]:
+        """Return what the state database does not hold of what is used."""
+        gauges = self._allowances[account].gauges.items()
+        return [
+            Lease(account, period, max(0, gauge.used)) for period, gauge in gauges if gauge.stored != max(0, gauge.used)
+        ]
+
+    def _note_stored(self, rows: Sequence[Lease]) -> None:
+        for account, period, amount in rows:
+            gauge = self._allowances[account].gauges.get(period)
+            if gauge is not None:
+                gauge.stored = amount
+
+    def _free(self, admission: Admission) -> None:
+        self._refusals.pop(admission.account.id, None)
+        limit = admission.account.limits.concurrency
+        if limit is None or limit >= _FEW_AT_A_TIME or self._alone:
+            return
+        task = asyncio.get_running_loop().create_task(self._return(admission.account.id))
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
+
+    async def _return(self, account: str) -> None:
+        """Let other processes have at once what of a small limit is free again."""
+        try:
+            async with self._asking:
+                now = self._clock()
+                self._allowances[account].shrink(now)
+                rows = self._rows_of(account)
+                await self._ask(lambda: self._store.sync(rows, (), now))
+                self._note_stored(rows)
+        except DatabaseProblem as problem:
+            _log.warning("what is free of the limits of %s cannot be returned: %s", account, problem)
+
+
+def _needs_no_less(demand: Demand, other: Demand) -> bool:
+    return (
+        demand.requests >= other.requests
+        and demand.tokens >= other.tokens
+        and (other.nanos is None or (demand.nanos is not None and demand.nanos >= other.nanos))
+    )

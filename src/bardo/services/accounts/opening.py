@@ -1,0 +1,157 @@
+"""Open the keys that a configuration and its state database have, for a gateway."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from bardo.adapters.config.accounts import Account, account_of, check_limits_store, keys_that_are_set
+from bardo.adapters.config.failover import place_of
+from bardo.adapters.config.paths import is_file
+from bardo.adapters.config.problems import Place
+from bardo.adapters.config.settings import Settings, log_path, state_path
+from bardo.services.accounts.accounts import Accounts
+from bardo.services.accounts.key_registry import configured_accounts
+from bardo.services.accounts.spend import LogSpend
+from bardo.services.accounts.usage import UsageReader
+from bardo.values.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from bardo.services.accounts.leases import LeaseStore
+
+
+def has_keys(settings: Settings, environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether a gateway of these settings asks for keys: a `[[keys]]` is set, or one was ever made. Raises DatabaseProblem."""
+    return bool(keys_that_are_set(settings.keys, environment)) or _has_stored_keys(state_path(settings, environment))
+
+
+def any_key_is_active(settings: Settings, environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether any key would be taken now. Raises DatabaseProblem."""
+    now = time.time()
+    pairs = keys_that_are_set(settings.keys, environment)
+    if any(account_of(entry).state(now) == "active" for _, entry in pairs):
+        return True
+    place = state_path(settings, environment)
+    if not _has_stored_keys(place):
+        return False
+    from bardo.services.accounts.key_store import opened_keys
+
+    with opened_keys(place) as store:
+        return any(known.account.state(now) == "active" for known in store.load()[1])
+
+
+def open_accounts(settings: Settings, environment: Mapping[str, str] | None = None) -> Accounts | None:
+    """Return the keys of a gateway, None where it has none: then no database is opened. Raises ConfigError and DatabaseProblem."""
+    pairs = [(key, account_of(entry)) for key, entry in keys_that_are_set(settings.keys, environment)]
+    place = state_path(settings, environment)
+    stored = _has_stored_keys(place)
+    if not pairs and not stored:
+        return None
+    spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None, settings.budgets.charged)
+    if stored or any(account.limited for _, account in pairs):
+        return _with_database(settings, place, configured_accounts(pairs), spend, environment)
+    usage = UsageReader(None, spend, has_log=settings.log.enabled)
+    optional = settings.gateway.allow_unauthenticated
+    return Accounts(configured_accounts(pairs), usage=usage, optional=optional, close=spend.close)
+
+
+def open_limits(settings: Settings, environment: Mapping[str, str] | None = None) -> Accounts:
+    """Return what counts the calls of accounts that come with no key, such as the users of a chat. Raises DatabaseProblem."""
+    spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None, settings.budgets.charged)
+    return _with_database(settings, state_path(settings, environment), {}, spend, environment)
+
+
+def _with_database(
+    settings: Settings,
+    place: str | Path,
+    configured: Mapping[bytes, Account],
+    spend: LogSpend,
+    environment: Mapping[str, str] | None,
+) -> Accounts:
+    from bardo.services.accounts.admissions import Admissions
+    from bardo.services.accounts.key_store import KeyStore, open_keys
+
+    engine = open_keys(place)
+    try:
+        leases = _open_leases(settings, engine, spend, environment)
+    except BaseException:
+        engine.dispose()
+        raise
+
+    def close() -> None:
+        spend.close()
+        leases.close()
+        engine.dispose()
+
+    accounts = Accounts(
+        configured,
+        store=KeyStore(engine),
+        admissions=Admissions(leases, None, budgets=settings.budgets, clock=time.time),
+        usage=UsageReader(leases, spend, has_log=settings.log.enabled),
+        optional=settings.gateway.allow_unauthenticated,
+        close=close,
+    )
+    try:
+        accounts.load()
+        _check_budgets(settings, accounts)
+        _check_ids(accounts)
+    except BaseException:
+        close()
+        raise
+    return accounts
+
+
+def _open_leases(
+    settings: Settings, engine: Engine, spend: LogSpend, environment: Mapping[str, str] | None
+) -> LeaseStore:
+    """Return where the limits of all gateways are counted: Redis where one is named, else the state database. Raises ConfigError."""
+    address = place_of(settings.budgets, os.environ if environment is None else environment, "limits")
+    if not address:
+        from bardo.services.accounts.lease_store import SqlLeaseStore
+
+        return SqlLeaseStore(engine, _worker_name(), spend)
+    check_limits_store(address, Place("", settings.budgets.store_env or "budgets.store"))
+    from bardo.services.accounts.redis_leases import RedisLeaseStore
+
+    return RedisLeaseStore(address, _worker_name(), spend)
+
+
+def _worker_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+
+
+def _check_budgets(settings: Settings, accounts: Accounts) -> None:
+    """Raise ConfigError for a budget without a log: nobody would know what was spent."""
+    if settings.log.enabled:
+        return
+    for account in accounts.known:
+        if account.has_budget:
+            message = (
+                f"the key {account.name or account.id} has a budget, and the log is off: nobody knows what is spent"
+            )
+            raise ConfigError(message, hint="set enabled = true under [log], or take the budget away")
+
+
+def _check_ids(accounts: Accounts) -> None:
+    """Raise ConfigError for a `[[keys]]` that is called like a stored key: their figures would be one."""
+    seen: set[str] = set()
+    for account in accounts.known:
+        if account.id in seen:
+            raise ConfigError(f"two keys have the id {account.id!r}", hint="give the one under [[keys]] another id")
+        seen.add(account.id)
+
+
+def _has_stored_keys(place: str | Path) -> bool:
+    """Return whether a key was ever made. Where there is no database yet, none is opened."""
+    if "://" not in str(place) and not is_file(Path(place)):
+        return False
+    from bardo.services.accounts.key_store import holds_keys
+
+    return holds_keys(place)

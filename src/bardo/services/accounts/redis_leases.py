@@ -1,0 +1,210 @@
+"""What processes have leased of the limits of keys, in Redis or Valkey. Money that was spent is read from the log, as it is everywhere.
+
+Keys begin with `bardo:{limits}:`. `leases:ACCOUNT` has a field `NAME|PERIOD|WORKER` for each row, `estimates:ACCOUNT` what calls of unknown
+cost count as by day, `workers` when each process was seen, and `versions` a number by account that goes up with each change of its rows. A
+lease is granted from rows that were read, and stored only while their version is still the same: of two processes that want the last of a
+limit, the second reads again. The version also orders rows and log: no cost leaves the rows for the log unseen between reading the two.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, cast
+
+from bardo.accounting.limits import (
+    COUNTED_SECONDS,
+    WINDOWS,
+    LeasedUsage,
+    LeaseRequest,
+    LimitName,
+    Shortage,
+    day_number,
+    is_counted,
+)
+from bardo.adapters.stores.database.problems import DatabaseUnusable
+from bardo.adapters.stores.database.redis_server import connect_redis, redis_problems
+from bardo.services.accounts.leases import (
+    STALE_SECONDS,
+    Estimate,
+    Lease,
+    LeaseGrant,
+    OwnRows,
+    Spend,
+    grant_of,
+    is_about_money,
+    rows_of,
+)
+
+_PREFIX = "bardo:{limits}:"
+_ANSWER_SECONDS = 2.0
+_MOST_TRIES = 200
+"""How often rows are read again that others changed meanwhile. Each time one of these others got what it wanted."""
+_KEPT_SECONDS = 40 * 86_400
+"""How long rows of an account stay that nobody changes: longer than a month, whose budget they are about."""
+_PAST_SECONDS = COUNTED_SECONDS + 60
+"""When what was leased of a minute is removed: clocks of machines may differ."""
+# Returns -1 and changes nothing where the rows of an account are no longer those that were read; else how many processes live, after
+# 0 where this one was not among them.
+_STORE = """
+local prefix, asked = KEYS[1], cjson.decode(ARGV[1])
+if asked.version and (redis.call('HGET', prefix .. 'versions', asked.account) or '0') ~= asked.version then return {-1} end
+local seen = redis.call('ZSCORE', prefix .. 'workers', asked.worker)
+redis.call('ZADD', prefix .. 'workers', asked.now, asked.worker)
+local changed = {}
+for _, row in ipairs(asked.rows) do
+  local key = prefix .. 'leases:' .. row[1]
+  if (redis.call('HGET', key, row[2]) or '0') ~= row[3] then
+    changed[row[1]] = true
+    if row[3] == '0' then redis.call('HDEL', key, row[2]) else redis.call('HSET', key, row[2], row[3]) end
+    redis.call('EXPIRE', key, asked.kept)
+  end
+end
+for _, one in ipairs(asked.estimates) do
+  changed[one[1]] = true
+  redis.call('HINCRBY', prefix .. 'estimates:' .. one[1], one[2], one[3])
+  redis.call('EXPIRE', prefix .. 'estimates:' .. one[1], asked.kept)
+end
+for account in pairs(changed) do redis.call('HINCRBY', prefix .. 'versions', account, 1) end
+local known = seen and tonumber(seen) > asked.since
+return {known and 1 or 0, redis.call('ZCOUNT', prefix .. 'workers', '(' .. asked.since, '+inf')}
+"""
+
+
+class _Rows(NamedTuple):
+    """The rows of one account: what counts, the fields that count no longer, and estimates by day."""
+
+    version: str
+    leases: dict[LimitName, dict[int, int]]
+    past: list[str]
+    estimates: dict[int, int]
+
+
+class RedisLeaseStore:
+    """The leases of one process at the server at `address`. Raises ConfigError without the package, or for a wrong address."""
+
+    def __init__(self, address: str, worker: str, spend: Spend, *, timeout: float = _ANSWER_SECONDS) -> None:
+        self._server: Any = connect_redis(address, timeout=timeout, what="limits")
+        self._problems = redis_problems()
+        self._worker = worker
+        self._spend = spend
+        self._own = OwnRows()
+
+    def claim(
+        self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
+    ) -> LeaseGrant | Shortage:
+        """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
+        with self._asking():
+            self._live(rows, (), now)
+            for _ in range(_MOST_TRIES):
+                read = self._read(account, now)
+                found = grant_of(wants, self._usage(account, read, now, money=is_about_money(wants)), now)
+                if isinstance(found, Shortage):
+                    return found
+                granted = rows_of(account, wants, found)
+                if self._store(granted, (), now, read=(account, read))[0] >= 0:
+                    self._own.note(granted)
+                    return found
+        raise DatabaseUnusable("the store of limits in Redis is changed by others more often than it can be read")
+
+    def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
+        """Store rows and estimates, say that this process lives, and return how many do."""
+        with self._asking():
+            return self._live(rows, estimates, now)
+
+    def used(self, account: str, now: float) -> LeasedUsage:
+        """Return what is used and leased of the limits of one key by all processes."""
+        with self._asking():
+            return self._usage(account, self._read(account, now), now, money=True)
+
+    def clean(self, now: float) -> None:
+        """Forget processes that are over. Their rows, and those of past minutes, are removed when something of the account is leased."""
+        with self._asking():
+            self._server.zremrangebyscore(_PREFIX + "workers", "-inf", now - STALE_SECONDS)
+
+    def leave(self) -> None:
+        """Return all leases of calls at a time and of money: this process ends. What it used of a minute counts on."""
+        with self._asking():
+            gone = [Lease(account, period, 0) for account, period, _ in self._own.all()]
+            self._store(gone, (), 0.0)
+            self._server.zrem(_PREFIX + "workers", self._worker)
+            self._own.clear()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._server.close()
+
+    def _live(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
+        """Say that this process lives, and store rows; all of its own where it was taken for over, or the server has lost its data."""
+        known, living = self._store(rows, estimates, now)
+        self._own.note(rows)
+        if not known:
+            self._store(self._own.all(), (), now)
+        return living
+
+    def _store(
+        self,
+        rows: Sequence[Lease],
+        estimates: Sequence[Estimate],
+        now: float,
+        *,
+        read: tuple[str, _Rows] | None = None,
+    ) -> list[int]:
+        asked: dict[str, Any] = {
+            "worker": self._worker,
+            "now": now,
+            "since": now - STALE_SECONDS,
+            "kept": _KEPT_SECONDS,
+            # Amounts are texts: numbers of Lua are exact up to 2**53 only, which is nine million dollars.
+            "rows": [(account, self._field(*period), str(amount)) for account, period, amount in rows],
+            "estimates": [(account, str(day), str(nanos)) for account, day, nanos in estimates],
+        }
+        if read is not None:
+            account, found = read
+            asked |= {"account": account, "version": found.version}
+            asked["rows"] += [(account, field, "0") for field in found.past]
+        return [int(one) for one in self._server.eval(_STORE, 1, _PREFIX, json.dumps(asked))]
+
+    def _field(self, name: str, period: int) -> str:
+        return f"{name}|{period}|{self._worker}"
+
+    def _read(self, account: str, now: float) -> _Rows:
+        """Read the rows of an account, all of one moment."""
+        with self._server.pipeline(transaction=True) as pipeline:
+            pipeline.hget(_PREFIX + "versions", account)
+            pipeline.hgetall(_PREFIX + "leases:" + account)
+            pipeline.hgetall(_PREFIX + "estimates:" + account)
+            pipeline.zrangebyscore(_PREFIX + "workers", f"({now - STALE_SECONDS}", "+inf")
+            version, fields, estimates, living = pipeline.execute()
+        leases: dict[LimitName, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        past = []
+        for field, amount in fields.items():
+            name, period, worker = field.decode().split("|", 2)
+            in_window, second = name in WINDOWS, int(period)
+            if not in_window and worker.encode() not in living:
+                past.append(field.decode())
+            elif is_counted((cast("LimitName", name), second), now):
+                leases[cast("LimitName", name)][second] += int(amount)
+            elif in_window and second < now - _PAST_SECONDS:
+                past.append(field.decode())
+        days = {int(day): int(nanos) for day, nanos in estimates.items()}
+        return _Rows((version or b"0").decode(), leases, past, days)
+
+    def _usage(self, account: str, read: _Rows, now: float, *, money: bool) -> LeasedUsage:
+        if not money:
+            return LeasedUsage(read.leases, 0, 0)
+        today = day_number(now)
+        first = today // 100 * 100 + 1
+        month = sum(nanos for day, nanos in read.estimates.items() if first <= day <= today)
+        of_today = self._spend(account, today, today) + read.estimates.get(today, 0)
+        return LeasedUsage(read.leases, of_today, self._spend(account, first, today) + month)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        try:
+            yield
+        except self._problems as problem:
+            hint = "check the server, its address and its memory"
+            raise DatabaseUnusable(f"the store of limits in Redis cannot be used: {problem}", hint=hint) from problem

@@ -1,0 +1,373 @@
+"""Which providers there are and what each serves: from the configuration, from keys in the environment, and by asking.
+
+A provider whose models are not configured is asked for its list, once, when a name cannot be placed without it. Nothing here fails a
+start: a provider that does not answer serves what its catalog row says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from bardo.adapters.config.routing import workloads_of
+from bardo.adapters.config.settings import Settings, provider_of
+from bardo.adapters.net.client import Deadlines, Transport
+from bardo.adapters.net.keys import Keyring
+from bardo.catalog.load import builtin
+from bardo.engine.aliases import Aliases, ResolvedModel
+from bardo.engine.refusal_causes import is_about_model
+from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, near_names, provider_before, resolve
+from bardo.engine.thinking_names import may_be_thinking_name, with_thinking_name
+from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
+from bardo.services.facts.list_models import ASKING, list_models_of
+from bardo.services.facts.listings import Listings
+from bardo.services.facts.provider_accounts import with_account
+from bardo.values.degradation import Degradation
+from bardo.values.error_cleaning import clean_error
+from bardo.values.errors import BardoError, UnknownModel, Unreachable, UpstreamRefused
+
+_PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0, total=2.0)
+ANSWER_SECONDS = 1.5
+"""How long who asks for a list waits for the providers' own: Claude Code gives up after three seconds."""
+LISTING_SECONDS = 2.5
+"""How long a command that lists models waits for the providers' lists."""
+PLACING_SECONDS = 6.0
+"""How long a call whose model nobody is known to serve waits for the providers' lists."""
+_LOCAL = "local"
+_KEPT_SECONDS = 300.0
+_MOST_REASONS = 5
+# Clients choose the names.
+_MOST_NAMES = 512
+
+_log = logging.getLogger("bardo.directory")
+
+T = TypeVar("T")
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Who may serve what a name stands for, best first; and which of its models nobody serves: as errors, and as they are reported.
+
+    `route` is how they were found for a request that says what it needs, None for one that names a model.
+    """
+
+    targets: tuple[Target, ...]
+    problems: tuple[UnknownModel, ...] = ()
+    skipped: tuple[Degradation, ...] = ()
+    route: RouteRecord | None = None
+
+
+class ProviderDirectory:
+    """The providers in order, with the models each is known to serve.
+
+    `seeks_local`: servers on this machine are looked for too, when a name cannot be placed without them. `aliases` are names of the
+    operator's own, `workloads` names for kinds of work. `listings` are lists that were kept: they hold where a provider does not answer.
+    """
+
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        transport: Transport,
+        keyring: Keyring,
+        *,
+        clock: Callable[[], float],
+        seeks_local: bool = False,
+        aliases: Aliases | None = None,
+        workloads: Workloads | None = None,
+        listings: Listings | None = None,
+    ) -> None:
+        self.aliases = aliases or Aliases()
+        self.workloads = builtin_workloads() if workloads is None else workloads
+        self._providers = list(providers)
+        self._transport = transport
+        self._keyring = keyring
+        self._clock = clock
+        self._seeks_local = seeks_local
+        self._listings = listings
+        self._asked: dict[str, float] = {}
+        self._unlisted: dict[str, str] = {}
+        self._coming: dict[str, asyncio.Task[None]] = {}
+        # What names stand for and who serves them, as long as nothing changes.
+        self._names: dict[str, ResolvedModel] = {}
+        self._placed: dict[str, list[Target]] = {}
+        self._placements: dict[str, Placement] = {}
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        transport: Transport,
+        keyring: Keyring,
+        *,
+        clock: Callable[[], float],
+        listings: Listings | None = None,
+    ) -> ProviderDirectory:
+        """Return the directory of a configuration; one without providers takes those whose keys are set."""
+        configured = [
+            with_account(provider_of(entry, settings.source), keyring, entry.account) for entry in settings.providers
+        ]
+        providers = configured or with_keys(keyring)
+        return cls(
+            providers,
+            transport,
+            keyring,
+            clock=clock,
+            seeks_local=not configured,
+            aliases=Aliases(settings.aliases),
+            workloads=workloads_of(settings.workloads),
+            listings=listings,
+        )
+
+    @property
+    def providers(self) -> list[Provider]:
+        """The providers in order."""
+        return list(self._providers)
+
+    @property
+    def unlisted(self) -> dict[str, str]:
+        """Why there is no list of models of a provider that was asked for one, by its id."""
+        return dict(self._unlisted)
+
+    @property
+    def late(self) -> dict[str, str]:
+        """Why a provider that was asked for its models shows none, by its id."""
+        ids = (provider.id for provider in self._providers if not provider.models)
+        return {name: self._unlisted[name] for name in ids if name in self._unlisted}
+
+    async def targets(self, model: str) -> list[Target]:
+        """Return who may serve `model`, or what it is an alias of, best first. Raises UnknownModel."""
+        return list((await self.placement(model)).targets)
+
+    async def placement(self, *models: str, asks: bool = True) -> Placement:
+        """Return who may serve some models, or those that they are aliases of, best first. Raises UnknownModel where nobody does.
+
+        Without `asks` no provider is asked for its list.
+        """
+        kept = self._placements.get(models[0]) if len(models) == 1 else None
+        if kept is not None:
+            return kept
+        every = [self.found(model) for model in models]
+        names = tuple(dict.fromkeys(name for found in every for name in (found.model, *found.fallbacks)))
+        if asks and any(self._may_be_listed_elsewhere(name) for name in names):
+            await self.discover()
+        placed = self._place_all(names)
+        if placed.problems and asks:
+            await self.discover(seconds=PLACING_SECONDS)
+            placed = self._place_all(names)
+        if not placed.targets:
+            problem = placed.problems[0]
+            raise self._explained(problem) from problem
+        if len(models) == 1 and not placed.problems and asks:
+            _remember(self._placements, models[0], placed)
+        return placed
+
+    def _may_be_listed_elsewhere(self, name: str) -> bool:
+        """Whether a name that begins with a provider may be of another's list that nobody asked for: `openai/gpt-oss-120b` is Groq's."""
+        named = provider_before(name, self._providers)
+        if named is None or any(provider.lists(name) for provider in self._providers):
+            return False
+        return any(
+            provider is not named
+            and provider.id not in self._asked
+            and self._due(provider)
+            and (not provider.row.models or provider.row.serves_path(name))
+            for provider in self._providers
+        )
+
+    def _place_all(self, names: Sequence[str]) -> Placement:
+        targets: list[Target] = []
+        problems: list[UnknownModel] = []
+        skipped: list[Degradation] = []
+        for name in names:
+            try:
+                targets += [target for target in self._place(name) if target not in targets]
+            except UnknownModel as problem:
+                problems.append(problem)
+                skipped.append(Degradation("model", asked=name, why=problem.message))
+        return Placement(tuple(targets), tuple(problems), tuple(skipped))
+
+    def found(self, model: str) -> ResolvedModel:
+        """Return what a name stands for; one that a provider lists stands for itself, whatever its ending."""
+        known = self._names.get(model)
+        if known is not None:
+            return known
+        found = self.aliases.find(model)
+        listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
+        found = ResolvedModel(model) if listed else with_thinking_name(found, self._providers)
+        return _remember(self._names, model, found)
+
+    async def found_as_listed(self, model: str) -> ResolvedModel:
+        """Return what a name stands for; where that depends on who lists it, providers that nobody has asked for their lists are asked."""
+        found = self.found(model)
+        if may_be_thinking_name(found) and any(map(self._due, self._providers)):
+            await self.discover(seconds=PLACING_SECONDS)
+            found = self.found(model)
+        return found
+
+    def workload(self, model: str) -> Workload | None:
+        """Return the workload that a model's name stands for, None where it stands for models."""
+        return self.workloads.find(self.found(model).model)
+
+    def _place(self, model: str) -> list[Target]:
+        placed = self._placed.get(model)
+        if placed is None:
+            if model.startswith(PREFIX) and not self._has_provider(model):
+                raise unknown_workload(model.removeprefix(PREFIX), self.workloads)
+            placed = _remember(self._placed, model, resolve(model, self._providers))
+        return [*placed]
+
+    def _has_provider(self, model: str) -> bool:
+        """Whether a name like a workload's is a model of somebody's: of a provider so called, or of one that lists it."""
+        return any(one.lists(model) or one.id == PREFIX.rstrip("/") for one in self._providers)
+
+    def _forget(self) -> None:
+        """Forget what followed from the providers, which have changed."""
+        self._names.clear()
+        self._placed.clear()
+        self._placements.clear()
+
+    def _explained(self, problem: UnknownModel) -> UnknownModel:
+        """Return the error with whose models are not known, and why: the model may be one of these."""
+        if not self._unlisted:
+            return problem
+        told = "; ".join(f"{name}: {why}" for name, why in list(self._unlisted.items())[:_MOST_REASONS])
+        more = len(self._unlisted) - _MOST_REASONS
+        rest = f"; and {more} more" if more > 0 else ""
+        hint = f"mend that, or ask for provider/model; {problem.hint}" if problem.hint else ""
+        return UnknownModel(
+            f"{problem.message}, as far as is known: there is no list of models of {told}{rest}", hint=hint
+        )
+
+    async def suggest(self, problem: BardoError, model: str) -> None:
+        """Add the names that are near to a provider's refusal of a model. A provider whose models nobody has asked for is asked then."""
+        if not isinstance(problem, UpstreamRefused) or problem.hint or not is_about_model(problem):
+            return
+        await self.discover()
+        near = near_names(self.found(model).model, self._providers)
+        if near:
+            problem.hint = f"did you mean {' or '.join(near)}?"
+
+    async def models(self, *, seconds: float | None = None) -> list[Provider]:
+        """Return the providers with all models they are known to serve, asked where need be, after so many seconds at most."""
+        await self.discover(seconds=seconds)
+        return self.providers
+
+    async def discover(self, *, seconds: float | None = None) -> None:
+        """Ask every provider that may serve more than is known, and wait for them, but no longer than so many seconds.
+
+        A list that comes later is taken then.
+        """
+        seconds = ANSWER_SECONDS if seconds is None else seconds
+        if self._seeks_local and self._is_due(_LOCAL):
+            self._asked[_LOCAL] = self._clock()
+            self._begin(_LOCAL, self._seek_local())
+        for provider in self._providers:
+            if self._due(provider):
+                self._asked[provider.id] = self._clock()
+                self._begin(provider.id, self._ask_and_take(provider))
+        if self._coming:
+            await asyncio.wait(self._coming.values(), timeout=seconds)
+        for name in self._coming:
+            if name != _LOCAL and name not in self._unlisted:
+                self._unlisted[name] = "it has not answered yet"
+                _log.warning("no model list from %s within %g s: it is shown when it comes", name, seconds)
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._coming[name] = task
+        task.add_done_callback(lambda done: self._end(name, done))
+
+    def _end(self, name: str, task: asyncio.Task[None]) -> None:
+        self._coming.pop(name, None)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _log.error("a mistake in bardo, while the models of %s were asked for", name, exc_info=problem)
+
+    async def close(self) -> None:
+        """Wait for no list any more."""
+        coming = list(self._coming.values())
+        for task in coming:
+            task.cancel()
+        await asyncio.gather(*coming, return_exceptions=True)
+
+    async def _ask_and_take(self, provider: Provider) -> None:
+        models = await self._ask(provider)
+        if models is None:
+            return
+        for place, held in enumerate(self._providers):
+            if held.id == provider.id:
+                self._providers[place] = msgspec.structs.replace(held, models=models)
+        self._forget()
+
+    async def add_local(self) -> list[Provider]:
+        """Look for servers on their usual ports, and take in those that answer."""
+        before = {provider.id for provider in self._providers}
+        if _LOCAL not in self._coming:
+            self._asked[_LOCAL] = self._clock()
+            self._begin(_LOCAL, self._seek_local())
+        await asyncio.wait((self._coming[_LOCAL],))
+        return [provider for provider in self._providers if provider.id not in before]
+
+    async def _seek_local(self) -> None:
+        rows = [row for row in builtin().local() if all(held.row.id != row.id for held in self._providers)]
+        found = [with_account(Provider(id=row.id, row=row, base_url=row.base_url), self._keyring) for row in rows]
+        answers = await asyncio.gather(*(self._ask(provider, _PROBING, quiet=True) for provider in found))
+        self._providers += [
+            msgspec.structs.replace(provider, models=models)
+            for provider, models in zip(found, answers, strict=True)
+            if models is not None
+        ]
+        self._forget()
+
+    def _due(self, provider: Provider) -> bool:
+        asks = bool(provider.row.model_list) and not provider.configured_models
+        return asks and self._is_due(provider.id)
+
+    def _is_due(self, name: str) -> bool:
+        asked = self._asked.get(name)
+        return asked is None or self._clock() - asked > _KEPT_SECONDS
+
+    async def _ask(
+        self, provider: Provider, deadlines: Deadlines | None = None, *, quiet: bool = False
+    ) -> tuple[str, ...] | None:
+        deadlines = deadlines or ASKING
+        self._asked[provider.id] = self._clock()
+        try:
+            async with asyncio.timeout(deadlines.total):
+                models = await list_models_of(provider, self._transport, self._keyring, deadlines)
+        except (BardoError, TimeoutError) as failure:
+            why = f"its list of models did not come within {deadlines.total:g} s"
+            problem = failure if isinstance(failure, BardoError) else Unreachable(why, provider=provider.id)
+            if not quiet:
+                clean_error(problem, self._keyring.secrets([provider]))
+                self._unlisted[provider.id] = problem.message
+                _log.warning("no model list from %s: %s", provider.id, problem.message)
+            return self._kept_list(provider)
+        self._unlisted.pop(provider.id, None)
+        return models
+
+    def _kept_list(self, provider: Provider) -> tuple[str, ...] | None:
+        """Return the models of the last list that was kept of a provider, which does not answer now; None where there is none."""
+        kept = None if self._listings is None else self._listings.of(provider)
+        return None if kept is None else tuple(kept.models)
+
+
+def _remember(memory: dict[str, T], name: str, value: T) -> T:
+    """Keep what was found of a name, unless it is too long to be one, and return it."""
+    if len(name) <= MAX_MODEL_NAME:
+        if len(memory) >= _MOST_NAMES:
+            memory.clear()
+        memory[name] = value
+    return value
+
+
+def with_keys(keyring: Keyring) -> list[Provider]:
+    """Return the hosted providers whose keys are set, one for each address; not those that may be asked without a key."""
+    providers: list[Provider] = []
+    for row in builtin().providers:
+        taken = any(held.base_url == row.base_url for held in providers)
+        if row.base_url and not row.local and row.auth != "none" and not taken and keyring.has(row):
+            providers.append(with_account(Provider(id=row.id, row=row, base_url=row.base_url), keyring))
+    return providers

@@ -1,0 +1,179 @@
+"""Ask a server what it knows of its models' thinking: one adapter for each kind of server, as rows of `catalog/data/introspection.toml`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from bardo.adapters.net.client import Call, Deadlines, Transport
+from bardo.adapters.net.keys import Keyring
+from bardo.dialects.shared.json_values import decode_leniently
+from bardo.engine.route import Provider
+from bardo.services.facts.introspect.answer_values import NotAnAnswer, inside
+from bardo.services.facts.introspect.features import FeatureWords, read_features
+from bardo.services.facts.introspect.live import LiveFacts
+from bardo.services.facts.introspect.readers import READERS
+from bardo.values.errors import BardoError, ConfigError, MalformedReply
+
+MODEL = "$model"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One request. `path` is relative to the base URL; `$model` in it, and in `body`, is the model's id. With a body it is a POST.
+
+    `optional`: servers that do not know this path still answer the others. `reads`: it is asked only where the chat template that an
+    earlier answer holds reads this variable.
+    """
+
+    name: str
+    path: str
+    body: dict[str, Any] | None = None
+    optional: bool = False
+    reads: str = ""
+
+    def due(self, answers: Mapping[str, Any]) -> bool:
+        """Whether the question is worth asking after these answers."""
+        if not self.reads:
+            return True
+        templates = (inside(body, "chat_template") for body in answers.values())
+        # An attribute of a message, or a word in quotes, is no variable.
+        variable = re.compile(rf"(?<![.\w'\"]){re.escape(self.reads)}(?![\w'\"])")
+        return any(isinstance(template, str) and variable.search(template) for template in templates)
+
+    def url(self, provider: Provider, model: str) -> str:
+        """Return the address of the question at a provider."""
+        path = self.path.replace(MODEL, quote(model, safe=""))
+        return provider.url(path)
+
+    def content(self, model: str) -> bytes:
+        """Return the request's body, empty where there is none."""
+        return b"" if self.body is None else msgspec.json.encode(_filled(self.body, model))
+
+
+class Adapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to ask the servers of some provider rows. `name` is the reader of their answers.
+
+    `per_model`: an answer is about one model; else it is a list of all. `restarts`: it is a server of weights, which may be started anew
+    with others. `background`: it says nothing that decides how the model is told to think, so that no call waits for it. `features` are
+    where the answers say what else a model can do.
+    """
+
+    name: str
+    providers: tuple[str, ...]
+    questions: tuple[Question, ...]
+    per_model: bool = False
+    restarts: bool = False
+    background: bool = False
+    features: tuple[FeatureWords, ...] = ()
+
+    def read(self, answers: Mapping[str, Any], model: str) -> dict[str, LiveFacts]:
+        """Return facts by model id, with what is said of features. Raises NotAnAnswer."""
+        facts = READERS[self.name](answers, model)
+        said = read_features(self.features, answers, model)
+        return {
+            name: msgspec.structs.replace(one, features=said[name]) if said.get(name) else one
+            for name, one in facts.items()
+        }
+
+
+def _filled(value: Any, model: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _filled(inner, model) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, model) for inner in value]
+    return model if value == MODEL else value
+
+
+@cache
+def builtin_adapters() -> dict[str, Adapter]:
+    """Return the adapters that come with bardo, by the ids of the provider rows they are for."""
+    source = files("bardo.catalog").joinpath("data/introspection.toml").read_text(encoding="utf-8")
+    try:
+        adapters = msgspec.convert(tomllib.loads(source)["adapter"], list[Adapter])
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"introspection.toml: {problem}") from problem
+    return by_provider(adapters)
+
+
+def by_provider(adapters: Iterable[Adapter]) -> dict[str, Adapter]:
+    """Return adapters by provider row. Raises ConfigError for one whose answers nobody reads."""
+    found: dict[str, Adapter] = {}
+    for adapter in adapters:
+        if adapter.name not in READERS:
+            raise ConfigError(f"introspection.toml: no reader is called {adapter.name!r}")
+        found |= dict.fromkeys(adapter.providers, adapter)
+    return found
+
+
+_MOST_BYTES = 16 * 1024 * 1024
+
+
+async def ask(
+    adapter: Adapter,
+    provider: Provider,
+    model: str,
+    *,
+    transport: Transport,
+    keyring: Keyring,
+    seconds: float,
+    clock: Callable[[], float] = time.time,
+) -> dict[str, LiveFacts]:
+    """Return facts by model id. Raises BardoError, or TimeoutError after `seconds` for all questions together."""
+    deadlines = Deadlines(connect=min(2.0, seconds), first_byte=seconds, idle=seconds)
+    answers: dict[str, Any] = {}
+    async with asyncio.timeout(seconds):
+        # One after the other: a server with one slot renders one prompt at a time.
+        for question in adapter.questions:
+            if not question.due(answers):
+                continue
+            call = _call(question, provider, model)
+            answer = await _answer(keyring.sign(call, provider, clock=clock), question, transport, deadlines)
+            if answer is not None:
+                answers[question.name] = answer
+    try:
+        return adapter.read(answers, model)
+    except NotAnAnswer as problem:
+        raise MalformedReply(f"{problem}", provider=provider.id) from problem
+
+
+def _call(question: Question, provider: Provider, model: str) -> Call:
+    content = question.content(model)
+    headers = {**provider.row.headers, "accept": "application/json"}
+    if content:
+        headers["content-type"] = "application/json"
+    method = "POST" if content else "GET"
+    return Call(method=method, url=question.url(provider, model), headers=headers, body=content, provider=provider.id)
+
+
+async def _answer(call: Call, question: Question, transport: Transport, deadlines: Deadlines) -> Any:
+    """Return a parsed body; None where an optional question is not known there, or not understood."""
+    reply = await transport.send(call, deadlines)
+    try:
+        body = await reply.read(_MOST_BYTES)
+    finally:
+        await reply.close()
+    if reply.status == 200:
+        try:
+            return decode_leniently(body)
+        except ValueError as problem:
+            if not question.optional:
+                raise MalformedReply(f"its answer is no JSON: {problem}", provider=call.provider) from problem
+    if question.optional:
+        return None
+    raise MalformedReply(f"it answered with status {reply.status}", provider=call.provider)
+
+
+def why_not(problem: BaseException) -> str:
+    """Return in a few words why nothing was learnt."""
+    if isinstance(problem, BardoError):
+        return problem.message
+    return "it took too long" if isinstance(problem, TimeoutError) else f"a mistake in bardo: {type(problem).__name__}"

@@ -1,0 +1,195 @@
+"""Learned routing in a running program: it takes what finished calls and feedback say, and keeps it in its file.
+
+A call costs nothing more than counting: the file is written by a thread of its own, now and then and at the end. Processes that share the
+file add what each has learned to what is there, and go on with both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from bardo.adapters.config.settings import Settings
+from bardo.adapters.stores.log.columns import MALFORMED_CALLS
+from bardo.adapters.stores.log.row import LogRow
+from bardo.engine.learned_order import LearnedCall, prompt_of
+from bardo.routing.learned.router import OTHER_ROUTES, Learned, LearnedRouter, LearnedState, Pending
+from bardo.services.facts.learned_state import (
+    UnreadableState,
+    alone_with,
+    load_state,
+    open_or_renew_router,
+    state_path,
+    store_state,
+)
+from bardo.values.errors import ConfigError
+from bardo.values.request import Request
+
+STORED_EVERY = 200
+"""Outcomes."""
+MOST_REMEMBERED = 4096
+"""How many choices wait for feedback."""
+_BY_CALLER = range(400, 500)
+_BY_PROVIDER = (401, 402, 403, 404, 408, 409, 425, 429)
+_log = logging.getLogger(__name__)
+
+
+class LearnedRouting:
+    """The router of a program, with its file."""
+
+    def __init__(self, router: LearnedRouter, path: Path) -> None:
+        self.router = router
+        self._path = path
+        self._recent: OrderedDict[str, Pending] = OrderedDict()
+        self._unjudged: OrderedDict[str, LogRow | None] = OrderedDict()
+        self._unstored: list[Learned] = []
+        self._storing: list[Learned] | None = None
+        self._writing: Future[LearnedState | None] | None = None
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-routing")
+        self._embedder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-embedding")
+
+    @classmethod
+    def of(cls, settings: Settings) -> LearnedRouting:
+        """Return the router of a configuration with what its file holds. Raises ConfigError."""
+        return cls(open_or_renew_router(settings), state_path(settings))
+
+    async def call(self, request: Request, request_id: str, at: float, workload: str) -> LearnedCall:
+        """Return what a choice for one request needs. `at` is Unix time; `workload` is empty for a call that names none.
+
+        A slow embedding runs in a thread, one request after the other.
+        """
+        shares = None
+        if self.router.slow:
+            loop = asyncio.get_running_loop()
+            shares = await loop.run_in_executor(self._embedder, self.router.shares, prompt_of(request))
+        route = workload or OTHER_ROUTES
+        return LearnedCall(router=self.router, request_id=request_id, at=at, route=route, shares=shares)
+
+    def await_verdict(self, request_id: str) -> None:
+        """Count an answer of this call only when `judge` has said whether it is good enough."""
+        self._unjudged[request_id] = None
+        if len(self._unjudged) > MOST_REMEMBERED:
+            self._unjudged.popitem(last=False)
+
+    def judge(self, request_id: str, *, good: bool) -> None:
+        """Count the call whose verdict was awaited; an answer that is not good enough is a failure of its model."""
+        row = self._unjudged.pop(request_id, None)
+        if row is not None:
+            self._count(row, rejected=not good)
+
+    def note(self, row: LogRow) -> None:
+        """Count what came of a finished call that was put to somebody by what was learned."""
+        if row.outcome == "ok" and row.request_id in self._unjudged:
+            self._unjudged[row.request_id] = row
+            return
+        self._unjudged.pop(row.request_id, None)
+        self._count(row)
+
+    def _count(self, row: LogRow, *, rejected: bool = False) -> None:
+        pending = pending_of(row)
+        success = None if pending is None else success_of(row, pending.choice.asked)
+        success = 0.0 if rejected and success is not None else success
+        if pending is None or success is None:
+            return
+        answered = f"{row.provider}/{row.model}" == pending.choice.asked
+        at = row.started_at + row.seconds
+        self._learn(Learned(pending, success, row.cost_usd if answered else None, at))
+        self._recent[row.request_id] = pending
+        if len(self._recent) > MOST_REMEMBERED:
+            self._recent.popitem(last=False)
+        if len(self._unstored) >= STORED_EVERY and self._storing is None:
+            kept = msgspec.json.encode(
+                self.router.state
+            )  # A copy, because calls go on counting while the thread writes.
+            self._storing, self._unstored = self._unstored, []
+            self._writing = self._writer.submit(self._store, self._storing, kept)
+
+    def correct(self, request_id: str, score: float, at: float) -> None:
+        """Count feedback on one of the last calls. One that is no longer remembered, or was not learned from, changes nothing."""
+        pending = self._recent.get(request_id)
+        if pending is not None:
+            self._learn(Learned(pending, score, None, at, is_feedback=True))
+
+    def close(self) -> None:
+        """Store what was learned since the last time, and end the threads."""
+        self._embedder.shutdown()
+        self._writer.shutdown()
+        self._take_stored()
+        if self._unstored:
+            self._store(self._unstored, msgspec.json.encode(self.router.state))
+
+    def _learn(self, learned: Learned) -> None:
+        self._take_stored()
+        self.router.take(learned)
+        self._unstored.append(learned)
+        del self._unstored[:-MOST_REMEMBERED]
+
+    def _take_stored(self) -> None:
+        """Take what other processes have stored, once the thread has written this one's to it."""
+        if self._storing is None or self._writing is None or not self._writing.done():
+            return
+        merged, storing = self._writing.result(), self._storing
+        self._storing = self._writing = None
+        if merged is None:
+            self._unstored = [*storing, *self._unstored][-MOST_REMEMBERED:]
+        else:
+            self.router.learn_again(merged, self._unstored)
+
+    def _store(self, learned: Sequence[Learned], kept: bytes) -> LearnedState | None:
+        """Add what was learned to what the file holds by now, and return both; None where it cannot be written.
+
+        `kept` is all that this process knows, which is written where nobody can read the file any more.
+        """
+        own = msgspec.json.decode(kept, type=LearnedState)
+        try:
+            with alone_with(self._path):
+                try:
+                    found = load_state(self._path, self.router.embedding) or LearnedState(clusters=own.clusters)
+                except UnreadableState:
+                    found, learned = own, ()
+                if found.clusters != own.clusters:
+                    raise ConfigError(f"{self._path} was fitted anew", hint="start bardo again to go on from it")
+                merged = self.router.after(found, learned)
+                store_state(merged, self._path)
+            return merged
+        except ConfigError as problem:
+            _log.warning("what routing has learned is not stored: %s", problem.message)
+        except OSError as problem:
+            _log.warning("what routing has learned could not be stored in %s: %s", self._path, problem)
+        return None
+
+
+def pending_of(row: LogRow) -> Pending | None:
+    """Return the choice that a call's row in the log records, None where it was not made by what was learned."""
+    kept = (row.route or {}).get("learned")
+    return None if kept is None else msgspec.convert(kept, Pending)
+
+
+def has_unreadable_call(row: LogRow) -> bool:
+    """Whether the model called a tool with arguments that are no JSON object, or in a form that no call could be read from."""
+    if (row.route or {}).get(MALFORMED_CALLS):
+        return True
+    # The readers of calls in text give back as text what they cannot read.
+    return any(lost.get("what") == "tool_calls" and lost.get("sent") == "text" for lost in row.degraded)
+
+
+def success_of(row: LogRow, asked: str) -> float | None:
+    """Return how the model that was asked first did, 1 or 0; None where the call says nothing of it.
+
+    A refusal, a cut answer, one that fits no schema and a call of a tool that cannot be read are failures; so is another model's answer,
+    because the first one gave none. A call that its client left, or that nobody can answer, says nothing.
+    """
+    if row.outcome == "cancelled":
+        return None
+    if f"{row.provider}/{row.model}" != asked:
+        return 0.0 if row.outcome == "ok" else None
+    if row.outcome == "ok":
+        return float(row.finish_reason not in ("refusal", "content_filter", "length") and not has_unreadable_call(row))
+    faulty = row.status in _BY_CALLER and row.status not in _BY_PROVIDER
+    return None if faulty else 0.0

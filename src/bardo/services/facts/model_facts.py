@@ -1,0 +1,321 @@
+"""What is known of models while the program runs: an operator's rows, what servers said, and what replies and refusals taught.
+
+It is read from memory, once for each call: planning waits for nobody.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from bardo.catalog.matching import matches_any
+from bardo.catalog.models import Facts, ModelRow
+from bardo.catalog.rows import ProviderRow
+from bardo.engine.attempt import Attempt
+from bardo.engine.knowledge import (
+    BUILTIN,
+    Knowledge,
+    Lesson,
+    MissingEndpoint,
+    PlaceName,
+    RefusedForm,
+    RefusedThinking,
+    RejectedField,
+    RenderedPrompt,
+    TargetFacts,
+    control_target,
+    place_name,
+    request_shape,
+)
+from bardo.engine.request_shape import PlanCache
+from bardo.engine.route import Provider, Target, endpoints_of
+from bardo.engine.text_formats import SeenStart
+from bardo.reasoning.control import ControlTarget, Layer, know
+from bardo.services.facts.daily_searches import DailySearches
+from bardo.services.facts.introspect import Introspector, LiveFacts, log_override
+from bardo.services.facts.introspect.layers import layers_of
+from bardo.services.facts.introspect.live import FactsAnswer
+from bardo.services.facts.lessons import Lessons, what_of
+from bardo.services.facts.listings import ListedModel, Listing, Listings
+from bardo.services.facts.listings.listings import context_of, features_of, layers_of_list
+from bardo.services.facts.model_warnings import ModelWarnings
+from bardo.values.request import ReasoningPolicy, Request
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_MOST_KEPT = 4096
+_MOST_KNOWN = 256
+"""Clients choose the names of models, so the memory may not grow with them."""
+_ON_AND_OFF = (ReasoningPolicy(mode="effort", effort="high"), ReasoningPolicy(mode="off"))
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+
+class _Resolved(NamedTuple):
+    """The facts of one target, and what they were made from: they hold as long as that is the same."""
+
+    row: ProviderRow
+    live: LiveFacts | None
+    listed: ListedModel | None
+    facts: TargetFacts
+
+
+class _CallersView(NamedTuple):
+    """What earlier calls of one caller taught of the targets of a call: what refusals said, and how replies began."""
+
+    lessons: tuple[Lesson, ...] = ()
+    starts: tuple[tuple[PlaceName, bool, SeenStart], ...] = ()
+
+    @property
+    def name(self) -> Hashable:
+        """The same for callers who were taught the same: what is planned for one of them holds for the others."""
+        told = [(place_name(one.target), what_of(one), msgspec.json.encode(_said_by(one))) for one in self.lessons]
+        return (*told, self.starts)
+
+
+_NOTHING = _CallersView()
+
+
+class _PlanKnowledge(NamedTuple):
+    """What the plans of calls to `targets` are made from: it holds as long as the version and what servers say now are the same."""
+
+    targets: tuple[Target, ...]
+    version: tuple[int, int]
+    live: Sequence[tuple[Target, LiveFacts | None]]
+    knowledge: Knowledge
+
+
+class ModelFacts:
+    """The facts of models that lie over the catalog. `rows` are the operator's, `settings` what planning draws on beside the facts.
+
+    What calls taught holds for the caller whose calls they were: callers are apart. `introspector` asks servers, None where nobody is
+    asked; `listings` are the providers' lists that were kept. `clock` gives Unix time.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[ModelRow] = (),
+        *,
+        settings: Knowledge = BUILTIN,
+        introspector: Introspector | None = None,
+        listings: Listings | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._rows = tuple((row, Layer("operator", row, row.source or "bardo.toml")) for row in rows)
+        self._settings = settings
+        self._introspector = introspector
+        self._listings = listings
+        self._clock = clock
+        self.searches = DailySearches(clock)
+        self.warnings = ModelWarnings()
+        self._plans: PlanCache[Any] = PlanCache()
+        self._known: dict[tuple[tuple[int, ...], str, Hashable], _PlanKnowledge] = {}
+        self._resolved: dict[PlaceName, _Resolved] = {}
+        self._starts: dict[tuple[str, PlaceName, bool], SeenStart] = {}
+        self.lessons = Lessons(clock)
+        self._overridden: set[ControlTarget] = set()
+
+    def knowledge(self, targets: Sequence[Target], tenant: str = "", request: Request | None = None) -> Knowledge:
+        """Return what the plans of one call of a tenant to `targets` are made from: the same value as long as nothing new is known.
+
+        `request` is what is asked, where lessons of earlier calls of the tenant are to be heeded.
+        """
+        lists = 0 if self._listings is None else self._listings.revision
+        version = lists, int(self._clock() // 86_400)
+        view = self._view(targets, tenant, request) if self._starts or self.lessons else _NOTHING
+        # What is kept holds the targets, so that no other ones have their ids.
+        place = tuple(map(id, targets)), "" if self._settings.caching is None else tenant, view.name
+        kept = self._known.get(place)
+        if kept is None or kept.version != version or not self._still_says(kept.live):
+            asked = [at for target in targets for at in endpoints_of(target) if self._is_asked(at)]
+            live = [(at, self._live(at, asks=True)) for at in asked]
+            kept = _PlanKnowledge(tuple(targets), version, live, self._made_knowledge(targets, tenant, view))
+            _store_newest(self._known, place, kept, _MOST_KNOWN)
+        return kept.knowledge
+
+    def _view(self, targets: Sequence[Target], tenant: str, request: Request | None) -> _CallersView:
+        places = [place_name(at) for target in targets for at in endpoints_of(target)]
+        lessons: tuple[Lesson, ...] = ()
+        if self.lessons and request is not None:
+            lessons = self.lessons.in_force(places, tenant, lambda: request_shape(request))
+        asked = [(place, off) for place in places for off in (False, True)] if self._starts else ()
+        starts = [(place, off, seen) for place, off in asked if (seen := self._starts.get((tenant, place, off)))]
+        return _CallersView(lessons, tuple(starts)) if lessons or starts else _NOTHING
+
+    def _still_says(self, live: Sequence[tuple[Target, LiveFacts | None]]) -> bool:
+        """Whether the servers of targets say what they said; those whose facts are due are asked again."""
+        for target, said in live:  # noqa: SIM110 - asked for every call, where a loop costs half of what `all` does.
+            if self._live(target, asks=True) is not said:
+                return False
+        return True
+
+    def _is_asked(self, target: Target) -> bool:
+        return self._introspector is not None and self._introspector.asks(target.provider)
+
+    def _made_knowledge(self, targets: Sequence[Target], tenant: str, view: _CallersView) -> Knowledge:
+        own = self._settings
+        caching = own.caching
+        facts: dict[PlaceName, TargetFacts] = {}
+        for at in [at for target in targets for at in endpoints_of(target)]:
+            facts[place_name(at)] = known = self._of_caller(at, view)
+            if known.known.facts.model_ids is not None:
+                # The call may go to the other id of the pair.
+                for model in {known.known.id_for(policy) for policy in _ON_AND_OFF} - {None, at.model}:
+                    other = msgspec.structs.replace(at, model=model)
+                    facts[place_name(other)] = self._of_caller(other, view)
+        return msgspec.structs.replace(
+            own,
+            caching=None if caching is None else msgspec.structs.replace(caching, tenant=tenant),
+            today=self.today(),
+            facts=facts,
+            plans=self._plans,
+            searches_today=self.searches.today,
+            searches_cost=self.searches.cost,
+        )
+
+    def _of_caller(self, target: Target, view: _CallersView) -> TargetFacts:
+        """Return what is known of a target, with what earlier calls of one caller taught of it."""
+        place = place_name(target)
+        lessons = [one for one in view.lessons if _is_at(one, place)]
+        starts = {off: seen for at, off, seen in view.starts if at == place}
+        common = self.of(target)
+        if not lessons and not starts:
+            return common
+        thinking = [one.fact.layer for one in reversed(lessons) if isinstance(one, RefusedThinking)]
+        own = sum(layer.name == "operator" for layer in common.layers)
+        layers = (*common.layers[:own], *thinking[:1], *common.layers[own:])
+        return msgspec.structs.replace(
+            common,
+            known=know(control_target(target), layers) if thinking else common.known,
+            layers=layers,
+            seen_start=starts.get(False) or common.seen_start,
+            seen_start_off=starts.get(True) or common.seen_start_off,
+            refused_forms=frozenset(one.form for one in lessons if isinstance(one, RefusedForm)),
+            missing=any(isinstance(one, MissingEndpoint) for one in lessons),
+            refused_fields=tuple([one.field for one in lessons if isinstance(one, RejectedField)]),
+        )
+
+    def of(self, target: Target, *, asks: bool = True) -> TargetFacts:
+        """Return what everyone knows of a target: the same value as long as nothing new is known.
+
+        Where nothing is known yet, `asks` begins to ask its server about this model.
+        """
+        row, place, live = target.provider.row, place_name(target), self._live(target, asks=asks)
+        listed = None if self._listings is None else self._listings.model(target.provider, target.model)
+        found = self._resolved.get(place)
+        if found is not None and found.row is row and found.live is live and found.listed is listed:
+            return found.facts
+        facts = self._resolve(target, live, listed)
+        _store_newest(self._resolved, place, _Resolved(row, live, listed, facts))
+        return facts
+
+    def learned(self, target: Target) -> FactsAnswer | None:
+        """Return what the server of a target last said of the model; None where it was not asked."""
+        return None if self._introspector is None else self._introspector.kept(target.provider, target.model)
+
+    def listing(self, provider: Provider) -> Listing | None:
+        """Return the list of models of a provider that was kept; None where there is none."""
+        return None if self._listings is None else self._listings.of(provider)
+
+    def note_answered(self, attempt: Attempt, tenant: str, request: Request) -> None:
+        """Take that an attempt of a tenant's request was answered, for lessons that it proves or disproves."""
+        if attempt.teaches or self.lessons:
+            self.lessons.note_answered(attempt, tenant, lambda: request_shape(request))
+
+    def learn_start(self, target: Target, off: bool, seen: SeenStart | None, tenant: str = "") -> None:
+        """Keep how a tenant's reply began, to a request that asked for no thinking (`off`) or to another; None: that holds no more."""
+        place = tenant, place_name(target), off
+        if seen is None:
+            self._starts.pop(place, None)
+        elif self._starts.get(place) != seen:
+            _store_newest(self._starts, place, seen)
+
+    def today(self) -> datetime.date:
+        """Return the date, in UTC."""
+        return datetime.date.fromordinal(_EPOCH + int(self._clock() // 86_400))
+
+    def _resolve(self, target: Target, live: LiveFacts | None, listed: ListedModel | None) -> TargetFacts:
+        own = tuple(layer for row, layer in self._rows if _is_about(row, target))
+        of_server = layers_of(live)
+        if own and of_server:
+            self._note_override(target, of_server[0].facts, own[0].facts)
+        layers = (*own, *of_server, *layers_of_list(listed))
+        return TargetFacts(
+            known=know(control_target(target), layers),
+            layers=layers,
+            prompt=None if live is None else _prompt(live),
+            seen_start=_declared_start(live),
+            seen_start_off=_declared_start(live),
+            features=features_of(live, listed),
+            context=context_of([row for row, _ in self._rows if _is_about(row, target)], live, listed),
+        )
+
+    def revision(self, provider: Provider) -> int:
+        """Return a number that changes when a provider's server, or a list of models, has said something new."""
+        asked = 0 if self._introspector is None else self._introspector.revision(provider)
+        return asked if self._listings is None else asked + self._listings.revision
+
+    def _live(self, target: Target, *, asks: bool) -> LiveFacts | None:
+        if self._introspector is None:
+            return None
+        found = self._introspector.facts if asks else self._introspector.known
+        return found(target.provider, target.model)
+
+    def _note_override(self, target: Target, live: Facts, override: Facts) -> None:
+        """Note once where an operator goes against a server."""
+        place = control_target(target)
+        if place not in self._overridden and len(self._overridden) < _MOST_KEPT:
+            self._overridden.add(place)
+            log_override(target, live, override)
+
+
+def _store_newest(memory: dict[K, V], key: K, value: V, most: int = _MOST_KEPT) -> None:
+    """Keep a value as the newest, and forget the oldest where there are more than `most`."""
+    memory.pop(key, None)
+    memory[key] = value
+    if len(memory) > most:
+        del memory[next(iter(memory))]
+
+
+def _is_at(lesson: Lesson, place: PlaceName) -> bool:
+    """Whether a lesson is about a place; that an endpoint is missing is about all models there."""
+    at = place_name(lesson.target)
+    return at[:2] == place[:2] if isinstance(lesson, MissingEndpoint) else at == place
+
+
+def _said_by(lesson: Lesson) -> Any:
+    """Return what a plan depends on in a lesson, as plain values."""
+    match lesson:
+        case RejectedField():
+            return lesson.field
+        case RefusedThinking():
+            return lesson.fact.facts, lesson.fact.date
+        case RefusedForm():
+            return lesson.form
+        case MissingEndpoint():
+            return None
+
+
+def _is_about(row: ModelRow, target: Target) -> bool:
+    if row.provider not in ("*", target.provider.id, target.provider.row.id):
+        return False
+    return matches_any(target.model.lower(), map(str.lower, row.match))
+
+
+def _prompt(live: LiveFacts) -> RenderedPrompt:
+    return RenderedPrompt(
+        switch=live.switch or "",
+        opens=live.starts_inside,
+        opens_on=live.starts_inside_on,
+        opens_off=live.starts_inside_off,
+    )
+
+
+def _declared_start(live: LiveFacts | None) -> SeenStart | None:
+    """Return how replies begin where a server says that it separates thinking; None where it does not say so."""
+    # llama-server says "none" whatever its flag: it is the default of a request, not what the server does.
+    return "separated" if live is not None and live.text_format not in (None, "none") else None

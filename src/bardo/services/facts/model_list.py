@@ -1,0 +1,136 @@
+"""Which models can be asked for, and what each is for: the one list behind every dialect's own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import msgspec
+
+from bardo.adapters.net.keys import Keyring
+from bardo.engine.route import Provider, Target, names_of_listed, unknown_model
+from bardo.routing.workloads import Workload
+from bardo.services.facts.directory import PLACING_SECONDS, ProviderDirectory
+from bardo.services.facts.introspect import merge
+from bardo.values.errors import UnknownModel
+from bardo.values.operations import ModelInfo
+from bardo.values.request import Operation
+
+_MOST_PREFIXES = 3
+"""How often a provider's id may stand before a model of it, where others list the names with fewer."""
+
+
+async def listed_models(directory: ProviderDirectory, *, seconds: float | None = None) -> list[ModelInfo]:
+    """Return every model that can be asked for, by a name that leads to it, as far as providers have told within so many seconds.
+
+    A model that several providers serve stands once under its bare name, for the first of them, and as `provider/model` for the others.
+    Aliases that are no globs stand there too, and where there is any model, workloads.
+    """
+    models: dict[str, ModelInfo] = {}
+    for bare, target in names_of_listed(await directory.models(seconds=seconds)):
+        # An alias of the operator's, or an effort behind the name, may take the bare name for something else.
+        qualified = f"{target.provider.id}/{target.model}"
+        name = next((name for name in (bare, qualified) if directory.found(name).model == name), bare)
+        models[name] = _info(name, target)
+    for name in directory.aliases.names:
+        with contextlib.suppress(UnknownModel):
+            models[name] = await _alias_info(directory, name)
+    routes = directory.workloads if models else ()
+    return [*models.values(), *(_workload_info(one.model_name, one) for one in routes)]
+
+
+async def names_to_ask(directory: ProviderDirectory, targets: Sequence[Target]) -> list[str]:
+    """Return the name by which each of some models is asked for at its provider, the listed one where it is listed; empty where none is."""
+    listed = {(one.provider, one.model): one.id for one in await listed_models(directory) if not one.route}
+    names = []
+    for target in targets:
+        name = listed.get((target.provider.id, target.model), "")
+        if not name:
+            # A list that was kept may have what the provider's own does not show, which its provider may serve all the same.
+            before = f"{target.provider.id}/"
+            for prefixes in range(_MOST_PREFIXES + 1):
+                tried = before * prefixes + target.model
+                with contextlib.suppress(UnknownModel):
+                    first = (await directory.placement(tried, asks=False)).targets[0]
+                    if (first.provider.id, first.model) == (target.provider.id, target.model):
+                        name = tried
+                        break
+        names.append(name)
+    return names
+
+
+async def find_model(directory: ProviderDirectory, name: str) -> ModelInfo:
+    """Return the model that is asked for by `name`. Raises UnknownModel.
+
+    A provider that lists its models serves no other; of one that lists none, the catalog's row says what it serves.
+    """
+    workload = directory.workload(name)
+    if workload is not None:
+        return _workload_info(name, workload)
+    await directory.discover()
+    for target in await directory.targets(name):
+        if _may_serve(target.provider, target.model):
+            return _info(name, target)
+    raise unknown_model(name, directory.providers)
+
+
+async def first_model(directory: ProviderDirectory, keyring: Keyring) -> str:
+    """Return `provider/model` of the first model that can be asked for a reply. Raises UnknownModel where there is none.
+
+    A provider whose key is not set is passed over. Of a list that a provider gave, the first model that the catalog knows is taken; of
+    `models` in the configuration, the first.
+    """
+    ready = [provider for provider in directory.providers if not keyring.lacks(provider)]
+    if not (ready and ready[0].models):
+        ready = [
+            provider for provider in await directory.models(seconds=PLACING_SECONDS) if not keyring.lacks(provider)
+        ]
+    for provider in ready:
+        names = [name for name in provider.models if "generate" in _operations(Target(provider=provider, model=name))]
+        known = [] if provider.configured_models else [name for name in names if is_known(provider, name)]
+        if names:
+            chosen = Target(provider=provider, model=(known or names)[0])
+            qualified = f"{provider.id}/{chosen.model}"
+            # Another provider may list exactly that name.
+            taken = any(one.lists(qualified) for one in directory.providers)
+            named = names_of_listed(directory.providers) if taken else ()
+            return next(
+                (name for name, one in named if one.provider.id == provider.id and one.model == chosen.model), qualified
+            )
+    hint = "name one with --model, set a provider's key, start a local server, or write a bardo.toml"
+    raise UnknownModel("no model is known that can be asked", hint=hint)
+
+
+def is_known(provider: Provider, model: str) -> bool:
+    """Return whether a row of the catalog is about the model."""
+    return merge(provider, model).how not in ("unclassified", "assumed")
+
+
+def _may_serve(provider: Provider, model: str) -> bool:
+    return provider.lists(model) or not provider.models
+
+
+def _workload_info(name: str, workload: Workload) -> ModelInfo:
+    operations: tuple[Operation, ...] = ("generate", "count_tokens")
+    return ModelInfo(id=name, provider="bardo", operations=operations, route="workload", about=workload.about)
+
+
+async def _alias_info(directory: ProviderDirectory, name: str) -> ModelInfo:
+    """Return what an alias can be asked for: that of the workload or of the first model that it stands for. Raises UnknownModel."""
+    workload = directory.workload(name)
+    if workload is not None:
+        return _workload_info(name, workload)
+    placed = await directory.placement(name, asks=False)
+    return msgspec.structs.replace(_info(name, placed.targets[0]), route="alias")
+
+
+def _info(name: str, target: Target) -> ModelInfo:
+    return ModelInfo(id=name, provider=target.provider.id, model=target.model, operations=_operations(target))
+
+
+def _operations(target: Target) -> tuple[Operation, ...]:
+    """Return what the model can be asked for: one whose name tells that it makes vectors gives no replies."""
+    endpoint = target.provider.row.embeds(target.model)
+    if endpoint is None:
+        return ("generate", "count_tokens")
+    return ("embed",) if endpoint.models else ("generate", "count_tokens", "embed")

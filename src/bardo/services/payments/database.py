@@ -1,0 +1,54 @@
+"""Open the ledger in the state database. Loads SQLAlchemy: import it where a ledger is opened, and nowhere above."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from sqlalchemy import event
+
+from bardo.adapters.stores.database.engines import address_of, is_file, open_for_reading, open_for_writing
+from bardo.adapters.stores.database.problems import STATE
+from bardo.adapters.stores.database.revisions import migrate, stored_revision
+from bardo.services.payments.ledger import Ledger
+from bardo.services.payments.schema import CURRENT_REVISION, VERSION_TABLE, metadata
+
+_USE = msgspec.structs.replace(
+    STATE, lock=int.from_bytes(b"bardopay"), how_to_find="it is made with the first payment of a gateway"
+)
+MIGRATIONS = "bardo.services.payments:migrations"
+
+
+def open_ledger(path: str | Path) -> Ledger:
+    """Return the ledger in a file or at an address, made where there is none. Raises DatabaseProblem."""
+    engine = open_for_writing(address_of(path, _USE), _USE)
+    if is_file(engine.url):
+        # A power cut must not take back that a signature left: with it goes a disk flush for each change.
+        event.listen(engine, "connect", _sync_each_commit)
+    try:
+        migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata, use=_USE)
+    except BaseException:
+        engine.dispose()
+        raise
+    return Ledger(engine)
+
+
+def find_ledger(path: str | Path) -> Ledger | None:
+    """Return the ledger in a file or at an address; None where no payment was ever made. Creates nothing. Raises DatabaseProblem."""
+    address = address_of(path, _USE)
+    if is_file(address) and not Path(str(address.database)).is_file():
+        return None
+    engine = open_for_reading(address, _USE)
+    try:
+        with engine.connect() as connection:
+            stored = stored_revision(connection, VERSION_TABLE)
+    finally:
+        engine.dispose()
+    return None if stored is None else open_ledger(path)
+
+
+def _sync_each_commit(connection: Any, _entry: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()

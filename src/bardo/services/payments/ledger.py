@@ -1,0 +1,204 @@
+"""The ledger of payments: what is held back, what left, and what is known of it. Every change is on disk before it is acted upon.
+
+Loads SQLAlchemy: import it where a ledger is opened, and nowhere above. Its functions block; the event loop calls them in threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Engine, and_, case, func, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from bardo.accounting.payments import Payer, Spending
+from bardo.adapters.stores.database.engines import unusable
+from bardo.services.payments.schema import payments
+from bardo.values.payments import OPEN_STATES, Payment, PaymentState
+
+_COLUMNS = [column for column in payments.c if column.name != "row_number"]
+Proof = str
+"""Who says so: `bardo`, the `provider`, or the `network` itself."""
+
+
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One payment as the ledger has it. `purchase` is a digest of what was asked of whom; `ordinal` counts its payments from 0."""
+
+    payment_id: str
+    purchase: str
+    ordinal: int
+    request_id: str
+    provider: str
+    state: PaymentState
+    proof: Proof
+    created_at: float
+    changed_at: float
+    day: str
+    tenant: str
+    subsystem: str
+    payer: str
+    recipient: str
+    network: str
+    asset: str
+    symbol: str
+    amount: str
+    nanos: int
+    nonce: str
+    valid_before: int
+    transaction_hash: str = ""
+    note: str = ""
+
+    @property
+    def payment(self) -> Payment:
+        """The payment as the receipt of its call shows it."""
+        return Payment(
+            id=self.payment_id,
+            state=self.state,
+            nanos=self.nanos,
+            amount=self.amount,
+            asset=self.symbol,
+            network=self.network,
+            recipient=self.recipient,
+            transaction=self.transaction_hash,
+        )
+
+
+class CapReached(Exception):
+    """A payment would go over a cap: `reason` says which one, and `key` is where it is set."""
+
+    def __init__(self, reason: str, key: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.key = key
+
+
+class Ledger:
+    """The payments of one wallet, in a database that several processes may share. Its methods raise DatabaseUnusable where that fails."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def close(self) -> None:
+        """Close the database."""
+        self._engine.dispose()
+
+    def reserve(
+        self,
+        purchase: str,
+        make: Callable[[int], LedgerEntry],
+        refusal: Callable[[Spending], tuple[str, str]],
+    ) -> tuple[LedgerEntry, bool]:
+        """Hold the amount of one more payment back, and return its entry and True; or the open entry of the same purchase, and False.
+
+        A purchase has one payment at a time: the next may be made once the one before is settled or released, or was answered. `make` gets
+        its ordinal. `refusal` says what is over a cap, given what was spent, in the transaction that holds back: calls that run side by
+        side cannot both have the last cent. Raises CapReached.
+        """
+        with self._using(), self._engine.begin() as connection:
+            last = _last_of(connection, purchase)
+            if last is not None and last.state in ("reserved", "delivered", "unknown"):
+                return last, False
+            entry = make(0 if last is None else last.ordinal + 1)
+            reason, key = refusal(
+                _sum_spent(connection, entry.day, Payer(tenant=entry.tenant, subsystem=entry.subsystem))
+            )
+            if reason:
+                raise CapReached(reason, key)
+            connection.execute(insert(payments).values(**msgspec.structs.asdict(entry)))
+            return entry, True
+
+    def move(
+        self,
+        payment_id: str,
+        state: PaymentState,
+        *,
+        among: Sequence[PaymentState],
+        now: float,
+        proof: Proof = "bardo",
+        transaction_hash: str = "",
+        note: str = "",
+    ) -> LedgerEntry | None:
+        """Bring a payment to a state, if it is in one `among` those given, and return its entry; None where it is not.
+
+        A transaction and a note that are empty leave what is there.
+        """
+        changed: dict[str, Any] = {"state": state, "changed_at": now, "proof": proof}
+        changed |= {"transaction_hash": transaction_hash} if transaction_hash else {}
+        changed |= {"note": note} if note else {}
+        wanted = and_(payments.c.payment_id == payment_id, payments.c.state.in_(among))
+        with self._using(), self._engine.begin() as connection:
+            if not connection.execute(update(payments).where(wanted).values(**changed)).rowcount:
+                return None
+            return _find_entry(connection, payments.c.payment_id == payment_id)
+
+    def entry(self, payment_id: str) -> LedgerEntry | None:
+        """Return a payment; None where there is none of this id."""
+        with self._using(), self._engine.connect() as connection:
+            return _find_entry(connection, payments.c.payment_id == payment_id)
+
+    def unproven(self) -> list[LedgerEntry]:
+        """Return the payments of which the network itself has not said what became of them, oldest first."""
+        wanted = payments.c.state.in_(OPEN_STATES) | ((payments.c.state == "settled") & (payments.c.proof != "network"))
+        with self._using(), self._engine.connect() as connection:
+            rows = connection.execute(select(*_COLUMNS).where(wanted).order_by(payments.c.row_number))
+            return [LedgerEntry(**row._mapping) for row in rows]
+
+    def latest(self, limit: int, *, states: Sequence[PaymentState] = ()) -> list[LedgerEntry]:
+        """Return the newest payments, newest first."""
+        chosen = select(*_COLUMNS).order_by(payments.c.row_number.desc()).limit(limit)
+        if states:
+            chosen = chosen.where(payments.c.state.in_(states))
+        with self._using(), self._engine.connect() as connection:
+            return [LedgerEntry(**row._mapping) for row in connection.execute(chosen)]
+
+    def spent(self, day: str, payer: Payer) -> Spending:
+        """Return what was paid or is held back on a day."""
+        with self._using(), self._engine.connect() as connection:
+            return _sum_spent(connection, day, payer)
+
+    def spent_by(self, column: str, day_from: str, day_to: str) -> dict[str, int]:
+        """Return what was paid or is held back on some days by a column: `day`, `tenant`, `subsystem`, `provider` or `state`."""
+        by = payments.c[column]
+        wanted = (payments.c.day >= day_from) & (payments.c.day <= day_to) & (payments.c.state != "released")
+        with self._using(), self._engine.connect() as connection:
+            rows = connection.execute(select(by, func.sum(payments.c.nanos)).where(wanted).group_by(by).order_by(by))
+            return {str(name): int(nanos) for name, nanos in rows}
+
+    @contextmanager
+    def _using(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise unusable(self._engine.url, error) from error
+
+
+def day_of(now: float) -> str:
+    """Return the day of a time, in UTC: caps begin anew with it."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
+
+
+def _sum_spent(connection: Connection, day: str, payer: Payer) -> Spending:
+    def sum_where(condition: Any) -> Any:
+        return func.coalesce(func.sum(case((condition, payments.c.nanos), else_=0)), 0)
+
+    sums = select(
+        func.coalesce(func.sum(payments.c.nanos), 0),
+        sum_where(payments.c.tenant == payer.tenant),
+        sum_where(payments.c.subsystem == payer.subsystem),
+    ).where(payments.c.day == day, payments.c.state != "released")
+    whole, tenant, subsystem = connection.execute(sums).one()
+    return Spending(day=int(whole), tenant=int(tenant), subsystem=int(subsystem))
+
+
+def _last_of(connection: Connection, purchase: str) -> LedgerEntry | None:
+    chosen = select(*_COLUMNS).where(payments.c.purchase == purchase).order_by(payments.c.ordinal.desc()).limit(1)
+    row = connection.execute(chosen).one_or_none()
+    return None if row is None else LedgerEntry(**row._mapping)
+
+
+def _find_entry(connection: Connection, condition: Any) -> LedgerEntry | None:
+    row = connection.execute(select(*_COLUMNS).where(condition)).one_or_none()
+    return None if row is None else LedgerEntry(**row._mapping)

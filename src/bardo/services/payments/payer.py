@@ -1,0 +1,318 @@
+"""Pay for calls: one payment for what is asked, on disk before its signature leaves, and never a second one while the first is open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from bardo.accounting.payments import Method, Payer, PaymentRules, Quote, Spending, cap_refusal, quotes
+from bardo.adapters.net.calls import Call, Reply
+from bardo.adapters.stores.database.problems import DatabaseProblem
+from bardo.services.payments.challenge import Challenge, read_challenge, read_objection, read_settlement
+from bardo.services.payments.network import PaymentNetworks
+from bardo.services.payments.problems import quotable, still_open, unsettled
+from bardo.services.payments.signer import Authorization, Signer
+from bardo.values.errors import BardoError, MalformedReply, Unavailable
+from bardo.values.payments import PaymentRefused, PaymentState
+from bardo.values.printable import printable
+from bardo.values.secrets import secrets_of
+
+if TYPE_CHECKING:
+    from bardo.services.payments.call_payments import CallPayments
+    from bardo.services.payments.ledger import Ledger, LedgerEntry
+
+Send = Callable[[Call], Awaitable[Reply]]
+Result = TypeVar("Result")
+
+_log = logging.getLogger("bardo.payments")
+
+_CHALLENGE_BYTES = 256 * 1024
+_POLL_SECONDS = 0.05
+
+
+class Wallet(msgspec.Struct, frozen=True, kw_only=True):
+    """What payments are made with and by. `order` are the ways to pay; a call waits `wait_seconds` for another's payment for the same."""
+
+    signer: Signer
+    rules: PaymentRules
+    order: tuple[Method, ...]
+    ledger_path: Path | str
+    wait_seconds: float
+
+
+class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be paid for: a call as it was sent, for whom, and what it was expected to cost at most.
+
+    `note` is told of the payment, and of what of it nobody may quote, before its signature leaves, and again when more is known.
+    """
+
+    call: Call
+    request_id: str
+    payer: Payer
+    estimate: int | None
+    note: Callable[[Any, tuple[str, ...]], None]
+
+
+class Payments:
+    """Makes payments of one wallet. The ledger is opened with the first one. `clock` gives Unix time."""
+
+    def __init__(self, wallet: Wallet, networks: PaymentNetworks, *, clock: Callable[[], float]) -> None:
+        self.wallet = wallet
+        self._networks = networks
+        self._clock = clock
+        self._ledger: Ledger | None = None
+        self._opening = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Payments({self.wallet.signer!r})"
+
+    def of_call(self, request_id: str) -> CallPayments:
+        """Return the payments of one call, of which there are none so far."""
+        from bardo.services.payments.call_payments import CallPayments
+
+        return CallPayments(self, request_id)
+
+    def close(self) -> None:
+        """Close the ledger."""
+        with self._opening:
+            ledger, self._ledger = self._ledger, None
+        if ledger is not None:
+            ledger.close()
+
+    async def pay(self, order: PaymentOrder, reply: Reply, send: Send) -> tuple[Reply, LedgerEntry]:
+        """Pay what a reply of status 402 asks for a call, send it again, and return the reply and the payment.
+
+        Raises PaymentRefused where nothing was paid, and PaymentUnsettled where an earlier payment for the same is open, or this one is
+        now. An error of the provider after a payment that it took is in the reply.
+        """
+        call = order.call
+        try:
+            body = await reply.read(_CHALLENGE_BYTES)
+        except MalformedReply as problem:
+            message = f"{call.provider} was not paid: what it asks to be paid cannot be read: {problem.message}"
+            raise PaymentRefused(message, hint=problem.hint, provider=call.provider) from problem
+        challenge = read_challenge(reply.headers, body, call.provider)
+        quote = self._quote(challenge, call.provider)
+        entry = await self._reserve(order, quote)
+        try:
+            headers = await asyncio.to_thread(self._sign, challenge, quote, entry)
+        except BaseException as problem:
+            await self._noted(entry, "released", among=("reserved",), note="not signed")
+            if isinstance(problem, DatabaseProblem):
+                raise _away() from problem
+            raise
+        order.note(entry, quotable(headers))
+        paid = msgspec.structs.replace(call, headers={**call.headers, **headers})
+        answered, entry = await self._send_paid(paid, entry, send, order)
+        order.note(entry, ())
+        return answered, entry
+
+    def purchase_of(self, call: Call) -> str:
+        """Return the digest of what is asked of whom, which only this wallet can make."""
+        parts = (call.provider.encode(), call.method.encode(), call.url.encode(), call.body)
+        return self.wallet.signer.digest(b"purchase", *parts).hex()
+
+    def _quote(self, challenge: Challenge, provider: str) -> Quote:
+        """Return the cheapest offer that the rules allow. Raises PaymentRefused."""
+        allowed, refused = quotes(challenge.offers, self.wallet.rules)
+        if allowed:
+            return allowed[0]
+        reasons = "; ".join(dict.fromkeys(refused[:4])) or "none of its offers can be read"
+        hint = "what may be paid stands under [payments] in bardo.toml: networks, assets and recipients"
+        raise PaymentRefused(f"{provider} was not paid: {reasons}", hint=hint, provider=provider)
+
+    async def _reserve(self, order: PaymentOrder, quote: Quote) -> LedgerEntry:
+        """Hold the amount back. Raises PaymentRefused over a cap, and PaymentUnsettled while another payment for the same is open."""
+        purchase = self.purchase_of(order.call)
+        until = self._clock() + self.wallet.wait_seconds
+        reconciled = False
+        while True:
+            entry, made = await self._in_ledger(lambda ledger: self._reserved(ledger, order, quote, purchase))
+            if made:
+                return entry
+            waited = self._clock() >= until
+            if not reconciled and self._is_settleable(entry, waited=waited):
+                reconciled = True
+                await self._reconcile(entry)
+            elif entry.state == "unknown" or waited:
+                raise still_open(entry)
+            else:
+                await asyncio.sleep(_POLL_SECONDS)
+
+    def _reserved(self, ledger: Ledger, order: PaymentOrder, quote: Quote, purchase: str) -> tuple[LedgerEntry, bool]:
+        from bardo.services.payments.ledger import CapReached
+
+        provider = order.call.provider
+
+        def refusal(spent: Spending) -> tuple[str, str]:
+            return cap_refusal(quote.nanos, self.wallet.rules, spent, order.payer, order.estimate)
+
+        try:
+            return ledger.reserve(purchase, lambda ordinal: self._entry(order, quote, purchase, ordinal), refusal)
+        except CapReached as over:
+            hint = f"the cap is payments.{over.key} in bardo.toml"
+            raise PaymentRefused(f"{provider} was not paid: {over.reason}", hint=hint, provider=provider) from over
+
+    def _entry(self, order: PaymentOrder, quote: Quote, purchase: str, ordinal: int) -> LedgerEntry:
+        from bardo.services.payments.ledger import LedgerEntry, day_of
+
+        signer, now = self.wallet.signer, self._clock()
+        payment_id = f"pay_{signer.digest(b'payment', purchase.encode(), str(ordinal).encode()).hex()[:40]}"
+        return LedgerEntry(
+            payment_id=payment_id,
+            purchase=purchase,
+            ordinal=ordinal,
+            request_id=order.request_id,
+            provider=order.call.provider,
+            state="reserved",
+            proof="bardo",
+            created_at=now,
+            changed_at=now,
+            day=day_of(now),
+            tenant=order.payer.tenant,
+            subsystem=order.payer.subsystem,
+            payer=signer.address,
+            recipient=quote.offer.pay_to,
+            network=quote.asset.network,
+            asset=quote.asset.address,
+            symbol=quote.asset.symbol,
+            amount=str(quote.atomic),
+            nanos=quote.nanos,
+            nonce=signer.nonce_of(payment_id),
+            valid_before=int(now) + quote.offer.seconds,
+        )
+
+    def _sign(self, challenge: Challenge, quote: Quote, entry: LedgerEntry) -> dict[str, str]:
+        """Return the header that pays, once the ledger says that it may leave. Raises PaymentRefused where the amount was released."""
+        wanted = Authorization(
+            payer=entry.payer,
+            recipient=entry.recipient,
+            atomic=quote.atomic,
+            valid_before=entry.valid_before,
+            nonce=entry.nonce,
+        )
+        headers = self.wallet.signer.header(challenge, quote, wanted, entry.payment_id)
+        if self._open_ledger().move(entry.payment_id, "delivered", among=("reserved",), now=self._clock()) is None:
+            raise PaymentRefused(
+                f"{entry.provider} was not paid: the payment was released meanwhile", provider=entry.provider
+            )
+        return headers
+
+    async def _send_paid(
+        self, call: Call, entry: LedgerEntry, send: Send, order: PaymentOrder
+    ) -> tuple[Reply, LedgerEntry]:
+        """Send a call with its payment. Raises PaymentUnsettled where no answer came, and it is not known what became of the payment."""
+        try:
+            reply = await send(call)
+        except BardoError as problem:
+            moved = await self._noted(entry, "unknown", among=("delivered",), note=type(problem).__name__)
+            order.note(moved, ())
+            raise unsettled(moved, f"no answer came: {problem.message}") from problem
+        except BaseException:
+            # Whoever cancels a call takes its payment nowhere back.
+            await asyncio.shield(self._noted(entry, "unknown", among=("delivered",), note="the call was cancelled"))
+            raise
+        try:
+            return reply, await self._judged(reply, entry, quotable(call.headers))
+        except BaseException:
+            await reply.close()
+            raise
+
+    async def _judged(self, reply: Reply, entry: LedgerEntry, secrets: tuple[str, ...]) -> LedgerEntry:
+        """Note what the head of a reply says of its payment, without what of the payment it quotes."""
+        said = read_settlement(reply.headers)
+        words = printable(secrets_of(secrets).in_text(said.reason or read_objection(reply.headers)))
+        note = ", ".join(part for part in ("" if reply.status < 300 else f"status {reply.status}", words) if part)
+        if said.success:
+            return await self._noted(
+                entry,
+                "settled",
+                among=("delivered",),
+                proof="provider",
+                transaction=printable(said.transaction),
+                note=note,
+            )
+        state: PaymentState = "settling" if reply.status < 300 else "unknown"
+        note = note or "answered without proof of the payment"
+        return await self._noted(entry, state, among=("delivered",), transaction=printable(said.transaction), note=note)
+
+    async def _noted(
+        self,
+        entry: LedgerEntry,
+        state: PaymentState,
+        *,
+        among: Sequence[PaymentState],
+        proof: str = "bardo",
+        transaction: str = "",
+        note: str = "",
+    ) -> LedgerEntry:
+        """Bring a payment to a state, and return its entry.
+
+        Where the ledger cannot be written, the payment stays as it stands there, and open: what was paid for reaches its caller all the
+        same, and the payment is looked up later as after a kill.
+        """
+
+        def move(ledger: Ledger) -> LedgerEntry | None:
+            return ledger.move(
+                entry.payment_id,
+                state,
+                among=among,
+                now=self._clock(),
+                proof=proof,
+                transaction_hash=transaction,
+                note=note,
+            ) or ledger.entry(entry.payment_id)
+
+        try:
+            return await self._in_ledger(move) or entry
+        except Unavailable as problem:
+            _log.error("the payment %s stays open: %s", entry.payment_id, problem.__cause__)
+            return entry
+
+    def _is_settleable(self, entry: LedgerEntry, *, waited: bool) -> bool:
+        """Whether an open payment may be closed by looking at it: a call that is gone held it back, or its network can be asked.
+
+        A call that has `waited` asks the network also for a payment whose process may have been killed.
+        """
+        from bardo.services.payments.reconcile import STALE_SECONDS
+
+        if entry.state == "reserved":
+            return self._clock() - entry.created_at > STALE_SECONDS
+        return (waited or entry.state == "unknown") and self._networks.knows(entry.network)
+
+    async def _reconcile(self, entry: LedgerEntry) -> None:
+        from bardo.services.payments.reconcile import Reconciler
+
+        try:
+            ledger = await asyncio.to_thread(self._open_ledger)
+            await Reconciler(ledger, self._networks, self._clock).one(entry)
+        except DatabaseProblem as problem:
+            raise _away() from problem
+
+    async def _in_ledger(self, work: Callable[[Ledger], Result]) -> Result:
+        """Return what `work` does in the ledger. Raises Unavailable where that cannot be read or written."""
+        try:
+            return await asyncio.to_thread(lambda: work(self._open_ledger()))
+        except DatabaseProblem as problem:
+            raise _away() from problem
+
+    def _open_ledger(self) -> Ledger:
+        """Return the ledger, opened once. Blocks."""
+        with self._opening:
+            if self._ledger is None:
+                from bardo.services.payments.database import open_ledger
+
+                self._ledger = open_ledger(self.wallet.ledger_path)
+            return self._ledger
+
+
+def _away() -> Unavailable:
+    """Return what a caller is told while the ledger cannot be used; where that is stands in the log of the program alone."""
+    message = "nothing can be paid now: the gateway's ledger of payments cannot be used"
+    return Unavailable(message, hint="try again soon; the gateway's log says why")

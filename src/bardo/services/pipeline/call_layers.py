@@ -1,0 +1,324 @@
+"""What the layers of one call left: their receipts, what was lost, what they found, and their parts in the reply."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import msgspec
+
+from bardo.adapters.work_budget import WorkBudget
+from bardo.context.layer import (
+    Effect,
+    EffectFailed,
+    KeptReply,
+    LaterPart,
+    Layer,
+    LayerFacts,
+    MaskingPart,
+    Passed,
+    Receipt,
+    ReplyPart,
+)
+from bardo.context.own_functions import AnswersCalls, OwnFunctions
+from bardo.engine.route import Target
+from bardo.services.pipeline.effects import Effects
+from bardo.services.pipeline.prompt_counter import PromptCounter
+from bardo.streams.stage import Stage
+from bardo.values.degradation import Degradation
+from bardo.values.errors import Unsupported
+from bardo.values.events import Event
+from bardo.values.request import Message, Request
+from bardo.values.response import Response
+
+CACHE = "cache"
+"""The name of the layer that answers out of kept replies."""
+if TYPE_CHECKING:
+    from bardo.engine.route import Target
+
+_log = logging.getLogger("bardo.pipeline")
+
+
+class LayerPlan(msgspec.Struct, frozen=True):
+    """The layers of one profile, those before the route and those after it. Made once, and shared by all calls."""
+
+    profile: str
+    before: tuple[Layer, ...] = ()
+    after: tuple[Layer, ...] = ()
+    reads_session: bool = False
+    masking: frozenset[str] = frozenset()
+    """The names of the layers that mask what is said."""
+    names: tuple[str, ...] = ()
+
+    def of_every_operation(self) -> LayerPlan:
+        """Return the plan without the layers that are about replies."""
+        before, after = (tuple([one for one in group if _works_on_all(one)]) for group in (self.before, self.after))
+        names = tuple([layer.name for layer in (*before, *after)])
+        return LayerPlan(self.profile, before, after, False, self.masking.intersection(names), names)
+
+    def has(self, name: str) -> bool:
+        """Whether a layer is one of them."""
+        return name in self.names
+
+
+def _works_on_all(layer: Layer) -> bool:
+    """Whether a layer works on whatever is sent: also on what gets vectors, a count of tokens, or a reply in a batch."""
+    return bool(getattr(layer, "every_operation", False))
+
+
+class LayerSelection(NamedTuple):
+    """The layers of a call, the workload that it is (empty where it is none), and what it asked for in vain."""
+
+    plan: LayerPlan
+    workload: str = ""
+    lost: tuple[Degradation, ...] = ()
+
+
+class PendingLayers(msgspec.Struct, frozen=True):
+    """What the layers of a call left, as it is kept until its reply comes: receipts, what was lost, and the parts in the reply."""
+
+    profile: str
+    receipts: tuple[Receipt, ...]
+    degraded: tuple[Degradation, ...]
+    parts: tuple[tuple[str, bytes], ...]
+
+    def fields(self) -> dict[str, Any]:
+        """Return the receipts as they are shown and logged."""
+        return {"profile": self.profile, "layers": msgspec.to_builtins(self.receipts)}
+
+
+class CallLayers:
+    """The layers of one call, while they work and afterwards. `answer` is the reply that a layer had, None where none had one."""
+
+    __slots__ = (
+        "_budget",
+        "_effects",
+        "_masking",
+        "_parts",
+        "answer",
+        "answered",
+        "counter",
+        "dry",
+        "facts",
+        "facts_model",
+        "found",
+        "lost",
+        "masked",
+        "most_bytes",
+        "plan",
+        "receipts",
+        "sent",
+        "session",
+        "tenant",
+        "workload",
+    )
+
+    def __init__(
+        self,
+        selection: LayerSelection,
+        effects: Effects,
+        counter: PromptCounter,
+        *,
+        tenant: str = "",
+        session: str = "",
+        dry: bool = False,
+        work_seconds: float = math.inf,
+    ) -> None:
+        self.plan = selection.plan
+        self.lost = selection.lost
+        self.tenant = tenant
+        self.session = session
+        self.workload = selection.workload
+        self.dry = dry
+        self.receipts: list[Receipt] = []
+        self.found: Mapping[str, Any] = {}
+        self.facts: LayerFacts | None = None
+        """What the layers before the route knew of the call, when it asked for `facts_model`; None where there was no such layer."""
+        self.facts_model = ""
+        self.sent: Request | None = None
+        """The request with all that layers changed."""
+        self.answer: KeptReply | None = None
+        self.answered: tuple[Target, str] | None = None
+        """Who answered, with the label of the key that the call used; None where nobody did."""
+        self.most_bytes = 0
+        """How large the body of a reply may be that layers get as it came; 0 where none asks for it."""
+        self._budget: WorkBudget | float = work_seconds
+        self._effects = effects
+        self.counter = counter
+        self._parts: list[tuple[str, ReplyPart]] = []
+        self._masking: list[MaskingPart] = []
+        self.masked = False
+        """Whether the layer that masks has passed the call on."""
+
+    @property
+    def budget(self) -> WorkBudget:
+        """What the layers may take of the processor together."""
+        if isinstance(self._budget, WorkBudget):
+            return self._budget
+        # Short requests need none.
+        made = self._budget = WorkBudget(self._budget)
+        return made
+
+    def take(self, layer: str, passed: Passed) -> None:
+        """Keep what a layer leaves for the layers behind it and for the reply."""
+        found, part, masking = passed.found, passed.reply, self.plan.masking
+        if found is not None:
+            self.found = {**self.found, layer: found}
+        if masking and layer in masking:
+            self.masked = True
+        if part is None:
+            return
+        self._parts.append((layer, part))
+        if _is_masking(type(part)):
+            self._masking.append(cast("MaskingPart", part))
+        if part.most_bytes > self.most_bytes:
+            self.most_bytes = part.most_bytes
+
+    def kept(self, degraded: tuple[Degradation, ...]) -> bytes:
+        """Return what the layers need where the reply comes much later, and what they lost.
+
+        Raises Unsupported where a layer cannot keep its part.
+        """
+        for layer, part in self._parts:
+            if not isinstance(part, LaterPart):
+                raise Unsupported(
+                    f"the layer {layer} cannot work on a reply that comes later",
+                    hint="leave it out of the profile of batches",
+                )
+        parts = tuple([(layer, cast("LaterPart", part).kept()) for layer, part in self._parts])
+        return msgspec.msgpack.encode(PendingLayers(self.plan.profile, tuple(self.receipts), degraded, parts))
+
+    @property
+    def masks(self) -> bool:
+        """Whether a layer masks what is said, so that nothing else of it is kept."""
+        return bool(self.plan.masking)
+
+    def as_sent(self, request: Request) -> Request:
+        """Return the request with all that layers changed."""
+        return request if self.sent is None else self.sent
+
+    def as_said(self, response: Response) -> Response:
+        """Return a reply as its provider said it, where layers have put values into it."""
+        for part in self._masking:
+            response = part.masked(response)
+        return response
+
+    def masked_turns(self, turns: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return further turns of the call as its provider may see them."""
+        for part in self._masking:
+            turns = tuple([part.masked_turn(turn) for turn in turns])
+        return turns
+
+    def as_shown(self, response: Response) -> Response:
+        """Return a reply as its client gets it."""
+        for part in reversed(self._masking):
+            response = part.shown(response)
+        return response
+
+    def stages(self) -> Sequence[Stage[Event, Event]]:
+        """Return new stages for the events of one reply: the layer that changed the request last sees the reply first."""
+        made = [part.stage() for _, part in reversed(self._parts)]
+        return [stage for stage in made if stage is not None]
+
+    @property
+    def changes_reply(self) -> bool:
+        """Whether a layer looks at the events of the reply, so that these are written anew for the client."""
+        return any(part.stage() is not None for _, part in self._parts)
+
+    def learn(self, target: Target, counted: int | None) -> None:
+        """Correct the estimates by what a provider counted for the prompt that was sent, where a layer asked for estimates."""
+        if counted and self.sent is not None and self.counter.asked:
+            self.counter.learn(self.sent, target, counted)
+
+    def functions(self) -> list[OwnFunctions]:
+        """Return the functions that layers offer the model and answer themselves, for one reply."""
+        return [cast("AnswersCalls", part).functions() for _, part in self._parts if _answers_calls(type(part))]
+
+    async def perform(self, effect: Effect) -> Any:
+        """Return the result of an effect that answers a call of such a function. Raises EffectFailed."""
+        return await self._effects.perform(effect, dry=self.dry)
+
+    @property
+    def needs(self) -> Mapping[str, Any]:
+        """Fields of an intent that a layer found the call to need, for those that neither the caller nor its workload sets."""
+        return getattr(self.found.get("classify"), "needs", {})
+
+    async def end(self, request: Request, response: Response, cached: KeptReply | None) -> None:
+        """Do what layers want done after a whole reply. What fails is noted in the program's own log and changes nothing of the reply."""
+        parts, self._parts = self._parts, []
+        for layer, part in parts:
+            await self._perform(layer, partial(part.ended, self.sent or request, response, cached))
+
+    async def fail(self) -> None:
+        """Do what layers want done after a call that ended in any other way; nothing where `end` was called."""
+        parts, self._parts = self._parts, []
+        for layer, part in parts:
+            await self._perform(layer, part.failed)
+
+    async def _perform(self, layer: str, effects: Callable[[], Iterable[Effect]]) -> None:
+        begin = self._effects.begin
+        try:
+            for effect in effects():
+                result = begin(effect, dry=self.dry, call=self)
+                if type(result) is CoroutineType:
+                    await result
+        except EffectFailed as problem:
+            _warn(layer, problem.__cause__ or problem)
+        except Exception as problem:  # noqa: BLE001 - the call is over: a layer's mistake must not change it.
+            _warn(layer, problem)
+
+    @property
+    def cache_result(self) -> tuple[str | None, int | None]:
+        """What the cache of replies did, and what the reply that it gave had cost, in nano-dollars: as its receipt says under `cache` and
+        `saved_nanos`."""
+        for receipt in self.receipts:
+            if receipt.layer == CACHE:
+                return receipt.saw.get("cache"), receipt.saw.get("saved_nanos")
+        return None, None
+
+    @property
+    def cache_header(self) -> str:
+        """What the header `X-Bardo-Cache` says; empty where there was no cache."""
+        found = self.found.get(CACHE)
+        return "" if found is None else str(found.header)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the receipts as they are shown and logged."""
+        return {"profile": self.plan.profile, "layers": msgspec.to_builtins(self.receipts)}
+
+
+@cache
+def _is_masking(kind: type) -> bool:
+    """Whether parts of a class mask; to ask a protocol takes microseconds."""
+    return issubclass(kind, MaskingPart)
+
+
+@cache
+def _answers_calls(kind: type) -> bool:
+    """Whether parts of a class answer calls of functions."""
+    return issubclass(kind, AnswersCalls)
+
+
+def skipped(layer: str, problem: BaseException) -> Degradation:
+    """Note that a layer failed and was passed over, and return what is lost. Neither holds what the request says."""
+    _warn(layer, problem)
+    return Degradation(
+        f"pipeline.{layer}", why=f"the layer failed ({type(problem).__name__}), and the call goes on without it"
+    )
+
+
+def left_out(layer: str, seconds: float) -> Degradation:
+    """Return what is lost where a layer is left out, because there was no time for it."""
+    return Degradation(
+        f"pipeline.{layer}",
+        why=f"the layers of one request may take {seconds:g} s of the processor together, and the call goes on without it",
+    )
+
+
+def _warn(layer: str, problem: BaseException) -> None:
+    name = type(problem).__name__
+    _log.warning("the layer %s failed: %s", layer, name, extra={"layer": layer, "error": name})

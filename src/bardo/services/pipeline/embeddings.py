@@ -1,0 +1,139 @@
+"""Perform the effect `Embed` by a provider's model (`[inference.embeddings]`): calls of bardo's own, each in the log with its cost.
+
+Texts whose vectors the provider did not give in time are embedded on this machine: their fingerprint tells the two apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from array import array
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bardo.adapters.config.embeddings import model_of_vectors
+from bardo.adapters.config.pipeline import OFF, may_mask
+from bardo.adapters.embedding.embeddings import MOST_WAITING, Embeddings
+from bardo.context.embed import Embed, TextVectors
+from bardo.embedding.static_embedding import shortened
+from bardo.values.errors import BardoError, CallerError
+from bardo.values.operations import EmbedRequest, floats_of
+from bardo.values.request import BardoOptions
+
+if TYPE_CHECKING:
+    from bardo.services.pipeline.parts import CallRunner, LayerParts
+
+REST_SECONDS = 30.0
+"""For how long a provider that failed is not asked: no call waits for it meanwhile."""
+_AT_ONCE = 64
+"""Texts of one request: more of them are several requests, so that reading a reply is short work."""
+_NUMBERS_AT_ONCE = 20_000
+"""Components that are brought to length 1 without leaving the event loop: about a millisecond."""
+_MOST_KEPT = 2_048
+
+_log = logging.getLogger("bardo.embeddings")
+
+
+class ProviderEmbeddings:
+    """Makes vectors with `model`, named with its provider, and where that fails with `local`. Times are those of the runner's watch.
+
+    `masked`: texts are masked by the layer `privacy` before they are sent.
+    """
+
+    def __init__(self, runner: CallRunner, model: str, local: Embeddings, *, seconds: float, masked: bool) -> None:
+        self._runner = runner
+        self._model = model
+        self._local = local
+        self._seconds = seconds
+        self._masked = masked
+        self._kept: OrderedDict[str, array[float]] = OrderedDict()
+        self._dimensions = 0
+        self._rests_until = -math.inf
+        self._waiting = 0
+
+    async def perform(self, effect: Embed) -> TextVectors:
+        """Return the vectors of an effect's texts. Raises EffectFailed where neither the provider nor this machine makes them."""
+        if self._runner.watch() < self._rests_until or self._waiting >= MOST_WAITING:
+            return await self._local.perform(effect)
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._by_provider([shortened(text) for text in effect.texts])
+        except (BardoError, TimeoutError, ValueError) as problem:
+            if not isinstance(problem, CallerError):
+                # What is wrong with these texts alone is no reason to spare the provider.
+                self._rests_until = self._runner.watch() + REST_SECONDS
+            why = "it took too long" if isinstance(problem, TimeoutError) else type(problem).__name__
+            _log.warning("%s makes no vectors (%s): they are made on this machine for a while", self._model, why)
+            return await self._local.perform(effect)
+        finally:
+            self._waiting -= 1
+
+    async def _by_provider(self, texts: Sequence[str]) -> TextVectors:
+        # Texts of nothing are refused by providers.
+        missing = [text for text in dict.fromkeys(texts) if text.strip() and text not in self._kept]
+        made: dict[str, array[float]] = {text: self._kept[text] for text in texts if text in self._kept}
+        for begin in range(0, len(missing), _AT_ONCE):
+            asked = missing[begin : begin + _AT_ONCE]
+            vectors = await self._asked(asked)
+            sizes = {len(vector) for vector in vectors}
+            if len(sizes) != 1 or 0 in sizes:
+                raise ValueError("vectors of different lengths")
+            if self._dimensions not in (0, *sizes):
+                # The model behind the name is another one now.
+                self._kept.clear()
+                self._dimensions = sizes.pop()
+                return await self._by_provider(texts)
+            self._dimensions = sizes.pop()
+            made.update(zip(asked, vectors, strict=True))
+        for text, vector in made.items():
+            self._kept[text] = vector
+            self._kept.move_to_end(text)
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        nothing = (0.0,) * (self._dimensions or 1)
+        return TextVectors(
+            vectors=tuple([tuple(made[text]) if text in made else nothing for text in texts]),
+            fingerprint=f"{self._model}-{self._dimensions}",
+            tier="provider",
+        )
+
+    async def _asked(self, texts: Sequence[str]) -> list[array[float]]:
+        """Return what the provider makes of some texts. Raises BardoError, and ValueError for what are no numbers."""
+        options = BardoOptions(
+            pipeline=OFF, pipeline_by_operator=True, layers=(("privacy", True),) if self._masked else ()
+        )
+        request = EmbedRequest(model=self._model, inputs=tuple(texts), options=options)
+        answer = await self._runner.embed(request)
+        found = [floats_of(vector) for vector in answer.result.vectors]
+        if sum(map(len, found)) <= _NUMBERS_AT_ONCE:
+            return [_of_length_one(vector) for vector in found]
+        return await asyncio.to_thread(lambda: [_of_length_one(vector) for vector in found])
+
+
+def _of_length_one(vector: Sequence[float]) -> array[float]:
+    """Return a vector of length 1, or of zeros. Raises ValueError for numbers that are none."""
+    length = math.hypot(*vector)
+    if not math.isfinite(length):
+        raise ValueError("a vector of what are no numbers")
+    return array("f", [value / length for value in vector] if length else vector)
+
+
+def perform_embed(parts: LayerParts) -> None:
+    """Have `Embed` performed for the layers of one program, by a provider's model or on this machine. May be called again.
+
+    Where nothing is sent, no provider is asked for vectors either.
+    """
+    if parts.effects.performs(Embed):
+        return
+    local = Embeddings(parts.pipeline.embedding)
+    parts.closing.append(local.close)
+    model = model_of_vectors(parts.settings)
+    if model is None:
+        parts.effects.register(Embed, local.perform)
+        return
+    seconds, masked = parts.settings.inference.embeddings.seconds, may_mask(parts.settings)
+    made = ProviderEmbeddings(parts.runner, model, local, seconds=seconds, masked=masked)
+    parts.effects.register(Embed, made.perform, in_dry=local.perform)

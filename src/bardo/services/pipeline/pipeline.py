@@ -1,0 +1,389 @@
+"""The layers of calls: chosen by profile, run one after the other, before and after it is known who is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import perf_counter_ns
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import msgspec
+
+from bardo.adapters.work_budget import CURRENT, LEFT_OUT, TooMuchWork, WorkBudget
+from bardo.context.layer import (
+    Answered,
+    Effect,
+    EffectFailed,
+    KeptReply,
+    Layer,
+    LayerFacts,
+    LayerSteps,
+    MaskingPart,
+    Outcome,
+    Passed,
+    Receipt,
+    ReplyPart,
+)
+from bardo.context.sessions import session_of
+from bardo.services.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection, PendingLayers, left_out, skipped
+from bardo.services.pipeline.choice import LayerChoice
+from bardo.services.pipeline.effects import Effects
+from bardo.services.pipeline.layers import BUILDERS
+from bardo.services.pipeline.parts import Builder, CallRunner, LayerParts
+from bardo.services.pipeline.prompt_counter import PromptCounter
+from bardo.services.pipeline.target_facts import TargetReader
+from bardo.values.errors import BardoError, TooLarge, Unavailable
+from bardo.values.operations import EmbedRequest
+from bardo.values.request import Request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bardo.adapters.config.settings import Settings
+    from bardo.engine.route import Target
+
+_LONG_CHARS = 50_000
+"""Characters of a request, of whose layers each needs less than a few milliseconds for less."""
+_MESSAGE_CHARS = 100
+# One thread: several long requests wait for each other, and share the processor with those that are short.
+_LONG_WORK = ThreadPoolExecutor(1, thread_name_prefix="bardo-layers")
+
+AnswerWith = Callable[[KeptReply, Request], Awaitable[None]]
+
+
+class RestorableLayer(Protocol):
+    """A layer whose part in a reply can be made again when the reply comes much later."""
+
+    def part_of(self, kept: bytes) -> ReplyPart:
+        """Return the part that kept this."""
+        ...
+
+
+class Pipeline:
+    """Runs the layers of calls. `parts` are what `builders` make layers from, and `clock` gives Unix time."""
+
+    def __init__(
+        self,
+        parts: LayerParts,
+        builders: Mapping[str, Builder] = BUILDERS,
+        *,
+        clock: Callable[[], float],
+        for_clients: bool = False,
+    ) -> None:
+        self._parts = parts
+        self._choice = LayerChoice(parts, builders, for_clients=for_clients)
+        self._clock = clock
+        self.effects: Effects = parts.effects
+        self._targets = TargetReader(parts.runner)
+        self._work_seconds = parts.pipeline.max_work_seconds
+        self._ways_off: dict[str, str] = {}
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        runner: CallRunner,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        builders: Mapping[str, Builder] = BUILDERS,
+        for_clients: bool = False,
+    ) -> Pipeline:
+        """Return what runs the layers of a runner's calls. `folder` is where bardo keeps its data.
+
+        `for_clients`: calls name only profiles that the operator allows them.
+        """
+        own = settings.inference.pipeline
+        parts = LayerParts(settings, own, runner, Effects(), runner.estimates, folder, environment, [])
+        return cls(parts, builders, clock=runner.clock, for_clients=for_clients)
+
+    def of_call(
+        self, request: Request, *, tenant: str = "", client_key: str = "", dry: bool = False
+    ) -> CallLayers | None:
+        """Return the layers of one call; None where it has none. Raises InvalidRequest for a profile or a layer that nobody knows."""
+        chosen = self._choice.choose(request, client_key)
+        if chosen is None:
+            return None
+        session = session_of(request, tenant) if chosen.plan.reads_session else ""
+        return CallLayers(
+            chosen,
+            self.effects,
+            PromptCounter(self._parts.estimates, tenant),
+            tenant=tenant,
+            session=session,
+            dry=dry,
+            work_seconds=self._work_seconds,
+        )
+
+    def of_operation(
+        self, request: Request | EmbedRequest, *, tenant: str = "", client_key: str = ""
+    ) -> CallLayers | None:
+        """Return the layers that work on whatever is sent; None where there are none of these.
+
+        Raises InvalidRequest for a profile or a layer that nobody knows.
+        """
+        chosen = self._choice.choose(request, client_key)
+        if chosen is None:
+            return None
+        plan = chosen.plan.of_every_operation()
+        if not plan.names:
+            return None
+        counter = PromptCounter(self._parts.estimates, tenant)
+        return CallLayers(
+            chosen._replace(plan=plan), self.effects, counter, tenant=tenant, work_seconds=self._work_seconds
+        )
+
+    def of_kept(self, kept: PendingLayers, request: Request, tenant: str) -> CallLayers:
+        """Return the layers of a call whose reply came later, by what was kept of them; `request` is the call as its client sent it."""
+        names = tuple([name for name, _ in kept.parts])
+        plan = LayerPlan(kept.profile, masking=frozenset(names), names=names)
+        call = CallLayers(
+            LayerSelection(plan), self.effects, PromptCounter(self._parts.estimates, tenant), tenant=tenant
+        )
+        for name, part_kept in kept.parts:
+            part = cast("RestorableLayer", self._choice.layer(name)).part_of(part_kept)
+            call.take(name, Passed(request=request, receipt=Receipt(layer=name), reply=part))
+            request = part.masked_request(request) if isinstance(part, MaskingPart) else request
+        call.receipts = list(kept.receipts)
+        call.sent = msgspec.structs.replace(request, degraded=(*request.degraded, *kept.degraded))
+        return call
+
+    async def before_route(self, call: CallLayers, request: Request, answer: AnswerWith) -> Request:
+        """Run the layers that work before it is known who is asked, and return the request. Raises BardoError where a layer refuses it.
+
+        `answer` gives a kept reply; where it raises EffectFailed, the layer is passed over.
+        """
+        if call.lost:
+            request = msgspec.structs.replace(request, degraded=(*request.degraded, *call.lost))
+        affinity = self._parts.runner.affinity
+        if affinity is not None and affinity.shares and call.plan.has("affinity"):
+            await affinity.recall(call.session)
+        if call.plan.before:
+            request = await self._run_before(call, request, answer)
+        call.sent = request
+        return request
+
+    async def _run_before(self, call: CallLayers, request: Request, answer: AnswerWith) -> Request:
+        facts = call.facts = self._facts(call, request)
+        call.facts_model = request.model
+        for layer in call.plan.before:
+            request, _ = await self._run(call, layer, request, facts, answer)
+            if call.answer is not None:
+                break
+            if facts.found is not call.found:
+                facts = msgspec.structs.replace(facts, found=call.found)
+        return request
+
+    async def after_route(
+        self, call: CallLayers, request: Request, targets: tuple[Target, ...]
+    ) -> tuple[Request, tuple[Target, ...]]:
+        """Run the layers that work when it is known who is asked, and return the request and who is asked, in order.
+
+        Raises BardoError where a layer refuses the call.
+        """
+        if not call.plan.after:
+            return request, targets
+        now = self._clock()
+        told = self._targets.facts(targets, now)
+        affinity = self._parts.runner.affinity
+        if affinity is not None and call.plan.reads_session:
+            told = affinity.with_warm_tokens(call.session, request, told)
+        known = call.facts if call.facts_model == request.model else None
+        if known is None:
+            known = self._facts(call, request)
+        facts = msgspec.structs.replace(known, now=now, targets=told, routed=request, found=call.found)
+        for layer in call.plan.after:
+            request, order = await self._run(call, layer, request, facts, None)
+            if order is not None:
+                targets = tuple([targets[place] for place in order])
+                told = tuple([told[place] for place in order])
+                facts = msgspec.structs.replace(facts, targets=told, found=call.found)
+            elif facts.found is not call.found:
+                facts = msgspec.structs.replace(facts, found=call.found)
+        call.sent = request
+        return request, targets
+
+    async def _run(
+        self,
+        call: CallLayers,
+        layer: Layer,
+        request: Request,
+        facts: LayerFacts,
+        answer: AnswerWith | None,
+    ) -> tuple[Request, tuple[int, ...] | None]:
+        """Run one layer, and return the request and, where the layer says it, who is asked, in order."""
+        began = perf_counter_ns()
+        try:
+            steps = layer.steps(request, facts)
+            if is_long(request):
+                outcome: Passed | Answered = await self._outcome_of_long(steps, call.budget, dry=facts.dry)
+            else:
+                try:
+                    outcome = await self._outcome(steps, next(steps), dry=facts.dry)
+                except StopIteration as done:
+                    outcome = done.value
+            if isinstance(outcome, Answered):
+                order, after = None, _with_losses(request, outcome)
+                await self._answer(call, layer, outcome, after, answer)
+            else:
+                order, after = outcome.order, outcome.request
+                if order is not None:
+                    _check_order(order, len(facts.targets))
+                call.take(layer.name, outcome)
+                if outcome.degraded:
+                    after = _with_losses(after, outcome)
+        except BardoError as refusal:
+            did = f"refused the call: {type(refusal).__name__}"
+            call.receipts.append(Receipt(layer=layer.name, did=did, microseconds=_since(began)))
+            raise
+        except TooMuchWork as problem:
+            seconds = call.budget.seconds
+            receipt = Receipt(layer=layer.name, did="was left out", saw={LEFT_OUT: True}, microseconds=_since(began))
+            call.receipts.append(receipt)
+            if layer.name in call.plan.masking:
+                # What it would have masked must not be sent.
+                message = f"the request takes more than {seconds:g} s of work, and nothing is sent before {layer.name} is done with it"
+                hint = "send it in parts; whoever runs bardo can raise max_work_seconds under [inference.pipeline]"
+                raise TooLarge(message, hint=hint) from problem
+            lost = left_out(layer.name, seconds)
+            return msgspec.structs.replace(request, degraded=(*request.degraded, lost)), None
+        except Exception as problem:
+            cause = (problem.__cause__ or problem) if isinstance(problem, EffectFailed) else problem
+            lost, did = skipped(layer.name, cause), "failed and was passed over"
+            call.receipts.append(Receipt(layer=layer.name, did=did, microseconds=_since(began)))
+            if layer.name in call.plan.masking:
+                # What it would have masked must not be sent.
+                message = f"the layer {layer.name} failed, and nothing is sent without it"
+                raise Unavailable(message, hint="look at the log of bardo") from problem
+            return msgspec.structs.replace(request, degraded=(*request.degraded, lost)), None
+        receipt = outcome.receipt
+        # How a layer is turned off is said here where the layer itself does not say it.
+        off = receipt.off or self._ways_off.get(receipt.layer) or self._way_off(receipt.layer)
+        call.receipts.append(msgspec.structs.replace(receipt, microseconds=_since(began), off=off))
+        return after, order
+
+    def _way_off(self, name: str) -> str:
+        found = self._ways_off[name] = self._new_way_off(name)
+        return found
+
+    def _new_way_off(self, name: str) -> str:
+        if name in self._parts.pipeline.locked:
+            return f"a profile of [inference.pipeline] without {name}"
+        return f'"bardo": {{"layers": {{"{name}": false}}}}, or a profile without {name}'
+
+    async def _answer(
+        self, call: CallLayers, layer: Layer, outcome: Answered, request: Request, answer: AnswerWith | None
+    ) -> None:
+        """Return the reply that a layer had. Raises EffectFailed where it cannot be given, and TypeError behind the route."""
+        if answer is None:
+            raise TypeError("a layer that works after the route cannot answer")
+        await answer(outcome.reply, request)
+        call.answer = outcome.reply
+        if outcome.found is not None:
+            call.found = {**call.found, layer.name: outcome.found}
+
+    async def _outcome(self, steps: LayerSteps, effect: Effect, *, dry: bool) -> Passed | Answered:
+        """Return what a layer decides, once its effects are performed, of which `effect` is the first."""
+        begin = self.effects.begin
+        try:
+            while True:
+                try:
+                    result = begin(effect, dry=dry)
+                    if type(result) is CoroutineType:
+                        result = await result
+                except EffectFailed as failed:
+                    effect = steps.throw(failed)
+                else:
+                    effect = steps.send(result)
+        except StopIteration as done:
+            outcome: Passed | Answered = done.value
+            return outcome
+
+    async def _outcome_of_long(self, steps: LayerSteps, budget: WorkBudget, *, dry: bool) -> Passed | Answered:
+        """Return what a layer decides about a long request: its steps, which know nothing but their arguments, run in a thread.
+
+        Raises TooMuchWork between two steps where the budget is used up.
+        """
+        loop, current = asyncio.get_running_loop(), CURRENT.set(budget)
+        try:
+            budget.check()
+            next_step = partial(_next_step, steps, None, None)
+            while True:
+                done, step = await loop.run_in_executor(_LONG_WORK, budget.run, next_step)
+                if done:
+                    outcome: Passed | Answered = step
+                    return outcome
+                budget.check()
+                result, failed = None, None
+                try:
+                    result = await self.effects.perform(step, dry=dry)
+                except EffectFailed as problem:
+                    if isinstance(problem.__cause__, TooMuchWork):
+                        raise problem.__cause__ from None
+                    failed = problem
+                next_step = partial(_next_step, steps, result, failed)
+        finally:
+            CURRENT.reset(current)
+
+    def _facts(self, call: CallLayers, request: Request) -> LayerFacts:
+        """Return what layers may know of a call before it is known who is asked."""
+        stands_for = self._parts.runner.directory.found(request.model)
+        return LayerFacts(
+            tenant=call.tenant,
+            session=call.session,
+            now=self._clock(),
+            profile=call.plan.profile,
+            count_tokens=call.counter.count,
+            models=(stands_for.model, *stands_for.fallbacks),
+            workload=call.workload,
+            found=call.found,
+            layers=call.plan.names,
+            dry=call.dry,
+        )
+
+    async def close(self) -> None:
+        """Close what layers have opened, the last first."""
+        while self._parts.closing:
+            await self._parts.closing.pop()()
+
+
+def is_long(request: Request) -> bool:
+    """Return whether a layer may need milliseconds for a request: no more of it is counted than is needed to know."""
+    if len(request.body_bytes) > _LONG_CHARS:
+        return True
+    left = _LONG_CHARS - _MESSAGE_CHARS * len(request.messages)
+    for message in request.messages:
+        if left < 0:
+            break
+        for block in message.blocks:
+            left -= _MESSAGE_CHARS + len(getattr(block, "text", "")) + len(getattr(block, "arguments", ""))
+            left -= sum(_MESSAGE_CHARS + len(getattr(part, "text", "")) for part in getattr(block, "content", ()))
+    return left < 0
+
+
+def _next_step(steps: LayerSteps, result: Any, failed: EffectFailed | None) -> tuple[bool, Any]:
+    """Return the next effect of a layer, or its outcome with True: a generator's end does not pass through a future."""
+    try:
+        return False, steps.send(result) if failed is None else steps.throw(failed)
+    except StopIteration as done:
+        return True, done.value
+
+
+def _check_order(order: tuple[int, ...], count: int) -> None:
+    """Raise ValueError for places of targets that do not exist, and for none."""
+    if not order or len(set(order)) < len(order) or not all(0 <= place < count for place in order):
+        raise ValueError("a layer gave places of targets that do not exist")
+
+
+def _with_losses(request: Request, outcome: Outcome) -> Request:
+    """Return a request with what a layer could not keep of it."""
+    if not outcome.degraded:
+        return request
+    return msgspec.structs.replace(request, degraded=(*request.degraded, *outcome.degraded))
+
+
+def _since(began: int) -> int:
+    return (perf_counter_ns() - began) // 1000

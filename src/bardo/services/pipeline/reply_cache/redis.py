@@ -1,0 +1,127 @@
+"""A store of replies in Redis or Valkey, for several machines. Needs the extra `bardo[redis]`.
+
+All keys begin with `bardo:{cache}:`, so that in a cluster they lie on one node and one script may change several of them:
+
+- `entry:ID` is a hash with the value and what the entry is found and removed by. The server removes it when it expires.
+- `info` is a hash by id: whose entry it is, how large, and its labels. It outlives the entry, until the next one is kept.
+- `order` and `order:=TENANT` are sorted sets of ids by number, `marked` that of ids with an index, `ends` one by the time they expire.
+- `entries` and `bytes` are hashes of sums by `=TENANT`, with `*` for all.
+- `label:NAME` is a set of ids: `m` and a name of a model, or `t` and a tag.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.adapters.stores.database.redis_server import connect_redis, redis_problems
+from bardo.context.cache.entries import CacheBounds, CacheEntry, IndexedEntry, Selection, names_of
+from bardo.services.pipeline.reply_cache.redis_scripts import PURGE, PUT
+
+PREFIX = "bardo:{cache}:"
+_FIELDS = ("tenant", "identity", "marks", "expires")
+_AT_ONCE = 200
+
+
+class RedisReplies:
+    """Entries in a server of Redis 6.2, Valkey 7, or later. `timeout` is how many seconds one call of the server may take."""
+
+    waits = True
+    problems: tuple[type[Exception], ...]
+
+    def __init__(self, address: str, bounds: CacheBounds | None = None, *, timeout: float = 5.0) -> None:
+        """Prepare connections; none is opened yet. Raises ConfigError without the package, or for a wrong address."""
+        self._bounds = bounds or CacheBounds()
+        self._server: Any = connect_redis(address, timeout=timeout, what="kept replies")
+        self.problems = redis_problems()
+        self._put = self._server.register_script(PUT)
+        self._purge = self._server.register_script(PURGE)
+
+    def find(self, tenant: str, identity: bytes, *, now: float) -> bytes | None:
+        """Return the value of an entry that has not expired."""
+        value, whose, expires = self._server.hmget(_entry(identity), "value", "tenant", "expires")
+        if value is None or whose != _bytes(tenant) or now >= float(expires):
+            return None
+        return bytes(value)
+
+    def put(self, entry: CacheEntry, *, now: float) -> bool:
+        """Keep an entry in the place of an earlier one, and return whether it is kept."""
+        bounds = self._bounds
+        fits = entry.size <= min(bounds.tenant_bytes, bounds.bytes) and now < entry.expires
+        labels = [f"m{name}" for name in names_of(entry)] + [f"t{tag}" for tag in entry.tags]
+        values: list[Any] = [
+            PREFIX,
+            entry.identity.hex(),
+            _bytes(entry.tenant),
+            entry.identity,
+            entry.value,
+            entry.size,
+            repr(entry.expires),
+            math.ceil((entry.expires - now) * 1000) if fits else 0,
+            entry.index,
+            msgspec.msgpack.encode([_bytes(label).decode() for label in labels]),
+            int(fits),
+            repr(now),
+            *(bounds.tenant_entries, bounds.tenant_bytes, bounds.entries, bounds.bytes),
+        ]
+        return bool(self._put(args=values))
+
+    def indexed(self, after: int, most: int, *, now: float) -> Sequence[IndexedEntry]:
+        """Return entries that have an index, a number over `after`, and have not expired, in the order of their numbers."""
+        found: list[IndexedEntry] = []
+        while len(found) < most:
+            pairs = self._server.zrange(
+                f"{PREFIX}marked", f"({after}", "+inf", byscore=True, offset=0, num=most, withscores=True
+            )
+            if not pairs:
+                break
+            with self._server.pipeline(transaction=False) as asked:
+                for name, _ in pairs:
+                    asked.hmget(f"{PREFIX}entry:{name.decode()}", *_FIELDS)
+                rows = asked.execute()
+            for (_, number), (tenant, identity, marks, expires) in zip(pairs, rows, strict=True):
+                after = int(number)
+                if marks and now < float(expires) and len(found) < most:
+                    found.append(
+                        IndexedEntry(
+                            number=after,
+                            tenant=tenant.decode(),
+                            identity=identity,
+                            index=marks,
+                            expires=float(expires),
+                        )
+                    )
+        return found
+
+    def purge(self, selection: Selection) -> int:
+        """Remove entries, and return how many there were."""
+        labels = [_bytes(f"m{selection.model}")] if selection.model is not None else []
+        labels += [_bytes(f"t{selection.tag}")] if selection.tag is not None else []
+        tenant = b"" if selection.tenant is None else b"=" + _bytes(selection.tenant)
+        removed = passed = 0
+        while True:
+            looked, gone = map(int, self._purge(args=[PREFIX, tenant, _AT_ONCE, passed, *labels]))
+            removed, passed = removed + gone, passed + looked - gone
+            if (gone if labels else looked) < _AT_ONCE:
+                return removed
+
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
+        """Return how many entries and bytes are kept, of one tenant or of all."""
+        share = b"*" if tenant is None else b"=" + _bytes(tenant)
+        entries, size = self._server.hget(f"{PREFIX}entries", share), self._server.hget(f"{PREFIX}bytes", share)
+        return int(entries or 0), int(size or 0)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._server.close()
+
+
+def _entry(identity: bytes) -> str:
+    return f"{PREFIX}entry:{identity.hex()}"
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "replace")

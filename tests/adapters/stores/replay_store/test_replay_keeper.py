@@ -1,0 +1,161 @@
+"""The keeper: settings make it, a store that fails costs only the memory, and a conversation without replies asks nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import pytest
+
+from bardo.adapters.config.settings import ReplaySettings, parse_settings
+from bardo.adapters.stores.replay_store import ReplayKeeper, open_keeper
+from bardo.adapters.stores.state import MemoryStore
+from bardo.adapters.stores.state.calls import StateCalls
+from bardo.catalog.load import builtin
+from bardo.engine.attempt import Attempt
+from bardo.engine.route import Provider, Target
+from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
+from bardo.values.errors import ConfigError
+from bardo.values.request import Message, Request
+from bardo.values.response import Response
+from bardo.values.wire import WireRequest
+
+pytestmark = pytest.mark.each_python
+
+T = TypeVar("T")
+ROW = builtin().provider("anthropic")
+assert ROW is not None
+TARGET = Target(provider=Provider(id="anthropic", row=ROW, base_url="https://x"), model="claude-opus-4-5")
+ATTEMPT = Attempt(target=TARGET, wire=WireRequest(path="messages", body=b"{}"))
+QUESTION = Message("user", (TextBlock("Weather?"),))
+CALL = ToolCallBlock(id="c1", name="weather")
+FORM = "anthropic-claude-v1"
+REPLY = Response(blocks=(ReasoningBlock(format=FORM, opaque=(Opaque("signature", "sig", FORM),)), CALL))
+FIRST = Request(model="m", messages=(QUESTION,))
+NEXT = Request(model="m", messages=(QUESTION, Message("assistant", (CALL,))))
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+class Broken:
+    """A store whose disk has gone."""
+
+    waits = True
+    problems = (sqlite3.Error,)
+
+    def put(
+        self,
+        tenant: str,
+        keys: Sequence[str],
+        value: bytes,
+        *,
+        now: float,
+        reply: str = "",
+        before: bytes | None = None,
+    ) -> NoReturn:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def find(self, tenant: str, keys: Sequence[str], *, now: float) -> NoReturn:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def remove(self, tenant: str, key: str) -> NoReturn:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
+        return 1, 1
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("store", ["memory", "file"])
+def test_what_was_remembered_is_recalled_until_its_time_is_over(store: str, tmp_path: Path) -> None:
+    now = [1000.0]
+    path = "memory" if store == "memory" else str(tmp_path / "replay.db")
+    keeper = open_keeper(ReplaySettings(store=path, ttl_seconds=60), clock=lambda: now[0])
+    run(keeper.remember(REPLY, FIRST, ATTEMPT, "a"))
+    found = run(keeper.recall(NEXT, "a")).found
+    assert next(state.data for kept in found.values() for state in kept.states) == "sig"
+    assert not run(keeper.recall(NEXT, "b")).found
+    now[0] += 60
+    assert not run(keeper.recall(NEXT, "a")).found
+    keeper.close()
+
+
+def test_a_store_that_fails_costs_the_memory_and_no_reply() -> None:
+    keeper = ReplayKeeper(Broken())
+    run(keeper.remember(REPLY, FIRST, ATTEMPT))
+    assert run(keeper.recall(NEXT)).found, "this process still knows it"
+    recalled = run(ReplayKeeper(Broken()).recall(NEXT))
+    assert recalled.found == {}
+    assert [one.why for one in recalled.degraded] == ["the store of earlier reasoning does not answer"]
+
+
+def test_what_a_store_does_not_take_is_held_here_and_written_when_it_answers() -> None:
+    class Away(MemoryStore):
+        waits = True
+        problems = (ConnectionError,)
+        away = True
+
+        def put(
+            self,
+            tenant: str,
+            keys: Sequence[str],
+            value: bytes,
+            *,
+            now: float,
+            reply: str = "",
+            before: bytes | None = None,
+        ) -> bool:
+            if self.away:
+                raise ConnectionError
+            return super().put(tenant, keys, value, now=now, reply=reply, before=before)
+
+        def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
+            if self.away:
+                raise ConnectionError
+            return super().find(tenant, keys, now=now)
+
+    async def check() -> None:
+        store, watch = Away(), [0.0]
+        calls = StateCalls(store, name="state", area="replay", holds_writes=True, watch=lambda: watch[0])
+        assert await calls.put("a", ["x"], b"value", now=0) is None
+        assert await calls.find("a", ["x"], now=0) == {"x": b"value"}
+        assert await calls.find("b", ["x"], now=0) is None
+        watch[0], store.away = 60.0, False
+        assert await calls.find("a", ["x"], now=0) == {"x": b"value"}
+        await calls.write_held()
+        assert not calls.unwritten
+        assert store.totals("a") == (1, 6)
+        calls.close()
+
+    run(check())
+
+
+def test_without_a_store_nothing_is_kept() -> None:
+    keeper = open_keeper(ReplaySettings(store=""))
+    run(keeper.remember(REPLY, FIRST, ATTEMPT))
+    assert run(keeper.recall(NEXT)).found == {}
+    keeper.close()
+
+
+def test_a_reply_without_state_leaves_the_store_empty() -> None:
+    store = MemoryStore()
+    run(ReplayKeeper(store).remember(Response(blocks=(TextBlock("Sunny."),)), FIRST, ATTEMPT))
+    assert store.totals() == (0, 0)
+
+
+def test_the_settings_say_where_and_how_much() -> None:
+    read = parse_settings('[replay]\nstore = "/tmp/x.db"\nttl_seconds = 60\nprefix_changed = "drop_block"\n').replay
+    assert (read.store, read.ttl_seconds, read.prefix_changed) == ("/tmp/x.db", 60, "drop_block")
+    assert parse_settings("").replay.store == "memory"
+
+
+def test_a_wrong_word_in_the_settings_is_an_error_that_names_the_line() -> None:
+    with pytest.raises(ConfigError, match="line 2"):
+        parse_settings('[replay]\nprefix_changed = "guess"\n')

@@ -1,0 +1,379 @@
+"""A whole reply leaves in one write, and is byte for byte what uvicorn would have written in two."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import weakref
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from bardo.server.reply import NOBODY_WAITS, RequestCycle, cycle_of
+
+pytestmark = pytest.mark.each_python
+
+DATE = (b"date", b"Sun, 22 Nov 2026 21:00:00 GMT")
+Said = list[dict[str, Any]]
+
+
+class Carrier(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.writes.append(bytes(data))
+
+    def writelines(self, list_of_data: Any) -> None:
+        self.writes.append(b"".join(list_of_data))
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def start(*headers: tuple[bytes, bytes], status: int = 200) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": status, "headers": list(headers)}
+
+
+def body(data: bytes, *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": data, "more_body": more}
+
+
+def length(size: int) -> tuple[bytes, bytes]:
+    return b"content-length", str(size).encode()
+
+
+Outcome = tuple[bytes, int, bool, bool, int, str]
+
+
+async def sent(said: Said, *, own: bool, method: str = "POST", keep_alive: bool = True, left: bool = False) -> Outcome:
+    """Return what was written, in how many writes, and how the request stands then."""
+    carrier, ends = Carrier(), list[int]()
+    cycle = cycle_over(carrier, ends, own=own, method=method, keep_alive=keep_alive)
+    cycle.disconnected = left
+    send: Callable[[Any], Awaitable[None]] = cycle.send
+    problem = ""
+    try:
+        for message in said:
+            await send(message)
+    except RuntimeError as failure:
+        problem = str(failure)
+    return b"".join(carrier.writes), len(carrier.writes), cycle.response_complete, carrier.closed, len(ends), problem
+
+
+def cycle_over(
+    carrier: Carrier, ends: list[int], *, own: bool = True, method: str = "POST", keep_alive: bool = True
+) -> RequestResponseCycle:
+    """Return a request on a connection; `ends` grows when its reply is complete."""
+    return (RequestCycle if own else RequestResponseCycle)(
+        scope={"type": "http", "method": method},  # type: ignore[typeddict-item]
+        transport=carrier,
+        flow=FlowControl(carrier),
+        logger=logging.getLogger("test"),
+        access_logger=logging.getLogger("test"),
+        access_log=False,
+        default_headers=[DATE],
+        message_event=asyncio.Event(),
+        expect_100_continue=False,
+        keep_alive=keep_alive,
+        on_response=lambda: ends.append(1),
+    )
+
+
+SAID: dict[str, Said] = {
+    "whole": [start(length(5), (b"X-Id", b"1")), body(b"hello")],
+    "empty": [start(length(0)), body(b"")],
+    "large": [start(length(200_000)), body(b"x" * 200_000)],
+    "an error": [start(length(2), status=429), body(b"{}")],
+    "in two pieces": [start(length(5)), body(b"he", more=True), body(b"llo")],
+    "of unknown length": [start(), body(b"he", more=True), body(b"llo")],
+    "without a body": [start(length(0), status=204), body(b"")],
+    "with capitals": [start((b"Content-Length", b"2"), (b"X-Id", b"1")), body(b"{}")],
+    "closing": [start(length(2), (b"connection", b"close")), body(b"{}")],
+    "in chunks": [start(length(2), (b"transfer-encoding", b"chunked")), body(b"{}")],
+    "too long": [start(length(1)), body(b"hello")],
+    "too short": [start(length(9)), body(b"hello")],
+    "a name with a space": [start(length(2), (b"x id", b"1")), body(b"{}")],
+    "a value with a line break": [start(length(2), (b"x-id", b"1\r\nx: y")), body(b"{}")],
+    "more after the end": [start(length(2)), body(b"{}"), body(b"{}")],
+}
+
+
+@pytest.mark.parametrize("said", SAID.values(), ids=SAID)
+@pytest.mark.parametrize("method", ["POST", "HEAD"])
+@pytest.mark.parametrize("keep_alive", [True, False])
+@pytest.mark.parametrize("left", [False, True])
+def test_a_reply_is_what_uvicorn_writes(said: Said, method: str, keep_alive: bool, left: bool) -> None:
+    async def both() -> None:
+        ours, theirs = [
+            await sent(said, own=own, method=method, keep_alive=keep_alive, left=left) for own in (True, False)
+        ]
+        assert (ours[0], *ours[2:]) == (theirs[0], *theirs[2:])
+
+    asyncio.run(both())
+
+
+@pytest.mark.parametrize("name", ["whole", "empty", "large", "an error"])
+def test_head_and_body_of_a_whole_reply_are_one_write(name: str) -> None:
+    assert asyncio.run(sent(SAID[name], own=True))[1] == 1
+
+
+def test_an_error_takes_the_place_of_a_head_whose_body_never_came() -> None:
+    said = [start(length(9)), start(length(5), status=500), body(b"wrong")]
+    written, _, complete, _, ends, problem = asyncio.run(sent(said, own=True))
+    assert written.startswith(b"HTTP/1.1 500 ")
+    assert written.endswith(b"\r\n\r\nwrong")
+    assert (complete, ends, problem) == (True, 1, "")
+
+
+OWN = [("content-type", "application/json"), ("X-Id", "1")]
+
+
+def own(size: int) -> list[tuple[str, str]]:
+    """Return the headers of a whole reply."""
+    return [OWN[0], ("content-length", str(size)), OWN[1]]
+
+
+@pytest.mark.parametrize("size", [0, 5, 200_000])
+@pytest.mark.parametrize("status", [200, 429])
+def test_a_reply_without_messages_is_what_uvicorn_writes(size: int, status: int) -> None:
+    async def both() -> None:
+        carrier, ends = Carrier(), list[int]()
+        cycle = cycle_over(carrier, ends)
+        assert isinstance(cycle, RequestCycle)
+        assert cycle.send_whole(status, own(size), b"x" * size)
+        pairs = [(name.encode(), value.encode()) for name, value in OWN]
+        said = [start(pairs[0], length(size), *pairs[1:], status=status), body(b"x" * size)]
+        theirs = await sent(said, own=False)
+        assert (b"".join(carrier.writes), cycle.response_complete, len(ends)) == (theirs[0], theirs[2], theirs[4])
+        assert len(carrier.writes) == 1
+
+    asyncio.run(both())
+
+
+PIECES: dict[str, list[bytes]] = {
+    "at once": [b"data: 1\n\n", b"data: 2\n\n", b""],
+    "large": [b"x" * 200_000, b"y" * 10, b""],
+    "empty": [b""],
+    "ends with a piece": [b"data: 1\n\n"],
+}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in one turn", "in several turns"])
+@pytest.mark.parametrize("name", PIECES)
+def test_a_stream_without_a_first_message_is_what_uvicorn_writes(name: str, late: bool) -> None:
+    async def both() -> None:
+        carrier, written_at_end = Carrier(), list[int]()
+        cycle = cycle_over(carrier, [])
+        assert isinstance(cycle, RequestCycle)
+        # What is answered behind the reply's end stands behind all of it.
+        cycle.on_response = lambda: written_at_end.append(len(carrier.writes))
+        assert cycle.begin_stream(OWN)
+        pairs = [(name.encode(), value.encode()) for name, value in OWN]
+        said = [start(*pairs), *[body(piece, more=True) for piece in PIECES[name][:-1]], body(PIECES[name][-1])]
+        for message in said[1:]:
+            if late:
+                await asyncio.sleep(0)
+            await cycle.send(message)
+        written = len(carrier.writes)
+        await asyncio.sleep(0)
+        theirs = await sent(said, own=False)
+        assert (b"".join(carrier.writes), cycle.response_complete) == (theirs[0], theirs[2])
+        assert written == written_at_end[0] == len(carrier.writes)
+        assert cycle.transport is carrier
+        if not late and name != "large":
+            assert written == 1
+
+    asyncio.run(both())
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in one turn", "in several turns"])
+@pytest.mark.parametrize("name", PIECES)
+def test_a_stream_without_messages_is_what_uvicorn_writes(name: str, late: bool) -> None:
+    async def both() -> None:
+        carrier, written_at_end = Carrier(), list[int]()
+        cycle = cycle_over(carrier, [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.on_response = lambda: written_at_end.append(len(carrier.writes))
+        assert not cycle.end_stream(b"")
+        assert cycle.begin_stream(OWN)
+        *pieces, last = PIECES[name]
+        for piece in pieces:
+            if late:
+                await asyncio.sleep(0)
+            cycle.send_piece(piece)
+        assert cycle.end_stream(last)
+        assert not cycle.end_stream(last)
+        pairs = [(name.encode(), value.encode()) for name, value in OWN]
+        theirs = await sent([start(*pairs), *[body(piece, more=True) for piece in pieces], body(last)], own=False)
+        assert (b"".join(carrier.writes), cycle.response_complete) == (theirs[0], theirs[2])
+        assert written_at_end == [len(carrier.writes)]
+        assert cycle.transport is carrier
+
+    asyncio.run(both())
+
+
+def test_a_stream_that_closes_its_connection_is_ended_by_a_message() -> None:
+    async def refused() -> None:
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        assert cycle.begin_stream(OWN)
+        cycle.keep_alive = False
+        assert not cycle.end_stream(b"x")
+        assert not cycle.response_complete
+
+    asyncio.run(refused())
+
+
+def test_the_head_of_a_stream_does_not_wait_for_its_text() -> None:
+    async def told() -> None:
+        carrier = Carrier()
+        cycle = cycle_over(carrier, [])
+        assert isinstance(cycle, RequestCycle)
+        assert cycle.begin_stream(OWN)
+        assert not cycle.begin_stream(OWN)
+        await asyncio.sleep(0)
+        assert carrier.writes[0].startswith(b"HTTP/1.1 200 OK\r\n")
+
+    asyncio.run(told())
+
+
+def test_a_stream_that_is_left_without_its_end_closes_its_connection_behind_what_was_held() -> None:
+    async def told() -> None:
+        carrier = Carrier()
+        cycle = cycle_over(carrier, [])
+        assert isinstance(cycle, RequestCycle)
+        assert cycle.begin_stream(OWN)
+        cycle.transport.close()
+        assert (len(carrier.writes), carrier.closed) == (1, True)
+
+    asyncio.run(told())
+
+
+@pytest.mark.parametrize(
+    ("status", "value", "method", "keep_alive", "left"),
+    [
+        (204, "1", "POST", True, False),
+        (200, "1", "HEAD", True, False),
+        (200, "1", "POST", False, False),
+        (200, "1", "POST", True, True),
+        (200, "1\r\nx: y", "POST", True, False),
+        (200, "é", "POST", True, False),
+    ],
+    ids=["without a body", "HEAD", "closing", "a client that left", "a line break", "a letter outside ASCII"],
+)
+def test_what_is_no_plain_whole_reply_needs_messages(
+    status: int, value: str, method: str, keep_alive: bool, left: bool
+) -> None:
+    async def refused() -> None:
+        carrier = Carrier()
+        cycle = cycle_over(carrier, [], method=method, keep_alive=keep_alive)
+        assert isinstance(cycle, RequestCycle)
+        cycle.disconnected = left
+        assert not cycle.send_whole(status, [OWN[0], ("x-id", value)], b"hello")
+        assert status != 200 or not cycle.begin_stream([OWN[0], ("x-id", value)])
+        assert not carrier.writes
+        assert not cycle.response_started
+
+    asyncio.run(refused())
+
+
+def test_who_watches_is_told_once_that_the_client_left() -> None:
+    async def told() -> None:
+        leaves: list[str] = []
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.watch(lambda: leaves.append("left"))
+        cycle.lose()
+        cycle.lose()
+        assert leaves == ["left"]
+        cycle.watch(lambda: leaves.append("had left"))
+        assert leaves == ["left", "had left"]
+        unwatched = cycle_over(Carrier(), [])
+        assert isinstance(unwatched, RequestCycle)
+        unwatched.watch(lambda: leaves.append("nobody asked"))
+        unwatched.watch(None)
+        unwatched.lose()
+        assert len(leaves) == 2
+
+    asyncio.run(told())
+
+
+def test_the_request_behind_a_call_of_asgi_is_found() -> None:
+    async def found() -> None:
+        cycle = cycle_over(Carrier(), [])
+        assert cycle_of(cycle.send) is cycle_of(cycle.receive) is cycle
+        assert cycle_of(cycle_over(Carrier(), [], own=False).send) is None
+        assert cycle_of(len) is None
+
+    asyncio.run(found())
+
+
+@pytest.mark.parametrize("by_messages", [True, False])
+def test_a_request_that_was_answered_is_in_no_circle_of_references(by_messages: bool) -> None:
+    async def kept() -> object:
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.watch(lambda: None)
+        if by_messages:
+            await cycle.send(start(length(5)))
+            await cycle.send(body(b"hello"))
+        else:
+            assert cycle.send_whole(200, own(5), b"hello")
+        cycle.watch(None)
+        left = weakref.ref(cycle)
+        del cycle
+        return left()
+
+    gc.disable()
+    try:
+        assert asyncio.run(kept()) is None
+    finally:
+        gc.enable()
+
+
+def test_a_body_that_is_here_is_taken_once() -> None:
+    async def take() -> None:
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.message_event = NOBODY_WAITS
+        cycle.add_body(b"he")
+        assert cycle.take_body() is None
+        cycle.add_body(b"llo")
+        cycle.end_body()
+        assert cycle.take_body() == b"hello"
+        assert cycle.take_body() is None
+        waiting = asyncio.ensure_future(cycle.receive())
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        cycle.lose()
+        assert await waiting == {"type": "http.disconnect"}
+
+    asyncio.run(take())
+
+
+def test_who_waits_for_a_body_gets_each_piece() -> None:
+    async def wait() -> None:
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.message_event = NOBODY_WAITS
+        cycle.add_body(b"he")
+        assert await cycle.receive() == {"type": "http.request", "body": b"he", "more_body": True}
+        waiting = asyncio.ensure_future(cycle.receive())
+        await asyncio.sleep(0)
+        cycle.end_body()
+        assert await waiting == {"type": "http.request", "body": b"", "more_body": False}
+        assert cycle.take_body() is None
+
+    asyncio.run(wait())

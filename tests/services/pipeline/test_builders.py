@@ -1,0 +1,40 @@
+"""Every layer that a row names can be made, and every builder has its row."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from bardo.catalog.pipeline_rows import layer_rows, layers_of_profile, profile_rows
+from bardo.golem.rows import pipeline_rows
+from bardo.services.pipeline.layers import BUILDERS
+
+
+def test_rows_and_builders_are_the_same() -> None:
+    missing, extra = sorted(layer_rows().keys() - BUILDERS), sorted(BUILDERS.keys() - layer_rows())
+    assert not missing, f"BUILDERS in src/bardo/services/pipeline/layers.py has no builder for {', '.join(missing)}"
+    assert not extra, f"catalog/data/pipeline.toml has no row for {', '.join(extra)}"
+
+
+@pytest.mark.parametrize("name", list(profile_rows()))
+def test_a_profile_is_the_levels_of_the_documents(name: str) -> None:
+    documents = {row.name: row.layers for row in pipeline_rows().profile}
+    assert tuple(f"L{level}" for level in profile_rows()[name].levels) == documents[name]
+    assert list(layers_of_profile(name)) == [one for one in layer_rows() if one in layers_of_profile(name)]
+
+
+def test_a_configuration_without_a_profile_loads_no_layer() -> None:
+    code = (
+        "import sys; from bardo.wiring import assemble; from bardo.adapters.config.settings import parse_settings\n"
+        "assemble(parse_settings('[log]\\nenabled = false\\n'))\n"
+        "print(*sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ran.stdout.split())
+    assert "bardo.context.layer" in loaded
+    packages = {"affinity", "cache", "classify", "injection", "privacy", "tool_choice"}
+    assert not {f"bardo.context.{package}.layer" for package in packages} & loaded
+    assert not {"bardo.context.prefilter", "bardo.context.steps.compaction", "bardo.context.steps.editing"} & loaded
+    assert not {"numpy", "phonenumbers", "redis", "bardo.embedding", "bardo.services.pipeline.reply_cache"} & loaded
