@@ -27,7 +27,7 @@ _INTERNAL = re.compile(r"\bbardo(\.[a-z_]+)+\.(?=[A-Z])")
 
 
 def package_of(module: str) -> str:
-    """Return the package a module belongs to, as the diagram names it: `bardo.adapters.stores.log.row` is `edge`."""
+    """Return the package a module belongs to, as the diagram names it: `bardo.adapters.stores.log.row` is `adapters`."""
     parts = module.split(".")[1:]
     return "/".join(parts[: 2 if parts[0] in _IN_PARTS else 1])
 

@@ -266,7 +266,7 @@ def test_a_path_that_names_no_app_is_a_matter_of_configuration(path: str) -> Non
 
 SERVED = """
 import asyncio, gc, os, time
-from bardo.edge import loop_watchdog
+from bardo.adapters import loop_watchdog
 from bardo.adapters.loop_watchdog import name_task
 loop_watchdog.LoopWatchdog.__init__.__kwdefaults__.update(
     notice_seconds=float(os.environ.get("NOTICE", "2")), end_seconds=float(os.environ.get("END", "20")))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mutants.faults import Fault, compiles, find_faults
 
-_DIVIDED = {"edge", "engine", "surfaces", "dialects"}
+_DIVIDED = {"adapters", "services", "engine", "surfaces", "dialects"}
 _TRIES = 300
 
 

@@ -23,7 +23,7 @@ from support import store_writers
 from support.patience import PATIENCE, read_line
 from support.store_writers import OVER_POSTGRES, OVER_REDIS, STORES, names_of
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 Writers = list[subprocess.Popen[str]]
 
 

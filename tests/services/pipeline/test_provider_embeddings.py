@@ -140,7 +140,7 @@ def test_where_nothing_is_sent_no_provider_is_asked_for_vectors_either(monkeypat
     provider = Provider(monkeypatch, lambda texts: [[1.0] for _ in texts])
     settings = parse_settings('[inference.embeddings]\nprovider = "venice"\n')
     effects = Effects()
-    runner: Any = SimpleNamespace(watch=lambda: 0.0)
+    runner: Any = SimpleNamespace(watch=lambda: 0.0, embed=provider.embed)
     parts: Any = SimpleNamespace(
         settings=settings, pipeline=settings.inference.pipeline, runner=runner, effects=effects, closing=[]
     )

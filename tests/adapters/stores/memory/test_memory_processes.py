@@ -18,7 +18,7 @@ from bardo.adapters.stores.memory.store import open_tables
 from support.episodes import Kept, draft
 from support.patience import PATIENCE
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[3]
 WRITE = """
 import sys
 sys.path.insert(0, sys.argv[3])

@@ -12,7 +12,7 @@ from bardo.catalog.models import Control
 from bardo.services.facts.introspect.live import LiveFacts
 from bardo.services.facts.introspect.readers import read_llama_server
 
-RECORDED = Path(__file__).resolve().parents[4] / "shared" / "introspection" / "llama-server"
+RECORDED = Path(__file__).resolve().parents[5] / "shared" / "introspection" / "llama-server"
 RENDERINGS = {
     "unsaid": "default",
     "on": "enable_thinking_true",
