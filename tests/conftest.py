@@ -13,6 +13,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
 
+from bardo import reuse
 from support import sampling
 
 pytest_plugins = ["support.chromium", "support.ended_processes", "support.postgres", "support.redis"]
@@ -22,6 +23,9 @@ pytest_plugins = ["support.chromium", "support.ended_processes", "support.postgr
 settings.register_profile("bardo", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("random", settings.get_profile("bardo"), derandomize=False, print_blob=True)
 settings.load_profile(os.environ.get("BARDO_HYPOTHESIS", "bardo"))
+
+# The laws hold whether anything is kept of earlier requests or not: BARDO_REUSE=off runs all tests without.
+reuse.turn(os.environ.get("BARDO_REUSE") != "off")
 
 # Each of the many programs that tests start, and each worker, would compile all of bardo and all tests again.
 sys.dont_write_bytecode = False
@@ -41,6 +45,15 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         yield
+
+
+@pytest.fixture
+def reused() -> Iterator[None]:
+    """Keep what may be kept of earlier requests in one test, whatever BARDO_REUSE says."""
+    before = reuse.is_on()
+    reuse.turn(True)
+    yield
+    reuse.turn(before)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -33,6 +33,13 @@ TESTS = Part(
     (sys.executable, "tools/run_tests.py", "-rs"),
     {"BARDO_NIGHTLY": "1", "BARDO_TEST_INSTALL": "all"},
 )
+_PLANNED = ("conformance", "dialects", "engine", "reasoning", "structured", "tools", "surfaces/gateway")
+"""The tests of what is planned, written and read for requests and replies."""
+WITHOUT_REUSE = Part(
+    "the laws over requests and replies while nothing is kept of earlier requests",
+    (sys.executable, "tools/run_tests.py", *(f"tests/{name}" for name in _PLANNED)),
+    {"BARDO_NIGHTLY": "1", "BARDO_REUSE": "off"},
+)
 WHOLE = (
     Part(
         "vLLM on the processor and transformers, word by word",
@@ -52,6 +59,7 @@ WHOLE = (
 def parts_of(number: int, count: int) -> Iterator[Part]:
     """Yield the parts of one shard."""
     yield TESTS
+    yield WITHOUT_REUSE
     yield from (part for index, part in enumerate(WHOLE) if index % count == number - 1)
 
 
@@ -60,7 +68,7 @@ def run(part: Part, shard: str) -> bool:
     # The servers' libraries are large: only the shard that asks them installs them.
     if "BARDO_SERVERS_PYTHON" in part.variables:
         subprocess.run(["make", ".venv-servers/.ready"], stdin=subprocess.DEVNULL, check=False)
-    sharded = {"SHARD": shard} if part is TESTS else {}
+    sharded = {"SHARD": shard} if part in (TESTS, WITHOUT_REUSE) else {}
     environment = os.environ | part.variables | sharded
     return subprocess.run(part.command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode == 0
 

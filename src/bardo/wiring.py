@@ -12,9 +12,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bardo import reuse
 from bardo.accounting.price_table import price_table
 from bardo.adapters.config.accounts import ClientKeys
-from bardo.adapters.config.environment import WORKERS_FOLDER
+from bardo.adapters.config.environment import WORKERS_FOLDER, reuse_in
 from bardo.adapters.config.failover import health_store, is_shared, place_of
 from bardo.adapters.config.formats import formats_of
 from bardo.adapters.config.paths import named_path
@@ -398,8 +399,12 @@ def assemble(
     `before` is the engine of an earlier configuration, which goes on with its open calls: what it holds is shared with it, and closed by
     the new one, once `lasting.commit` was called.
     """
+    variables = os.environ if environment is None else environment
     if settings.inference.pipeline.cache.store_env:
-        place_of(settings.inference.pipeline.cache, os.environ if environment is None else environment, "kept replies")
+        place_of(settings.inference.pipeline.cache, variables, "kept replies")
+    keeps = reuse_in(variables)
+    if keeps is not None:
+        reuse.turn(keeps)
     check_memory(settings)
     for lost in settings.unheeded:
         _log.warning("%s of the configuration is not honoured: %s", lost.what, lost.why, extra={"field": lost.what})

@@ -14,13 +14,11 @@ import pytest
 
 from bardo.adapters.long_work import LONG_BYTES, run_by_size, size_of, size_of_reply
 from bardo.call.upstream_reply import UpstreamReply
-from bardo.dialects.shared.repeated_items import RepeatedItems
 from bardo.engine.planning import Draft
 from bardo.engine.reply_reader import ReplyReader
 from bardo.simulators import Script, Turn
 from bardo.surfaces.gateway import generate
 from bardo.values.blocks import ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock
-from bardo.values.histories import fold_history
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
 from support.any_model import Simulator
@@ -66,8 +64,8 @@ def running() -> Iterator[House]:
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """What was done to requests, and the name of the thread that did it."""
     noted: list[tuple[str, str]] = []
-    work = [(RepeatedItems, "decode"), (Draft, "settle"), (Draft, "freeze"), (ReplyReader, "read_whole")]
-    for owner, name in (*work, (UpstreamReply, "_read_text"), (generate, "named_as_asked")):
+    work = [(Draft, "settle"), (Draft, "freeze"), (ReplyReader, "read_whole"), (UpstreamReply, "_read_text")]
+    for owner, name in (*work, (generate, "decoded_request"), (generate, "named_as_asked")):
         monkeypatch.setattr(owner, name, _noting(getattr(owner, name), name, noted))
     return noted
 
@@ -95,8 +93,8 @@ def test_a_long_request_is_read_and_planned_in_a_thread(
     running: House, threads: list[tuple[str, str]], language: str
 ) -> None:
     post(running, language, TEXT)
-    done = [(name, thread) for name, thread in threads if name in ("decode", "settle", "freeze")]
-    assert {name for name, _ in done} >= {"decode", "freeze"}
+    done = [(name, thread) for name, thread in threads if name in ("decoded_request", "settle", "freeze")]
+    assert {name for name, _ in done} >= {"decoded_request", "freeze"}
     assert [one for one in done if not one[1].startswith(THREAD)] == []
 
 
@@ -160,23 +158,3 @@ def test_very_many_messages_are_long_though_their_body_is_not_known() -> None:
 def test_a_reply_is_long_by_what_the_model_wrote_and_by_its_blocks(blocks: tuple[ReplyBlock, ...]) -> None:
     assert size_of_reply(Response(blocks=blocks)) >= LONG_BYTES
     assert size_of_reply(Response(blocks=blocks[: len(blocks) - 1])) < LONG_BYTES
-
-
-def test_two_threads_may_go_on_from_the_same_conversation() -> None:
-    """What was found of a beginning may be taken by another thread between the look at it and the taking."""
-    messages = tuple(Message(role="user", blocks=(TextBlock(str(place)),)) for place in range(12))
-
-    class TakenMeanwhile:
-        def __eq__(self, other: object) -> bool:
-            messages[9].derived.pop("counted", None)
-            return True
-
-        def __hash__(self) -> int:
-            return 0
-
-    def count(before: int, seen: tuple[Message, ...], place: int) -> int:
-        return before + len(seen) - place
-
-    form = TakenMeanwhile()
-    assert fold_history(messages[:10], "counted", form, 0, count) == 10
-    assert fold_history(messages, "counted", form, 0, count) == 12

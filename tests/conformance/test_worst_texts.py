@@ -9,7 +9,6 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.dialects.shared.losses import Losses
-from bardo.dialects.shared.repeated_items import RepeatedItems
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.token_counting import estimate_request
 from bardo.surfaces.library.decoding import provider_row
@@ -50,12 +49,6 @@ def body_of(request: Request, spoken: str) -> bytes:
     return msgspec.json.encode(dialect(spoken).encode_body(request, provider_row(PROVIDERS[spoken]), losses))
 
 
-@pytest.fixture
-def nothing_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read each body as one that never came before."""
-    monkeypatch.setattr(RepeatedItems, "decode", lambda _, body, parse: parse(body))
-
-
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("spoken", PROVIDERS)
 def test_requests_are_written(spoken: str) -> None:
@@ -71,7 +64,6 @@ def test_requests_are_counted(place: str) -> None:
     check_each("estimates", {place: lambda text: lambda: estimate_request(request_of(place, text))})
 
 
-@pytest.mark.usefixtures("nothing_repeated")
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("spoken", CLIENTS)
 def test_requests_are_read(spoken: str) -> None:

@@ -13,8 +13,9 @@ from bardo.catalog.load import builtin
 from bardo.dialects import dialect
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.planning import plan
-from bardo.engine.request_shape import CONTENT, LONGEST_SHAPE, MOST_PLANS, shape_of
+from bardo.engine.request_shape import CONTENT, shape_of
 from bardo.engine.route import Provider, Target
+from bardo.reuse.plans import LONGEST_SHAPE, MOST_PLANS
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.errors import BardoError, InvalidRequest
 from bardo.values.request import ReasoningPolicy, Request
@@ -92,6 +93,7 @@ def _alone(facts: ModelFacts, at: Target) -> Knowledge:
     return Knowledge(today=facts.today(), facts=facts.knowledge([at]).facts)
 
 
+@pytest.mark.usefixtures("reused")
 def test_requests_that_differ_in_their_content_only_have_one_plan() -> None:
     facts, at = ModelFacts(), target("deepseek", "m")
     for words in ("one", "two", "three"):
@@ -126,6 +128,7 @@ def test_dictionaries_that_a_caller_changes_later_do_not_change_a_kept_plan() ->
     assert plan(again, at, knowledge=facts.knowledge([at])).wire == before
 
 
+@pytest.mark.usefixtures("reused")
 def test_plans_are_bounded_in_number_and_in_size() -> None:
     facts, at = ModelFacts(), target("deepseek", "m")
     for number in range(MOST_PLANS + 20):

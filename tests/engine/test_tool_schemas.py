@@ -192,7 +192,7 @@ def test_ollama_gets_no_boolean_in_the_place_of_a_schema() -> None:
     assert written is not None
     objects = {"any": {}, "none": {"not": {}}, "old": {"type": "string"}, "list": {"type": "array", "items": {}}}
     assert written.tools[0].schema == {**schema, "properties": objects}
-    assert written.tools[1].schema is ODD
+    assert written.tools[1].schema == ODD
     assert not written.forms
 
 
@@ -215,7 +215,7 @@ def test_claude_gets_no_words_of_older_drafts_whatever_stands_in_them() -> None:
         },
         "dependentRequired": {"count": ["pair"]},
     }
-    assert written.tools[1].schema is ODD
+    assert written.tools[1].schema == ODD
     assert not written.forms
 
 
@@ -251,7 +251,7 @@ def test_an_open_schema_of_a_strict_tool_is_closed_and_nulls_that_stand_for_noth
     sent = written.tools[0].schema or {}
     assert sent["required"] == ["a", "n"]
     assert sent["additionalProperties"] is False
-    assert written.tools[1].schema is OPEN
+    assert written.tools[1].schema == OPEN
     assert [(one.what, one.asked) for one in written.degraded] == [("tools.schema", "f")]
     assert written.forms["f"].restored('{"a":"x","n":null}') == '{"a":"x"}'
 

@@ -48,7 +48,10 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=60, help="how many faults")
     parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000, help="which faults")
     parser.add_argument(
-        "--package", action="append", default=[], help="only this package: services, adapters.stores.log or bardo.adapters.stores.log"
+        "--package",
+        action="append",
+        default=[],
+        help="only this package: services, adapters.stores.log or bardo.adapters.stores.log",
     )
     parser.add_argument(
         "--changed", nargs="?", const="1", help="only lines that changed since a revision, or the release point"

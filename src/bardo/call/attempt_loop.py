@@ -19,8 +19,7 @@ from bardo.call.hedging import Race, hedge_after
 from bardo.call.live_reply import LiveReply
 from bardo.call.opened_reply import OpenedReply
 from bardo.engine.attempt import Attempt
-from bardo.engine.exchange import Exchange, is_about_form
-from bardo.engine.repeated_attempts import CallPlan
+from bardo.engine.exchange import CallPlan, Exchange, is_about_form
 from bardo.engine.route import Target
 from bardo.services.facts.health import note_attempt
 from bardo.values.attempts import AttemptCause
@@ -73,7 +72,7 @@ class AttemptLoop:
         self._live = live
         self._plan = plan
         self._size = size_of(plan.request)
-        self._exchange: Exchange | None = None
+        self._exchange = plan.exchange()
         self._deadline = deadline
         self._made: Recovery | None = None
 
@@ -86,7 +85,7 @@ class AttemptLoop:
 
     async def run(self) -> Attempt:
         """Return the attempt that was answered. Raises BardoError where none is."""
-        self._open_next(await run_by_size(self._size, self._first), "first", "")
+        self._open_next(await run_by_size(self._size, partial(next, self._exchange)), "first", "")
         hedged = self._hedge is not None
         while True:
             try:
@@ -101,16 +100,6 @@ class AttemptLoop:
             except BardoError as problem:
                 attempt, cause = await self._next_attempt(self._latest, problem)
                 self._open_next(attempt, cause, problem.message)
-
-    def _first(self) -> Attempt:
-        """Return the first attempt: as that of an earlier call, or planned now."""
-        known = self._plan.find()
-        if known is not None:
-            return known
-        exchange = self._exchange = self._plan.exchange()
-        attempt = next(exchange)
-        self._plan.keep(attempt)
-        return attempt
 
     def _open_next(self, attempt: Attempt, cause: AttemptCause, why: str) -> None:
         self._latest = OpenedReply(attempt, self._send(attempt, cause, why))
@@ -223,12 +212,7 @@ class AttemptLoop:
         if not self._recovery.has_time:
             return None
         try:
-            exchange = self._exchange
-            if exchange is None:
-                # The first attempt was that of an earlier call: the exchange begins with the same.
-                exchange = self._exchange = self._plan.exchange()
-                next(exchange)
-            return exchange.send(problem)
+            return self._exchange.send(problem)
         except StopIteration:
             return None
         except BardoError:

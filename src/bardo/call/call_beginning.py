@@ -19,10 +19,10 @@ from bardo.call.server_choice import has_servers
 from bardo.call.stale_replies import StalePlace, StaleReplies
 from bardo.context.cache.identity import identity_of
 from bardo.context.layer import EffectFailed, KeptReply
+from bardo.engine.exchange import CallPlan
 from bardo.engine.failover import moves_on
 from bardo.engine.knowledge import BUILTIN
 from bardo.engine.planning import plan
-from bardo.engine.repeated_attempts import CallPlan
 from bardo.engine.repeated_results import without_repeated_results
 from bardo.engine.route import RouteRecord, Target
 from bardo.reasoning.replay import NOTHING
@@ -137,7 +137,14 @@ async def _attempt(
     request = await run_by_size(size_of(request), partial(without_repeated_results, request))
     recalled = NOTHING if runner.replay is None else await runner.replay.recall(live.request, tenant, request)
     knowledge = runner.facts.knowledge(targets, tenant, request)
-    call_plan = CallPlan(request, targets, knowledge, recalled, may_forward=may_forward, route=route)
+    call_plan = CallPlan(
+        request=request,
+        targets=targets,
+        knowledge=knowledge,
+        recalled=recalled,
+        may_forward=may_forward,
+        route=route,
+    )
     deadline, hedges = runner.failover.deadline(request.options.deadline_seconds), runner.failover.settings.hedge
     hedge = partial(hedge_attempts, call_plan.attempts, request, targets) if hedges and len(targets) > 1 else None
     if runner.failover.stale is not None:

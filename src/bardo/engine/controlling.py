@@ -26,6 +26,7 @@ from bardo.reasoning.control import (
 from bardo.reasoning.control.off import without_thinking
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
+from bardo.values.histories import HistoryFacts
 from bardo.values.request import Control, Message, ReasoningPolicy, Request
 
 
@@ -36,14 +37,17 @@ class ControlledRequest(msgspec.Struct, frozen=True):
     plan: ControlPlan
     degraded: tuple[Degradation, ...]
 
-    def with_content(self, request: Request) -> tuple[Request, tuple[Degradation, ...]]:
-        """Return a request that differs from the one at hand in its content only, as the target takes it, and what its messages lose."""
-        changed, degraded = fit_messages(self.settled(request), self.plan)
+    def with_content(self, request: Request, facts: HistoryFacts) -> tuple[Request, tuple[Degradation, ...]]:
+        """Return a request that differs from the one at hand in its content only, as the target takes it, and what its messages lose.
+
+        `facts` are those of its messages.
+        """
+        changed, degraded = fit_messages(self.settled(request), self.plan, facts=facts)
         return (_told(changed, self.plan.system_text) if self.plan.system_text else changed), degraded
 
-    def keeps_messages(self, request: Request) -> bool:
-        """Whether the target takes the messages of such a request as they are."""
-        fitted, _ = fit_messages(request, self.plan)
+    def keeps_messages(self, request: Request, facts: HistoryFacts) -> bool:
+        """Whether the target takes the messages of such a request, whose facts these are, as they are."""
+        fitted, _ = fit_messages(request, self.plan, facts=facts)
         return fitted is request and not self.plan.system_text
 
     def settled(self, request: Request) -> Request:

@@ -47,6 +47,32 @@ Exchange = Generator[Attempt, BardoError | None, None]
 """Yields attempts, each to be answered with its error or None. What an attempt `teaches` is kept once it is answered."""
 
 
+class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the attempts of one call are planned from."""
+
+    request: Request
+    targets: Sequence[Target]
+    knowledge: Knowledge = BUILTIN
+    recalled: Recalled = NOTHING
+    may_forward: bool = True
+    route: RouteRecord | None = None
+
+    def exchange(self) -> Exchange:
+        """Return all attempts of the call."""
+        return self.attempts(self.request, self.targets)
+
+    def attempts(self, request: Request, targets: Sequence[Target]) -> Exchange:
+        """Return the attempts at some of the targets for the request with what was lost before."""
+        return attempts(
+            request,
+            targets,
+            knowledge=self.knowledge,
+            recalled=self.recalled,
+            may_forward=self.may_forward,
+            route=self.route,
+        )
+
+
 def attempts(
     request: Request,
     targets: Sequence[Target],

@@ -15,15 +15,14 @@ import msgspec
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.shared.dialect import Dialect
 from bardo.dialects.shared.history_repair import is_sound
-from bardo.dialects.shared.json_values import encode_json
-from bardo.dialects.shared.known_items import KnownFields
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.media import has_known_media, has_plain_sound, holds_document_as_picture
 from bardo.dialects.shared.states import holds_seal
 from bardo.dialects.shared.turns import holds_fields
 from bardo.engine.shape_plan import ShapePlan
-from bardo.engine.tool_names import takes_called_names
+from bardo.engine.tool_names import takes_names
+from bardo.values.histories import HistoryFacts
 from bardo.values.request import Request
 from bardo.values.wire import WireRequest
 
@@ -36,45 +35,45 @@ _LONG = 16_384
 _END = re.compile(rb"\s*\}\s*")
 
 
-def as_it_came(planned: ShapePlan, request: Request, row: ProviderRow, *, asks_usage: bool) -> WireRequest | None:
+def as_it_came(
+    planned: ShapePlan, request: Request, row: ProviderRow, facts: HistoryFacts, *, asks_usage: bool
+) -> WireRequest | None:
     """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change.
 
-    State that bardo sealed for the client is opened before it is sent.
+    `facts` are those of the request's messages. State that bardo sealed for the client is opened before it is sent.
     """
     language = dialect(row.dialect)
-    if not may_be_sent_on(planned, request, row) or (request.tools and language.tool_losses(request).all):
+    if not _may_be_sent_on(planned, request, row, facts) or (request.tools and language.tool_losses(request).all):
         return None
-    return body_as_it_came(request, language, asks_usage=asks_usage)
+    body = request.body or {}
+    changes: JsonObject = {"model": request.model} if "model" in body and body["model"] != request.model else {}
+    if asks_usage and language.usage_option is not None:
+        holder, name = language.usage_option
+        changes[holder] = {**(body.get(holder) or {}), name: True}
+    written = with_fields(request.body_bytes, body, changes) or encode_json({**body, **changes})
+    return WireRequest(path=language.request_path(request), body=written)
 
 
-def may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow) -> bool:
+def _may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow, facts: HistoryFacts) -> bool:
     """Whether a provider takes the client's own body, whatever its tools are."""
     body, thinking = request.body, planned.thinking
     if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
         return False
     if planned.controlled.request.tool_choice != request.tool_choice:
         return False
-    if row.paths is not None or not planned.controlled.keeps_messages(request):
+    if row.paths is not None or not planned.controlled.keeps_messages(request, facts):
         return False
     shape = shape_at(row, request.model)
-    if not takes_called_names(request.messages, shape.tool_names) or not is_sound(request, shape, row.dialect):
+    if not takes_names(facts.calls, shape.tool_names) or not is_sound(request, shape, row.dialect):
         return False
     if shape.assistant_fields and holds_fields(body, shape.assistant_fields):
         return False
-    if not has_known_media(request) or not has_plain_sound(request):
+    parts = facts.parts
+    if not has_known_media(request, parts) or not has_plain_sound(request, parts):
         return False
-    return not (holds_seal(request) or holds_document_as_picture(request) or dialect(row.dialect).mends(request, row))
-
-
-def body_as_it_came(request: Request, language: Dialect, *, asks_usage: bool) -> WireRequest:
-    """Return the client's own body, which may be sent on, with what `as_it_came` changes in it."""
-    body = request.body or {}
-    changes: dict[str, Any] = {"model": request.model} if "model" in body and body["model"] != request.model else {}
-    if asks_usage and language.usage_option is not None:
-        holder, name = language.usage_option
-        changes[holder] = {**(body.get(holder) or {}), name: True}
-    written = with_fields(request.body_bytes, body, changes) or encode_json({**body, **changes})
-    return WireRequest(path=language.request_path(request), body=written)
+    if holds_seal(request) or holds_document_as_picture(request, parts):
+        return False
+    return not dialect(row.dialect).mends(request, row)
 
 
 def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> bytes | None:
@@ -84,7 +83,7 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
     """
     if not raw:
         return None
-    values = fields.raws if type(fields) is KnownFields else _split(raw)
+    values = _split(raw)
     if not values or values.keys() != fields.keys():
         return None
     if len(raw) < _LONG:

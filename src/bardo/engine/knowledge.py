@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -11,12 +12,12 @@ import msgspec
 from bardo.engine.hosted_search.plan import SearchPolicy
 from bardo.engine.profiles import apply_profile
 from bardo.engine.refused_fields import RefusedField
-from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Target
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import PORTABLE, ControlTarget, Layer, PortableBudgets, ResolvedFacts, RouteFact, know
 from bardo.reasoning.registry import FormatRegistry
 from bardo.reasoning.starting import SWITCHES, toggles_thinking
+from bardo.reuse import PlanCache
 from bardo.structured import StructuredSettings
 from bardo.structured.modes import Form
 from bardo.values.request import Request
@@ -124,7 +125,13 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
 
     def of(self, target: Target) -> TargetFacts:
         """Return what is known of a target; of one that nobody resolved, what the catalog says."""
-        return self.facts.get(place_name(target)) or TargetFacts(known=know(control_target(target)))
+        return self.facts.get(place_name(target)) or _catalog_facts(control_target(target))
+
+
+@lru_cache(maxsize=1024)
+def _catalog_facts(target: ControlTarget) -> TargetFacts:
+    """Return what the catalog says of a target: the same object for the same target, by which plans are kept."""
+    return TargetFacts(known=know(target))
 
 
 BUILTIN = Knowledge()

@@ -15,6 +15,7 @@ from bardo.values.errors import Unsupported
 from bardo.values.request import Request, ToolChoice
 
 ALL = "*"
+_MEANINGFUL = frozenset((UnknownBlock, DocumentBlock, ImageBlock))
 
 
 class Loss(NamedTuple):
@@ -33,11 +34,12 @@ def refuse_losses(
     reported: Iterable[Degradation],
     *,
     choice: ToolChoice | None,
+    parts: Collection[type[Block]],
 ) -> None:
     """Raise Unsupported where the request would lose what changes its meaning, and the caller does not allow it.
 
     `spoken` are the dialects that the provider reads as they come, `reported` what the encoder says of the request. `choice` is the
-    caller's own among the tools: an answer by schema may be a call that bardo forces.
+    caller's own among the tools: an answer by schema may be a call that bardo forces. `parts` are the classes of blocks in its messages.
     """
     names = {degradation.what for degradation in reported}
     if not names and not request.extra:
@@ -50,7 +52,9 @@ def refuse_losses(
     all_lost = UNLISTED in names and request.dialect not in spoken
     losses = [*_fields(request, provider, rows, names, all_lost=all_lost)]
     if names:
-        losses += [*_parts(request, rows, spoken, names), *_tools(request, spoken, names, choice)]
+        if not _MEANINGFUL.isdisjoint(parts):
+            losses += _parts(request, rows, spoken, names)
+        losses += _tools(request, spoken, names, choice)
     refused = [loss for loss in dict.fromkeys(losses) if not set(loss.names) & set(allowed)]
     if refused:
         raise _refusal(refused, provider)

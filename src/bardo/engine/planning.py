@@ -54,6 +54,7 @@ from bardo.structured.modes import Form
 from bardo.values.blocks import Origin
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import UpstreamRefused
+from bardo.values.histories import facts_of
 from bardo.values.request import TRACE_HEADERS, Message, Request
 from bardo.values.wire import WireRequest
 
@@ -230,18 +231,20 @@ class Draft:
             asked = msgspec.structs.replace(asked, stream=True, stream_usage=True)
         forward = kept is None and names is None and schemas is None and self._may_forward_now() and formats == PLAIN
         withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
-        wire = as_it_came(planned, asked, row, asks_usage=withhold) if forward else None
+        facts = facts_of(asked.messages)
+        wire = as_it_came(planned, asked, row, facts, asks_usage=withhold) if forward else None
         refitted: tuple[Degradation, ...] = ()
         written: Request | None = None
         if wire is None:
-            written, refitted = done.with_content(asked)
+            written, refitted = done.with_content(asked, facts)
             chosen = self.shaped.tool_choice
             if schemas is not None and chosen is not None and (chosen.name in schemas.left_out or not asked.tools):
                 written = msgspec.structs.replace(written, tool_choice=None)
                 why = "the tool that was chosen is left out"
                 refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
             written = with_written_names(written, names, naming)
-            wire = dialect(row.dialect).encode_request(written, row)
+            parts = facts.parts if written.messages is asked.messages else None
+            wire = dialect(row.dialect).encode_request(written, row, parts)
         wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
         wire, unsearched = self._within_searches(wire)
         plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
@@ -256,7 +259,8 @@ class Draft:
             reported = without_loss(reported, kept)
         if reported or asked.extra:
             spoken = dialects_of(self.target, self.facts)
-            refuse_losses(asked, row.id, spoken, reported, choice=self.request.tool_choice)
+            choice = self.request.tool_choice
+            refuse_losses(asked, row.id, spoken, reported, choice=choice, parts=facts.parts)
         shaping = () if self.answer is None else self.answer.degraded
         return Attempt(
             target=self.target,

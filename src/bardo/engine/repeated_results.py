@@ -5,37 +5,25 @@ Only what is the same is left out. Where two results of one call differ, what th
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from bardo.values.blocks import Block, ToolResultBlock
 from bardo.values.degradation import Degradation
-from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request
 
-_REPEATED = "results.repeated"
 _WHY = "the same result of this call stands before it, and a call has one result"
-
-
-class _Repeated(msgspec.Struct, frozen=True):
-    """The blocks to leave out, by the place of their message and their own; and the results since the model last spoke."""
-
-    places: tuple[tuple[int, int], ...] = ()
-    since: tuple[ToolResultBlock, ...] = ()
 
 
 def without_repeated_results(request: Request) -> Request:
     """Return the request without results that stand in it twice, which is reported."""
-    found = fold_history(request.messages, _REPEATED, None, _Repeated(), _with_repeated)
-    if not found.places:
+    found = _repeated(request.messages)
+    if not found:
         return request
-    dropped: dict[int, set[int]] = {}
-    for place, at in found.places:
-        dropped.setdefault(place, set()).add(at)
-    messages = [_without(message, dropped.get(place, ())) for place, message in enumerate(request.messages)]
-    place, at = found.places[0]
-    twice = request.messages[place].blocks[at]
+    messages = [_without(message, found.get(place, ())) for place, message in enumerate(request.messages)]
+    place, places = next(iter(found.items()))
+    twice = request.messages[place].blocks[places[0]]
     named = (twice.call_id or twice.name) if isinstance(twice, ToolResultBlock) else ""
     lost = Degradation("history.result_twice", asked=named, sent="once", why=_WHY)
     return msgspec.structs.replace(
@@ -47,28 +35,29 @@ def without_repeated_results(request: Request) -> Request:
     )
 
 
-def _with_repeated(found: _Repeated, messages: Messages, begin: int) -> _Repeated:
-    places, since = [*found.places], [*found.since]
-    by_call = {block.call_id: block for block in since}
-    by_text = {(block.name, block.text): block for block in since}
-    for place in range(begin, len(messages)):
-        message = messages[place]
+def _repeated(messages: Sequence[Message]) -> dict[int, list[int]]:
+    """Return the places of the blocks to leave out, by the place of their message."""
+    found: dict[int, list[int]] = {}
+    named = [block.call_id for message in messages for block in message.blocks if type(block) is ToolResultBlock]
+    if len({*named}) == len(named) and "" not in named:
+        return found
+    # The results since the model last spoke, by their calls; those that name no call by their tool and text.
+    by_call: dict[str, ToolResultBlock] = {}
+    by_text: dict[tuple[str, str], ToolResultBlock] = {}
+    for place, message in enumerate(messages):
         if message.role == "assistant":
-            since.clear()
-            by_call.clear()
-            by_text.clear()
-        elif ToolResultBlock in message.kinds:
-            for at, block in enumerate(message.blocks):
-                if not isinstance(block, ToolResultBlock):
-                    continue
-                # A result that names no call answers none that is open: its tool has been answered.
-                earlier = by_call.get(block.call_id) if block.call_id else by_text.get((block.name, block.text))
-                if earlier is not None and (earlier.content, earlier.is_error) == (block.content, block.is_error):
-                    places.append((place, at))
-                    continue
-                since.append(block)
-                by_call[block.call_id] = by_text[block.name, block.text] = block
-    return _Repeated(tuple(places), tuple(since))
+            by_call, by_text = {}, {}
+            continue
+        for at, block in enumerate(message.blocks):
+            if type(block) is not ToolResultBlock:
+                continue
+            # A result that names no call answers none that is open: its tool has been answered.
+            earlier = by_call.get(block.call_id) if block.call_id else by_text.get((block.name, block.text))
+            if earlier is not None and (earlier.content, earlier.is_error) == (block.content, block.is_error):
+                found.setdefault(place, []).append(at)
+                continue
+            by_call[block.call_id] = by_text[block.name, block.text] = block
+    return found
 
 
 def _without(message: Message, dropped: Collection[int]) -> Message | None:

@@ -19,6 +19,7 @@ from bardo.engine.request_shape import bare, shape_of
 from bardo.engine.route import Target
 from bardo.engine.text_formats import ReplyOpening, TextFormats, text_formats_of
 from bardo.reasoning.starting import toggles_thinking
+from bardo.reuse import is_on
 from bardo.values.request import Request
 
 
@@ -38,7 +39,7 @@ class ShapePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_shape(request: Request, target: Target, facts: TargetFacts, knowledge: Knowledge) -> ShapePlan:
     """Return the plan of a request's shape, made before or now. Raises InvalidRequest and Unsupported, as planning does."""
-    shape = shape_of(request)
+    shape = shape_of(request) if is_on() else None
     if shape is None:
         return _made(bare(request), target, facts, knowledge)
     row = target.provider.row

@@ -5,16 +5,16 @@ The other name is made of the client's alone, so that tools, the choice among th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any
 
 import msgspec
 
 from bardo.catalog.request_shapes import NameRule
-from bardo.dialects.shared.repeated_tools import names_of
 from bardo.values.blocks import Block, ToolCallBlock, ToolResultBlock
 from bardo.values.events import Event, ReplyFields, ToolCallStart
-from bardo.values.histories import Messages, fold_history
+from bardo.values.histories import facts_of
 from bardo.values.request import Message, Request, Tool
 
 _CALLS = frozenset((ToolCallBlock, ToolResultBlock))
@@ -35,11 +35,6 @@ def written_tool_names(tools: tuple[Tool, ...], rule: NameRule | None) -> Writte
     """Return tools with names that `rule` takes; None where it takes every name as it is."""
     if rule is None or not tools:
         return None
-    found: WrittenToolNames | None = names_of(tools, _written, rule)
-    return found
-
-
-def _written(tools: tuple[Tool, ...], rule: NameRule) -> WrittenToolNames | None:
     others = [tool.name for tool in tools if not rule.takes(tool.name) and not tool.hosted]
     if not others:
         return None
@@ -56,7 +51,7 @@ def with_written_names(request: Request, names: WrittenToolNames | None, rule: N
 
     `names` are those of its tools; its history may have called others. A request whose names are all taken is returned itself.
     """
-    if rule is None or (names is None and takes_called_names(request.messages, rule)):
+    if rule is None or (names is None and takes_names(facts_of(request.messages).calls, rule)):
         return request
     messages = tuple([_of_message(message, rule) for message in request.messages])
     if names is None:
@@ -75,30 +70,17 @@ def with_written_names(request: Request, names: WrittenToolNames | None, rule: N
     )
 
 
-def takes_called_names(messages: Messages, rule: NameRule | None) -> bool:
-    """Whether every tool that a conversation called has a name that `rule` takes."""
-    # The first message is no model's.
-    return rule is None or len(messages) < 2 or fold_history(messages, "tool_names", rule, True, _taking(rule))
-
-
-def _taking(rule: NameRule) -> Callable[[bool, Messages, int], bool]:
-    def extend(found: bool, messages: Messages, place: int) -> bool:
-        return found and all(rule.takes(call.name) for message in messages[place:] for call in message.calls)
-
-    return extend
+def takes_names(calls: Sequence[ToolCallBlock], rule: NameRule | None) -> bool:
+    """Whether every tool that was called has a name that `rule` takes."""
+    return rule is None or all(map(rule.takes, {call.name for call in calls}))
 
 
 def _of_message(message: Message, rule: NameRule) -> Message:
-    """Return a message with names that are taken: the same object for one that came before, whose written form is kept then."""
+    """Return a message with names that are taken; itself where they are."""
     if _CALLS.isdisjoint(message.kinds):
         return message
-    kept, key = message.derived, f"tool_names.{rule.longest}.{rule.letters}.{rule.first}"
-    if key not in kept:
-        blocks = tuple([_of_block(block, rule) for block in message.blocks])
-        changed = any(new is not old for new, old in zip(blocks, message.blocks, strict=True))
-        kept[key] = msgspec.structs.replace(message, blocks=blocks) if changed else None
-    found: Message | None = kept[key]
-    return found or message
+    blocks = tuple([_of_block(block, rule) for block in message.blocks])
+    return message if all(map(is_, blocks, message.blocks)) else msgspec.structs.replace(message, blocks=blocks)
 
 
 def _of_block(block: Block, rule: NameRule) -> Block:

@@ -6,6 +6,7 @@ that a target does not know are written in those that it does. A tool that canno
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.request_shapes import RequestShape
-from bardo.dialects.shared.repeated_tools import names_of
+from bardo.reuse import TOOL_SCHEMAS
 from bardo.structured.rewrite import Inexpressible, RewrittenSchema, rewrite
 from bardo.structured.rewrite.keywords import in_new_words, parts, with_parts
 from bardo.structured.subsets import subset
@@ -28,6 +29,7 @@ from bardo.values.request import Message, Request, Tool
 WRAPPER = "value"
 """The only property of the object in which a root stands that is no plain object."""
 _MOST_TOLD = 3
+_encode = msgspec.msgpack.Encoder().encode
 _ANY_KINDS = ("string", "number", "boolean", "object", "array", "null")
 _NOT_PLAIN = ("oneOf", "anyOf", "allOf", "not", "enum", "$ref")
 # Ways to write a schema that are taken in strict tools too.
@@ -84,8 +86,16 @@ def written_tool_schemas(tools: tuple[Tool, ...], shape: RequestShape) -> Writte
     """Return tools with schemas that a target takes; None where it takes all as they are."""
     if not tools or (shape.property_keys is None and not shape.rules & {"plain_root", "tool_schemas", "strict_tools"}):
         return None
-    found: WrittenTools | None = names_of(tools, _written, shape)
-    return found
+    try:
+        # In MessagePack, where 1, 1.0 and true are three values, as they are in JSON.
+        key = _encode(tools)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _written(tools, shape)
+    # A caller of the library may change its dictionaries later.
+    found: tuple[WrittenTools | None] = TOOL_SCHEMAS.of(
+        (shape, key), lambda: (_written(copy.deepcopy(tools), shape),), len(key)
+    )
+    return found[0]
 
 
 def with_written_schemas(request: Request, written: WrittenTools | None) -> Request:

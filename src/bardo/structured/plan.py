@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.reuse import ANSWER_PLANS
 from bardo.structured.bounds import resolve
 from bardo.structured.extraction import Json, JsonSchema
 from bardo.structured.modes import (
@@ -107,9 +108,7 @@ def plan(
     judge = checker(schema)
     around = RequestConditions(thinking=thinking, streaming=streaming, tools=tools)
     key = (target, around, prefer_schema_enforcement, mode, name, guidance)
-    made = judge.derived.get(key)
-    if made is None:
-        made = judge.keep(key, _make_plan(judge, *key))
+    made: StructuredPlan = ANSWER_PLANS.of((judge, *key), lambda: _make_plan(judge, *key), judge.size)
     return made
 
 
@@ -141,8 +140,8 @@ def _make_plan(
 
 
 def _rewritten(judge: Checker, name: str) -> RewrittenSchema:
-    found = judge.derived.get(name)
-    return judge.keep(name, rewrite(judge.schema, subset(name))) if found is None else found
+    found: RewrittenSchema = ANSWER_PLANS.of((judge, name), lambda: rewrite(judge.schema, subset(name)), judge.size)
+    return found
 
 
 def _plan_of_rung(

@@ -1,63 +1,48 @@
 """Judge a value by the caller's own JSON Schema, and write the message that asks again after an answer that does not conform.
 
 All of draft 2020-12 is known, nothing is fetched, work is bounded. Compiling a schema costs about sixty times as much as one judgement,
-so compiled schemas are kept, by their JSON text.
+so compiled schemas are kept, by their JSON text (`reuse`).
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from itertools import islice
-from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
+from bardo.reuse import CHECKERS
 from bardo.structured.bounds import MAX_SCHEMA_BYTES, JudgingCost, check_schema
 from bardo.structured.extraction import ErrorCode, Extraction, Failure, Json, JsonSchema, pointer
 from bardo.structured.judging import Judgement, judged_apart
 from bardo.values.errors import InvalidRequest
 
 MAX_FAILURES = 5
-_KEPT_SCHEMAS = 256
-_KEPT_BYTES = 1 << 24
-_MOST_DERIVED = 32
 _MAX_MESSAGE = 300
 # A pattern that needs more steps than this on one string is treated as not matching.
 _BACKTRACK_LIMIT = 100_000
 _SIZE_LIMIT = 1 << 20
 _LONG_TEXT = 50_000
 
-Value = TypeVar("Value")
-
 
 class Checker:
-    """One compiled schema, shared between threads: neither `schema` nor what was derived from it may be changed.
+    """One compiled schema, shared between threads: `schema` may not be changed. `size` is the length of its JSON, 0 where it is not known.
 
     A value that may take long is judged in a process of its own, which is slower by a millisecond: `is_quick` says whether one is not.
     Both ways of judging raise TooMuchWork of `judging` where that process takes too long.
-
-    `derived` holds what follows from the schema and its key alone, as plans do. It is emptied when it is full.
     """
 
-    __slots__ = ("_cost", "_looks_around", "_validator", "_written", "derived", "schema")
+    __slots__ = ("_cost", "_looks_around", "_validator", "_written", "schema", "size")
 
-    def __init__(self, schema: JsonSchema) -> None:
+    def __init__(self, schema: JsonSchema, size: int = 0) -> None:
         """Compile a schema. Raises InvalidRequest (`param` is "schema") where it is none, is too large, or refers to another document."""
         check_schema(schema)
         self.schema = schema
         self._validator, self._looks_around = _compiled(schema)
         self._cost = JudgingCost(schema)
         self._written = ""
-        self.derived: dict[Hashable, Any] = {}
-
-    def keep(self, key: Hashable, value: Value) -> Value:
-        """Keep what was derived from the schema, and return it."""
-        if len(self.derived) >= _MOST_DERIVED:
-            self.derived.clear()
-        self.derived[key] = value
-        return value
+        self.size = size
 
     def is_quick(self, value: Json) -> bool:
         """Return whether a value is judged at once, in this thread."""
@@ -100,37 +85,14 @@ class Checker:
 def checker(schema: JsonSchema | Checker) -> Checker:
     """Return the compiled form of a schema, from memory where the same schema was met before.
 
-    The `schema` of a kept Checker is found by its identity, since nobody changes it. Any other is found by its JSON text, so that a
-    caller's schema may change between two calls: that costs as much as writing it once.
+    It is found by its JSON text, so that a caller's schema may change between two calls: that costs as much as writing it once.
     """
     if isinstance(schema, Checker):
         return schema
-    owner = _owners.get(id(schema))
-    if owner is not None and owner.schema is schema:
-        return owner
     key = _encode_schema(schema)
-    with _lock:
-        found = _kept.get(key)
-        if found is not None:
-            _kept.move_to_end(key)
-            return found
     # Compiled from what was written, so that a caller who changes its schema afterwards does not change ours.
-    made = Checker(msgspec.json.decode(key))
-    with _lock:
-        if key in _kept:
-            return _kept[key]
-        _kept[key] = made
-        _owners[id(made.schema)] = made
-        while len(_kept) > _KEPT_SCHEMAS or sum(map(len, _kept)) > _KEPT_BYTES:
-            dropped = _kept.popitem(last=False)[1]
-            _owners.pop(id(dropped.schema), None)
+    made: Checker = CHECKERS.of(key, lambda: Checker(msgspec.json.decode(key), len(key)), len(key))
     return made
-
-
-_kept: OrderedDict[bytes, Checker] = OrderedDict()
-_owners: dict[int, Checker] = {}
-"""The kept Checkers by the identity of the schema that each of them owns."""
-_lock = Lock()
 
 
 def _encode_schema(schema: object) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,7 +12,6 @@ from bardo.values.degradation import Degradation
 from bardo.values.effort import EFFORTS as EFFORTS
 from bardo.values.effort import Effort as Effort
 from bardo.values.intent import Intent
-from bardo.values.once import once
 from bardo.values.profile import InferenceProfile
 
 Operation = Literal["generate", "complete", "embed", "count_tokens"]
@@ -21,40 +19,31 @@ Operation = Literal["generate", "complete", "embed", "count_tokens"]
 Role = Literal["system", "user", "assistant"]
 
 
-class Message(msgspec.Struct, frozen=True, dict=True):
-    """One turn. Tool results are blocks of a `user` message; an OpenAI `developer` message is `system` here.
-
-    A conversation comes again with every turn, and its messages are the same objects then (`dialects.repeated_items`): what follows from
-    one is found once.
-    """
+class Message(msgspec.Struct, frozen=True):
+    """One turn. Tool results are blocks of a `user` message; an OpenAI `developer` message is `system` here."""
 
     role: Role
     blocks: tuple[Block, ...]
     carried: Carried | None = None
 
-    @once
-    def kinds(self) -> frozenset[type[Block]]:
+    @property
+    def kinds(self) -> set[type[Block]]:
         """The classes of its blocks."""
-        return _shared(frozenset(map(type, self.blocks)))
+        return {*map(type, self.blocks)}
 
-    @once
-    def parts(self) -> frozenset[type[Block]]:
+    @property
+    def parts(self) -> set[type[Block]]:
         """The classes of its blocks, and of what stands in results of tools."""
-        kinds = frozenset(map(type, self.blocks))
+        kinds: set[type[Block]] = {*map(type, self.blocks)}
         if ToolResultBlock in kinds:
-            results = [block for block in self.blocks if isinstance(block, ToolResultBlock)]
-            kinds = kinds.union([type(part) for result in results for part in result.content])
-        return _shared(kinds)
+            results = [block for block in self.blocks if type(block) is ToolResultBlock]
+            kinds.update([type(part) for result in results for part in result.content])
+        return kinds
 
-    @once
+    @property
     def calls(self) -> tuple[ToolCallBlock, ...]:
         """Its tool calls."""
-        return tuple([block for block in self.blocks if isinstance(block, ToolCallBlock)])
-
-    @once
-    def derived(self) -> dict[str, Any]:
-        """What others have found of it, each under a name of its own: it follows from the message alone, or stands beside what it is of."""
-        return {}
+        return tuple([block for block in self.blocks if type(block) is ToolCallBlock])
 
     @property
     def text(self) -> str:
@@ -67,12 +56,6 @@ class Message(msgspec.Struct, frozen=True, dict=True):
     def paragraphs(self) -> str:
         """All text blocks joined with a blank line: the blocks of a prompt are parts that belong to nobody's sentence."""
         return "\n\n".join(block.text for block in self.blocks if isinstance(block, TextBlock) and block.text)
-
-
-@cache
-def _shared(kinds: frozenset[type[Block]]) -> frozenset[type[Block]]:
-    """Return equal sets as one: there are few, and each message would hold its own."""
-    return kinds
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +95,7 @@ class ReasoningPolicy(msgspec.Struct, frozen=True, kw_only=True):
     raw_fields: dict[str, Any] = {}
 
 
-class OutputFormat(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
     """The shape of the answer: any JSON object, or one that fits `schema`.
 
     `guidance` is the caller's own instruction for models that cannot be held to a schema.
@@ -124,11 +107,6 @@ class OutputFormat(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     strict: bool | None = None
     description: str = ""
     guidance: str = ""
-
-    @once
-    def derived(self) -> dict[str, Any]:
-        """What others have found of it, each under a name of its own. Of one that was read of a body: its schema is never changed."""
-        return {}
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import get_args, get_type_hints
 import msgspec
 import pytest
 
-from bardo.adapters.config.environment import with_environment
+from bardo import reuse
+from bardo.adapters.config.environment import reuse_in, with_environment
 from bardo.adapters.config.problems import secrets_of
 from bardo.adapters.config.settings import (
     ProviderEntry,
@@ -27,6 +29,7 @@ from bardo.dialects import dialect
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import ConfigError
 from bardo.values.request import Message, Request
+from bardo.wiring import assemble
 from support.offenders import each_case
 
 pytestmark = pytest.mark.each_python
@@ -287,6 +290,35 @@ KEYS = [
     "1KEY",
     "clé",
 ]
+
+
+@pytest.mark.parametrize(
+    ("said", "keeps"),
+    [({}, None), ({"BARDO_REUSE": ""}, None), ({"BARDO_REUSE": "on"}, True), ({"BARDO_REUSE": "off"}, False)],
+)
+def test_the_environment_says_whether_anything_is_kept_of_earlier_requests(
+    said: dict[str, str], keeps: bool | None
+) -> None:
+    assert reuse_in(said) is keeps
+
+
+@pytest.mark.parametrize("said", ["0", "OFF", "none"])
+def test_another_word_for_keeping_nothing_is_refused(said: str) -> None:
+    with pytest.raises(ConfigError, match=f"BARDO_REUSE is '{said}'.*on or off"):
+        reuse_in({"BARDO_REUSE": said})
+
+
+def test_an_engine_keeps_nothing_of_earlier_requests_where_its_environment_says_so() -> None:
+    before = reuse.is_on()
+    try:
+        for said in ("off", "on"):
+            asyncio.run(assemble(Settings(), environment={"BARDO_REUSE": said}).close())
+            assert reuse.is_on() is (said == "on")
+        reuse.turn(False)
+        asyncio.run(assemble(Settings(), environment={}).close())
+        assert not reuse.is_on()
+    finally:
+        reuse.turn(before)
 
 
 @pytest.mark.parametrize("value", KEYS)

@@ -39,6 +39,8 @@ _INSTEAD_OF: dict[str, dict[str, str]] = {
 """What a variable takes the place of in its table."""
 WORKERS_FOLDER = "BARDO_WORKERS_FOLDER"
 """The variable that names the folder in which the workers of `bardo serve` share what one would keep in memory."""
+REUSE = "BARDO_REUSE"
+"""The variable that says whether anything is kept of earlier requests, so that later ones need not do the same work."""
 _OF_WORKERS = ("replay", "responses", "provider_ids", "inference.pipeline.cache", "health")
 _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
 _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
@@ -58,6 +60,14 @@ def with_environment(settings: Settings, environment: Mapping[str, str]) -> Sett
         if address := environment.get(variable):
             settings = _with_address(settings, provider, address)
     return settings
+
+
+def reuse_in(environment: Mapping[str, str]) -> bool | None:
+    """Return whether anything shall be kept of earlier requests; None where the environment does not say. Raises ConfigError."""
+    said = environment.get(REUSE, "")
+    if said not in ("", "on", "off"):
+        raise ConfigError(f"{REUSE} is {said!r}", hint="it must be on or off: what is sent and answered is the same")
+    return None if not said else said == "on"
 
 
 def _with_shared_files(settings: Settings, folder: str) -> Settings:

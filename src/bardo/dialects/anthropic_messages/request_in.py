@@ -104,18 +104,10 @@ def _extended(found: _CallNames, messages: Messages, place: int) -> _CallNames:
 
 
 def _with_names(message: Message, names: dict[str, str]) -> Message:
-    """Return a message whose tool results say which tools were called: the same one where they were the same before.
-
-    It is kept beside what is kept of the conversation: of its last messages nothing is, where cache markers move with each turn.
-    """
+    """Return a message whose tool results say which tools were called."""
     if ToolResultBlock not in message.kinds:
         return message
-    called = [names.get(block.call_id, "") for block in message.blocks if isinstance(block, ToolResultBlock)]
-    found: tuple[list[str], Message] | None = message.derived.get(_NAMED)
-    if found is None or found[0] != called:
-        blocks = tuple([_with_tool_name(block, names) for block in message.blocks])
-        found = message.derived[_NAMED] = called, msgspec.structs.replace(message, blocks=blocks)
-    return found[1]
+    return msgspec.structs.replace(message, blocks=tuple([_with_tool_name(block, names) for block in message.blocks]))
 
 
 def _with_tool_name(block: Block, names: dict[str, str]) -> Block:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import chain, compress, repeat
-from operator import is_
 from typing import Any
 
 import msgspec
@@ -25,6 +23,7 @@ _LONG = 16_384
 # Objects and arrays of so many levels stand in a slice as they are; what is nested more deeply is gone into.
 _LEVELS = 8
 _SPACE = b" \t\n\r"
+_NESTED = (dict, list)
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
 
@@ -216,15 +215,15 @@ def _too_deep(value: Any, data: bytes, levels: int) -> bool:
     # A quick look is enough for all but a few: at a few parts of one that is long, where counting brackets takes longer, else at brackets.
     if size <= levels or (size > _LONG and _has_few_parts(value, levels)) or has_few_brackets(data, levels):
         return False
-    layer = [value]
-    for _ in range(levels + 1):
-        # Without a step of Python for each value: a schema has thousands.
-        objects = [*compress(layer, map(is_, map(type, layer), repeat(dict)))]
-        arrays = [*compress(layer, map(is_, map(type, layer), repeat(list)))]
-        if not objects and not arrays:
+    nested = [value] if type(value) in _NESTED else []
+    for _ in range(levels):
+        inner: list[Any] = []
+        for holder in nested:
+            inner += holder.values() if type(holder) is dict else holder
+        nested = [one for one in inner if type(one) is dict or type(one) is list]
+        if not nested:
             return False
-        layer = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(arrays)]
-    return True
+    return bool(nested)
 
 
 def has_few_brackets(data: bytes, levels: int = MAX_DEPTH) -> bool:

@@ -25,11 +25,12 @@ from bardo.dialects.shared.losses import (
     with_shared,
 )
 from bardo.dialects.shared.media import carry_pictures, carry_sound, results_as_text, with_known_media, with_plain_sound
-from bardo.dialects.shared.same_bytes import with_original_form
+from bardo.dialects.shared.original_form import with_original_form
 from bardo.dialects.shared.tools import CallsInFrames, carry_hosted
 from bardo.dialects.shared.turns import unknown_as_words, with_last_markers, with_marked_end, with_turn, without_fields
 from bardo.streams.frames import Frame
 from bardo.streams.sse import FrameEnds, encode_sse
+from bardo.values.blocks import Block
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InvalidRequest, Unsupported, UpstreamRefused
 from bardo.values.events import Event, ReplyStart
@@ -351,15 +352,20 @@ class Dialect:
     read_text: Callable[[bytes, ProviderRow], Sequence[Event] | None] | None = None
     time_fields: Callable[[float, float], dict[str, Any]] | None = None
 
-    def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
-        """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
+    def encode_request(
+        self, request: Request, row: ProviderRow, parts: frozenset[type[Block]] | None = None
+    ) -> WireRequest:
+        """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON.
+
+        `parts` are the classes of blocks in its messages, as `parts_of` gives them; None where they are to be found.
+        """
         early = Losses(self.declaration)
         is_foreign = request.dialect != self.name
         shape = shape_at(row, request.model)
         request = with_sound_history(request, shape, early)
-        request = with_plain_sound(with_known_media(request, early))
         # None of these steps adds a class that a later one looks for.
-        parts = parts_of(request.messages) if is_foreign else frozenset()
+        parts = parts_of(request.messages) if parts is None else parts
+        request = with_plain_sound(with_known_media(request, early, parts), parts)
         if is_foreign:
             request = carry_sound(request, self.name, parts)
             for marker in self.marks_messages.intersection(request.extra, self._no_losses(request, row).markers):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -19,7 +19,6 @@ from bardo.dialects.shared.turns import says_something
 from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
-from bardo.values.histories import Messages, fold_history
 from bardo.values.request import Message, Request
 
 NO_RESULT = "The call was interrupted: no result was recorded."
@@ -69,83 +68,58 @@ _Place = tuple[int, int, int]
 """The number of a turn, of a message in it, and of a block in that: one message may come several times."""
 
 
-class _State(NamedTuple):
-    """What was found of a conversation: the calls that wait for a result, all ids of calls before, and whether nothing is broken.
-
-    `after_results`: the last message held results; `after_model`: it was the model's. `spoken`: not only the system has spoken.
-    `heard`: the user has said something, or the model has.
-    """
-
-    sound: bool = True
-    waiting: frozenset[str] = frozenset()
-    called: frozenset[str] = frozenset()
-    after_results: bool = False
-    after_model: bool = False
-    spoken: bool = False
-    heard: bool = False
-
-
 def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
     """Whether a target takes the history of a request as it is."""
     rules = shape.rules
     if len(request.messages) < 2 or not (rules - _OF_TOOLS):
         return True
     checks_calls = "answered_calls" in rules and not any(name in request.extra for name in _KEEPS_TURNS)
-    joined = dialect in _JOINED
-
-    def extend(found: _State, messages: Messages, place: int) -> _State:
-        for message in messages[place:]:
-            if not found.sound:
-                return found
-            found = _after(found, message)
-        return found
-
-    def _after(found: _State, message: Message) -> _State:
+    joined, unique = dialect in _JOINED, "unique_calls" in rules
+    user_first, no_user_after_tool = "user_first" in rules, "no_user_after_tool" in rules
+    # The calls that wait for a result, and the ids of all calls before.
+    waiting: set[str] = set()
+    called: set[str] = set()
+    # `spoken`: not only the system has spoken. `heard`: the user has said something, or the model has.
+    after_results = after_model = spoken = heard = False
+    for message in request.messages:
         if message.role == "system":
-            late = "one_system" in rules and found.spoken
-            late = late or ("no_user_after_tool" in rules and (found.after_results or found.after_model))
-            return found._replace(sound=not late and not (found.waiting and checks_calls))
-        if message.role == "assistant":
-            return _after_model(found, message)
-        results = [_key(block.call_id, block.name) for block in message.blocks if isinstance(block, ToolResultBlock)]
-        others = not results or len(results) < len(message.blocks)
-        broken = checks_calls and (
-            len({*results}) < len(results)
-            or not found.waiting.issuperset(results)
-            or bool(found.waiting and not results)
-        )
-        early = "no_user_after_tool" in rules and others and (found.after_results or bool(results))
-        left = found.waiting.difference(results)
-        early = early or bool(checks_calls and left and results and others)
-        return found._replace(
-            sound=not (broken or early),
-            waiting=left,
-            after_results=bool(results),
-            after_model=False,
-            spoken=True,
-            heard=found.heard or says_something(message),
-        )
-
-    def _after_model(found: _State, message: Message) -> _State:
-        keys = [_key(call.id, call.name) for call in message.calls]
-        kept = found.waiting if joined else frozenset[str]()
-        broken = checks_calls and (bool(found.waiting - kept) or (found.after_results and bool(found.waiting)))
-        twice = checks_calls and (len({*keys}) < len(keys) or not kept.isdisjoint(keys))
-        unnamed = any(not call.id for call in message.calls)
-        again = "unique_calls" in rules and (unnamed or not found.called.isdisjoint(keys))
-        return _State(
-            not (broken or twice or again or ("user_first" in rules and not found.heard)),
-            kept.union(keys),
-            found.called.union(keys) if "unique_calls" in rules else found.called,
-            after_model=True,
-            spoken=True,
-            heard=True,
-        )
-
-    form = (rules, checks_calls, joined)
-    found = fold_history(request.messages, "history_repair", form, _State(), extend)
+            if ("one_system" in rules and spoken) or (no_user_after_tool and (after_results or after_model)):
+                return False
+            if waiting and checks_calls:
+                return False
+        elif message.role == "assistant":
+            if user_first and not heard:
+                return False
+            calls = [block for block in message.blocks if type(block) is ToolCallBlock]
+            keys = {call.id or f"name:{call.name}" for call in calls}
+            if checks_calls:
+                if waiting and (not joined or after_results):
+                    return False
+                if len(keys) < len(calls) or not waiting.isdisjoint(keys):
+                    return False
+            if unique:
+                if not called.isdisjoint(keys) or not all(call.id for call in calls):
+                    return False
+                called |= keys
+            waiting = waiting | keys if joined else keys
+            after_results, after_model, spoken, heard = False, True, True, True
+        else:
+            blocks = message.blocks
+            results = [block.call_id or f"name:{block.name}" for block in blocks if type(block) is ToolResultBlock]
+            others = len(results) < len(blocks) or not results
+            left = waiting.difference(results)
+            if checks_calls:
+                if len({*results}) < len(results) or not waiting.issuperset(results) or (waiting and not results):
+                    return False
+                if left and results and others:
+                    return False
+            if no_user_after_tool and others and (after_results or results):
+                return False
+            waiting = left
+            after_results, after_model, spoken = bool(results), False, True
+            heard = heard or (user_first and says_something(message))
     # Calls that nothing follows are not answered yet; where a result follows, each of them needs its own.
-    return found.sound and not (checks_calls and found.waiting and found.after_results)
+    return not (checks_calls and waiting and after_results)
 
 
 def refuse_repairs(repairs: Iterable[Degradation], target: str) -> None:
@@ -178,30 +152,21 @@ def with_sound_history(request: Request, shape: RequestShape, losses: Losses) ->
     return msgspec.structs.replace(request, messages=tuple(messages))
 
 
-class _Roles(NamedTuple):
-    """Whose the last turn was, empty where it was nobody's or a tool's, and whose turns followed each other."""
-
-    last: str = ""
-    repeated: frozenset[str] = frozenset()
-
-
 def _report_joined_turns(request: Request, losses: Losses) -> None:
     """Report turns of one role that follow each other. Results of tools are no turns; clients of items write one turn as several."""
     if request.dialect in _OF_ITEMS:
         return
-
-    def extend(found: _Roles, messages: Messages, place: int) -> _Roles:
-        last, repeated = found
-        for message in messages[place:]:
-            if not any(not isinstance(block, TextBlock) or block.text.strip() for block in message.blocks):
-                continue
-            role = "" if message.role == "system" or ToolResultBlock in message.kinds else message.role
-            if role and role == last:
-                repeated |= {role}
-            last = role
-        return _Roles(last, repeated)
-
-    for role in sorted(fold_history(request.messages, "repeated_roles", None, _Roles(), extend).repeated):
+    last = ""
+    repeated: set[str] = set()
+    role: str
+    for message in request.messages:
+        if not any(not isinstance(block, TextBlock) or block.text.strip() for block in message.blocks):
+            continue
+        role = "" if message.role == "system" or ToolResultBlock in message.kinds else message.role
+        if role and role == last:
+            repeated.add(role)
+        last = role
+    for role in sorted(repeated):
         why = f"turns of the {role} that follow each other are one for {losses.declaration.title}"
         losses.lose(f"{WHAT}turns_of_one_role", role, why, sent="joined", key=role)
 

@@ -15,21 +15,18 @@ from typing import Any, TypeVar
 import msgspec
 
 from bardo.dialects.shared.bounded_json import MAX_DEPTH, decode_bounded
-from bardo.dialects.shared.repeated_items import REPEATED_ITEMS
 from bardo.values.blocks import has_no_arguments
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
 from bardo.values.events import Degraded, Event
 
 T = TypeVar("T")
+JsonObject = dict[str, Any]
+"""An object that is arbitrary JSON by its nature: a schema, arguments, fields that are only carried."""
 
 
 def decode_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object a client sent. Raises InvalidRequest for anything else, hostile nesting included."""
-    return REPEATED_ITEMS.decode(body, _parse_object)
-
-
-def _parse_object(body: bytes) -> dict[str, Any]:
     try:
         value = decode_bounded(body)
     except RecursionError:

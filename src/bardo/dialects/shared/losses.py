@@ -18,7 +18,6 @@ from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.catalog.shared_fields import ListSwitch, SharedFields, not_granted, shared_between
 from bardo.dialects.shared.declaration import Check, Checks, Declaration
-from bardo.dialects.shared.repeated_tools import are_complete
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -30,12 +29,10 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.histories import LEAST_MESSAGES, Messages, fold_history
+from bardo.values.histories import Messages
 from bardo.values.request import Message, Request, Sampling, Tool
 
 _NO_SAMPLING = Sampling()
-# What is found of a message once.
-_COMPLETE = "losses.complete"
 
 
 def _is_null(value: Any) -> bool:
@@ -195,14 +192,10 @@ def report_tool_lacks(request: Request, losses: Losses) -> None:
     own = request.dialect in declaration.speaks
     checks = (declaration.own_checks if own else declaration.foreign_checks).fields.get("tools", ())
 
-    def report(losses: Losses) -> None:
-        for tool in tools:
-            if not tool.hosted:
-                _report(tool, checks, losses)
-                losses.lose_fields(tool.carried)
-
-    if tools and not are_complete(tools, losses, report, declaration.dialect, own, losses.markers):
-        report(losses)
+    for tool in tools:
+        if not tool.hosted:
+            _report(tool, checks, losses)
+            losses.lose_fields(tool.carried)
 
 
 def report_message_lacks(request: Request, losses: Losses) -> None:
@@ -214,13 +207,8 @@ def report_message_lacks(request: Request, losses: Losses) -> None:
     own = request.dialect in declaration.speaks
     checks = declaration.own_checks if own else declaration.foreign_checks
 
-    def extend(_found: bool, messages: Messages, place: int) -> bool:
-        for message in messages[place:]:
-            _report_message(message, losses, checks)
-        return True
-
-    form = (checks, losses.dialect, losses.markers)
-    fold_without_loss(request.messages, _COMPLETE, form, losses, True, extend)
+    for message in request.messages:
+        _report_message(message, losses, checks)
 
 
 def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> None:
@@ -299,28 +287,8 @@ def fold_without_loss(
     begin: S,
     extend: Callable[[S, Messages, int], S],
 ) -> S:
-    """Return what is written of a conversation, as `fold_history` does, as far as nothing of it was lost: each call reports what is.
-
-    What is written is shared, and must not be changed.
-    """
-    if len(messages) < LEAST_MESSAGES:
-        return extend(begin, messages, 0)
-    written: list[S] = []
-
-    def extend_and_look(found: S | None, messages: Messages, place: int) -> S | None:
-        before = losses.notes
-        if found is None and written:
-            # What is lost of the messages before was reported a moment ago.
-            written.append(extend(written[-1], messages, place))
-            return None
-        written.append(extend(begin, messages, 0) if found is None else extend(found, messages, place))
-        return written[-1] if losses.notes == before else None
-
-    start: S | None = begin
-    found = fold_history(messages, name, form, start, extend_and_look)
-    if found is not None:
-        return found
-    return written[-1] if written else extend(begin, messages, 0)
+    """Return what `extend` writes of a conversation."""
+    return extend(begin, messages, 0)
 
 
 _CHAT = "openai_chat"

@@ -18,7 +18,6 @@ from bardo.dialects.shared.content_forms import CHAT_PICTURES, INTERACTIONS_PICT
 from bardo.dialects.shared.losses import Losses
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock, ToolResultBlock, UnknownBlock
 from bardo.values.file_kinds import picture_kind
-from bardo.values.histories import parts_of
 from bardo.values.request import Message, Request
 
 _MEDIA = frozenset((ImageBlock, DocumentBlock))
@@ -27,8 +26,6 @@ _TO_PLAIN = str.maketrans("-_", "+/")
 _HEAD_LETTERS = 24
 """Letters of base64 that hold the beginning of a file by which its kind is known."""
 _DATA, _BASE64 = "data:", ";base64,"
-# What is found of a message once.
-_KNOWN = "known_media"
 
 
 def plain_base64(data: str) -> str:
@@ -49,18 +46,18 @@ def picture_type(media_type: str, data: str) -> str:
     return kind or _ALIASES.get(media_type.lower(), media_type)
 
 
-def has_known_media(request: Request) -> bool:
-    """Whether all pictures and documents of a request are as every target takes them."""
-    if _MEDIA.isdisjoint(parts_of(request.messages)):
-        return True
-    return all(_known(message) is message for message in request.messages)
+def has_known_media(request: Request, parts: frozenset[type[Block]]) -> bool:
+    """Whether all pictures and documents of a request are as every target takes them. `parts` are as `parts_of` gives them."""
+    return _MEDIA.isdisjoint(parts) or all(_known(message) is message for message in request.messages)
 
 
-def with_known_media(request: Request, losses: Losses) -> Request:
+def with_known_media(request: Request, losses: Losses, parts: frozenset[type[Block]]) -> Request:
     """Return a request whose pictures and documents are as every target takes them: itself where they are."""
-    if has_known_media(request):
+    if _MEDIA.isdisjoint(parts):
         return request
     messages = tuple([_known(message) for message in request.messages])
+    if all(map(is_, messages, request.messages)):
+        return request
     for before, after in zip(request.messages, messages, strict=True):
         if after is not before:
             _report(before.blocks, after.blocks, losses)
@@ -81,16 +78,11 @@ def _type_of(block: ImageBlock) -> str:
 
 
 def _known(message: Message) -> Message:
-    """Return a message with known media: the same object for one that came before."""
+    """Return a message with known media: itself where it has no other."""
     if _MEDIA.isdisjoint(message.parts):
         return message
-    kept = message.derived
-    if _KNOWN not in kept:
-        blocks = tuple(map(_block, message.blocks))
-        same = all(new is old for new, old in zip(blocks, message.blocks, strict=True))
-        kept[_KNOWN] = None if same else msgspec.structs.replace(message, blocks=blocks)
-    found: Message | None = kept[_KNOWN]
-    return found or message
+    blocks = tuple(map(_block, message.blocks))
+    return message if all(map(is_, blocks, message.blocks)) else msgspec.structs.replace(message, blocks=blocks)
 
 
 def _block(block: Block) -> Block:
@@ -182,16 +174,16 @@ def sound_of(block: Block) -> Sound | None:
     return media_type, plain_base64(data)
 
 
-def has_plain_sound(request: Request) -> bool:
-    """Whether all sound of a request is plain base64, as every server takes it."""
-    if UnknownBlock not in parts_of(request.messages):
-        return True
-    return all(_plain(block) is block for message in request.messages for block in message.blocks)
+def has_plain_sound(request: Request, parts: frozenset[type[Block]]) -> bool:
+    """Whether all sound of a request is plain base64, as every server takes it. `parts` are as `parts_of` gives them."""
+    return UnknownBlock not in parts or all(
+        _plain(block) is block for message in request.messages for block in message.blocks
+    )
 
 
-def with_plain_sound(request: Request) -> Request:
+def with_plain_sound(request: Request, parts: frozenset[type[Block]]) -> Request:
     """Return a request whose sound is plain base64: itself where it is."""
-    if has_plain_sound(request):
+    if has_plain_sound(request, parts):
         return request
     messages = [
         msgspec.structs.replace(message, blocks=tuple(map(_plain, message.blocks))) for message in request.messages
@@ -287,10 +279,10 @@ def picture_or_document(
     return ImageBlock(media_type=media_type, data=data, detail=detail, carried=carried)
 
 
-def holds_document_as_picture(request: Request) -> bool:
+def holds_document_as_picture(request: Request, parts: frozenset[type[Block]]) -> bool:
     """Whether a client's own body holds a document in the place of a picture, where a provider of the same dialect refuses it."""
     # Each was read as a document. Nearly no body has one.
-    if DocumentBlock not in parts_of(request.messages):
+    if DocumentBlock not in parts:
         return False
     waiting: list[Any] = [request.body]
     while waiting:

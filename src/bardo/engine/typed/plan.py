@@ -82,7 +82,7 @@ def answer_plan(
         streaming=request.stream,
         tools=bool(request.tools) and (request.tool_choice is None or request.tool_choice.mode != "none"),
     )
-    own_schema = _checker(request, wanted, schema)
+    own_schema = checker(schema)
     made = plan(
         own_schema,
         asked_of,
@@ -102,16 +102,6 @@ def answer_plan(
         own = StructuredPlan(mode="schema_enforced", form="json_schema", name=made.name, schema=wanted.schema)
         return AnswerPlan(plan=own, judge=judge, request=request, as_asked=True, retries=retries)
     return _applied(made, request, wanted, judge, retries=retries)
-
-
-def _checker(request: Request, wanted: OutputFormat, schema: Any) -> Checker:
-    """Return the compiled schema: of a client's body, in which it is the same whenever it comes, without writing it to look it up."""
-    if request.body is None or schema is not wanted.schema:
-        return checker(schema)
-    found: Checker | None = wanted.derived.get(_CHECKER)
-    if found is None:
-        found = wanted.derived[_CHECKER] = checker(schema)
-    return found
 
 
 def _retries(options: StructuredOptions | None, settings: StructuredSettings) -> int:

@@ -15,7 +15,7 @@ from bardo.reasoning.control.parameters import holds, rules_of
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.values.blocks import Block, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
-from bardo.values.histories import Messages, fold_history
+from bardo.values.histories import HistoryFacts, facts_of
 from bardo.values.request import Message, Request
 
 CONTINUE = "Continue your answer from exactly where it ends. Repeat nothing of it."
@@ -24,9 +24,9 @@ _LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def fit_messages(
-    request: Request, plan: ControlPlan, *, parameters: Parameters | None = None
+    request: Request, plan: ControlPlan, *, facts: HistoryFacts | None = None, parameters: Parameters | None = None
 ) -> tuple[Request, tuple[Degradation, ...]]:
-    """Return the request with messages that the target takes, and every difference."""
+    """Return the request with messages that the target takes, and every difference. `facts` are those of its messages, if known."""
     degraded: list[Degradation] = []
     for rule in rules_of(plan, parameters or builtin_parameters()):
         of_messages = rule.no_thinking_back or rule.call_ids is not None or rule.no_prefill or rule.trimmed_prefill
@@ -35,7 +35,7 @@ def fit_messages(
         if rule.no_thinking_back:
             request = _without_thinking(request, rule.why, degraded)
         if rule.call_ids is not None:
-            request = _with_ids(request, rule, rule.call_ids, degraded)
+            request = _with_ids(request, rule, rule.call_ids, facts or facts_of(request.messages), degraded)
         if rule.no_prefill:
             request = _without_prefill(request, rule.why, degraded)
         if rule.trimmed_prefill:
@@ -56,16 +56,12 @@ def _thoughtless(message: Message) -> Message:
     return message if len(blocks) == len(message.blocks) else msgspec.structs.replace(message, blocks=blocks)
 
 
-def _with_ids(request: Request, rule: ParameterRule, ids: CallIds, degraded: list[Degradation]) -> Request:
+def _with_ids(
+    request: Request, rule: ParameterRule, ids: CallIds, facts: HistoryFacts, degraded: list[Degradation]
+) -> Request:
     taken = re.compile(ids.pattern).fullmatch
-
-    def extend(found: bool, messages: Messages, place: int) -> bool:
-        return found and all(
-            not one or taken(one) for message in messages[place:] for block in message.blocks for one in _ids_of(block)
-        )
-
-    # Nothing of a long history is looked at twice.
-    if fold_history(request.messages, "call_ids", ids, True, extend):
+    used = {call.id for call in facts.calls} | {result.call_id for result in facts.results}
+    if all(map(taken, used - {""})):
         return request
     changed: dict[str, str] = {}
     messages = tuple(_renamed(message, ids, changed) for message in request.messages)
@@ -74,12 +70,6 @@ def _with_ids(request: Request, rule: ParameterRule, ids: CallIds, degraded: lis
     first = next(iter(changed))
     degraded.append(Degradation("tool_call.id", asked=first, sent=changed[first], why=rule.why))
     return msgspec.structs.replace(request, messages=messages)
-
-
-def _ids_of(block: Block) -> tuple[str, ...]:
-    if isinstance(block, ToolCallBlock):
-        return (block.id,)
-    return (block.call_id,) if isinstance(block, ToolResultBlock) else ()
 
 
 def _renamed(message: Message, ids: CallIds, changed: dict[str, str]) -> Message:

@@ -35,7 +35,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.histories import Messages, fold_history
+from bardo.values.histories import Messages
 from bardo.values.once import once
 from bardo.values.request import Message, Request
 
@@ -43,8 +43,6 @@ _RESULTS = frozenset({ToolResultBlock})
 _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 # State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
 _TELLING_STATE = 24
-# What is found of a message once.
-_SAID, _AFTER, _TURNS = "replay.said", "replay.after", "replay.turns"
 _utf_8 = methodcaller("encode", "utf-8", "surrogatepass")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -126,8 +124,10 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
     if not has_history(request):
         return ()
     # What is left of a conversation without its beginning may be the beginning of another.
-    found = _history(request, "" if _begins_with_a_prompt(request) else "truncated")
-    return (*found.turns, *_together(found.row, request.messages, len(request.messages)))
+    found, end = _history(request, "" if _begins_with_a_prompt(request) else "truncated"), len(request.messages)
+    if found.row is None or end - found.row.place < 2:
+        return found.turns
+    return (*found.turns, _together(found.row, request.messages, end))
 
 
 class _LoosePrefix:
@@ -145,12 +145,6 @@ class _LoosePrefix:
         self._results: set[str] = set()
         self._role = ""
 
-    def copy(self) -> _LoosePrefix:
-        """Return the same, to go on with."""
-        other = _LoosePrefix(self._before)
-        other._said, other._results, other._role = [*self._said], {*self._results}, self._role
-        return other
-
     def digest(self) -> str:
         """Return the digest of all of it."""
         if not self._said and not self._results:
@@ -158,12 +152,7 @@ class _LoosePrefix:
         return digest(self._before, "".join(self._said), *sorted(self._results))
 
     def add(self, message: Message) -> None:
-        """Go on behind a message."""
-        if message.role == "assistant":
-            text, turn_texts, _ = _turn_content(message)
-            self._before = _loose_key(self.digest(), text, turn_texts)
-            self._said, self._results, self._role = [], set(), ""
-            return
+        """Go on behind a message that is not the model's."""
         if message.role == "system":
             return
         for block in message.blocks:
@@ -198,7 +187,7 @@ class _Row(NamedTuple):
 
     place: int
     before: str
-    loose: _LoosePrefix
+    loose: str
 
 
 class _History(NamedTuple):
@@ -214,33 +203,39 @@ class _History(NamedTuple):
 
 
 def _history(request: Request, begin: str) -> _History:
-    return fold_history(request.messages, _TURNS, begin, _History((), begin, _LoosePrefix(begin)), _with_turns)
-
-
-def _with_turns(found: _History, messages: Messages, begin: int) -> _History:
-    turns, before, loose, row = [*found.turns], found.before, found.loose.copy(), found.row
-    for place in range(begin, len(messages)):
-        message = messages[place]
+    """Return the keys of all turns of a request, and the digests of all of it: one pass over its messages."""
+    messages = request.messages
+    turns: list[TurnKeys] = []
+    before, loose = begin, _LoosePrefix(begin)
+    row: _Row | None = None
+    for place, message in enumerate(messages):
         if message.role == "assistant":
-            row = row or _Row(place, before, loose.copy())
-            turns.append(_turn(place, before, loose.digest(), message))
-        elif row is not None:
+            loosely = loose.digest()
+            if row is None:
+                row = _Row(place, before, loosely)
+            turn = _turn(place, before, loosely, message)
+            turns.append(turn)
+            # The keys are digests with a letter before them that says which.
+            before = turn.exact[1:]
+            loose = _LoosePrefix(turn.loose)
+            continue
+        if row is not None:
             if place - row.place > 1:
-                turns += _together(row, messages, place)
-                joined = joined_messages(messages[row.place : place])
-                before, loose = _after(row.before, joined), row.loose.copy()
-                loose.add(joined)
+                # What follows messages in a row goes by them together.
+                together = _together(row, messages, place)
+                turns.append(together)
+                before, loose = together.exact[1:], _LoosePrefix(together.loose)
             row = None
-        before = _after(before, message)
+        before = _prompt_digest(before, message)
         loose.add(message)
     return _History(tuple(turns), before, loose, row)
 
 
-def _together(row: _Row | None, messages: Messages, end: int) -> Iterator[TurnKeys]:
-    """Yield the keys of the messages of a row together, where there are several."""
-    if row is not None and end - row.place > 1:
-        turn = _turn(row.place, row.before, row.loose.digest(), joined_messages(messages[row.place : end]))
-        yield msgspec.structs.replace(turn, messages=end - row.place)
+def _together(row: _Row, messages: Messages, end: int) -> TurnKeys:
+    """Return the keys of the messages of a row together."""
+    joined = joined_messages(messages[row.place : end])
+    turn = _turn(row.place, row.before, row.loose, joined)
+    return msgspec.structs.replace(turn, messages=end - row.place)
 
 
 def joined_messages(messages: Sequence[Message]) -> Message:
@@ -298,11 +293,11 @@ def has_state(message: Message) -> bool:
 
 def _turn(place: int, before: str, loose: str, message: Message) -> TurnKeys:
     text, turn_texts, ids = _turn_content(message)
-    states = [state for block in message.blocks for state in states_of(block)]
+    states = [state for block in message.blocks if isinstance(block, _STATEFUL) for state in block.opaque]
     telling = [state for state in states if _is_telling(state)]
     return TurnKeys(
         place=place,
-        exact="m" + _after(before, message),
+        exact="m" + digest(before, text, *turn_texts, *ids),
         unnamed="u" + digest(before, text, *turn_texts) if ids and not any(ids) else "",
         loose=_loose_key(loose, text, turn_texts),
         calls=tuple(_call_keys(ids, turn_texts)),
@@ -322,28 +317,9 @@ def _begins_with_a_prompt(request: Request) -> bool:
     return False
 
 
-def _after(before: str, message: Message) -> str:
-    """Return the digest of a conversation with one more message: what was found before, where it stood in the same one."""
-    found: tuple[str, str] | None = message.derived.get(_AFTER)
-    if found is None or found[0] != before:
-        made = _turn_digest(before, message) if message.role == "assistant" else _prompt_digest(before, message)
-        found = message.derived[_AFTER] = before, made
-    return found[1]
-
-
 def _turn_content(message: Message) -> _TurnContent:
     """Return what a turn of a conversation says. Reasoning is left out: clients may drop it."""
-    found: _TurnContent | None = message.derived.get(_SAID)
-    if found is None:
-        found = message.derived[_SAID] = _TurnContent(
-            *_turn_text(message.blocks), [stated_id(call) for call in message.calls]
-        )
-    return found
-
-
-def _turn_digest(before: str, message: Message) -> str:
-    text, turn_texts, ids = _turn_content(message)
-    return digest(before, text, *turn_texts, *ids)
+    return _TurnContent(*_turn_text(message.blocks), [stated_id(call) for call in message.calls])
 
 
 def _prompt_digest(before: str, message: Message) -> str:

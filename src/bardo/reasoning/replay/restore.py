@@ -5,7 +5,7 @@ Everything that differs from what the client sent in this regard is reported, ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -38,13 +38,9 @@ from bardo.values.blocks import (
     fields_for,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.histories import Messages, fold_history
-from bardo.values.once import once
 from bardo.values.request import Message, Request
 
 _PLAIN = "reasoning_content"
-# What is found of a conversation once.
-_TURNS = "replay.places"
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,13 +107,10 @@ class _Work:
         self._kept = kept
         own = self.switch.own_rules
         self._fill = own.text
+        self._turns = _turns_of(request.messages)
         self._tools = frozenset(self._turns.tools) if self._fill.required else frozenset()
         self._loop = open_loop(request) if own.expects_thinking else frozenset()
         self._states_alone = own.expects_states
-
-    @once
-    def _turns(self) -> _Turns:
-        return fold_history(self._request.messages, _TURNS, None, _Turns((), (), (), ()), _with_turns)
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, those that stay as they are unchanged."""
@@ -260,24 +253,30 @@ def _formats_text(record: ReplyRecord) -> str:
 class _Turns(NamedTuple):
     """The places of the model's messages that have state, that think, that have no thinking to be read, and that have to do with tools."""
 
-    stateful: tuple[int, ...]
-    thinking: tuple[int, ...]
-    unread: tuple[int, ...]
-    tools: tuple[int, ...]
+    stateful: list[int]
+    thinking: list[int]
+    unread: list[int]
+    tools: list[int]
 
 
-def _with_turns(found: _Turns, messages: Messages, begin: int) -> _Turns:
-    own = [place for place in range(begin, len(messages)) if messages[place].role == "assistant"]
-    return _Turns(
-        (*found.stateful, *[place for place in own if has_state(messages[place])]),
-        (*found.thinking, *[place for place in own if ReasoningBlock in messages[place].kinds]),
-        (*found.unread, *[place for place in own if not _any_readable(messages[place].blocks)]),
-        (*found.tools, *[place for place in own if _is_of_tools(messages, place)]),
-    )
-
-
-def _is_of_tools(messages: Messages, place: int) -> bool:
-    return ToolCallBlock in messages[place].kinds or (place > 0 and ToolResultBlock in messages[place - 1].kinds)
+def _turns_of(messages: Sequence[Message]) -> _Turns:
+    found = _Turns([], [], [], [])
+    follows_result = False
+    for place, message in enumerate(messages):
+        if message.role != "assistant":
+            follows_result = ToolResultBlock in map(type, message.blocks)
+            continue
+        kinds = {*map(type, message.blocks)}
+        if has_state(message):
+            found.stateful.append(place)
+        if ReasoningBlock in kinds:
+            found.thinking.append(place)
+        if ReasoningBlock not in kinds or not _any_readable(message.blocks):
+            found.unread.append(place)
+        if follows_result or ToolCallBlock in kinds:
+            found.tools.append(place)
+        follows_result = ToolResultBlock in kinds
+    return found
 
 
 def _any_readable(blocks: tuple[Block, ...]) -> bool:

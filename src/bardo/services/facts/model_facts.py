@@ -31,10 +31,10 @@ from bardo.engine.knowledge import (
     place_name,
     request_shape,
 )
-from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Provider, Target, endpoints_of
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import ControlTarget, Layer, know
+from bardo.reuse import PlanCache
 from bardo.services.facts.daily_searches import DailySearches
 from bardo.services.facts.introspect import Introspector, LiveFacts, log_override
 from bardo.services.facts.introspect.layers import layers_of

@@ -5,14 +5,8 @@ Providers bill a prompt anew from its first changed byte on. The order of keys i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.shared.known_items import Item, KnownItems
-from bardo.values.request import Request
-
-# Under which the form of an item is kept.
-_FORM = "form"
 _SAYS_NOTHING: dict[str, Any] = {"is_error": False, "annotations": [], "logprobs": []}
 """Fields that mean the same at this value as left out, and that agents write."""
 
@@ -29,19 +23,8 @@ def _as_first_written(written: Any, original: Any) -> Any:
     """Return a field in the form of the original, whose elements are taken over where they are equal: most of a history is."""
     if written is original or not (isinstance(written, list) and isinstance(original, list)):
         return as_first_written(written, original)
-    if type(original) is KnownItems:
-        aligned = [_known_form(one, item) for one, item in zip(written, original.items, strict=False)]
-    else:
-        aligned = [_form_of(one, first) for one, first in zip(written, original, strict=False)]
+    aligned = [one if one is first else _form_of(one, first) for one, first in zip(written, original, strict=False)]
     return aligned + written[len(aligned) :]
-
-
-def _known_form(written: Any, item: Item) -> Any:
-    """Return a message in the form of an item of the history: as it was found before, where the same was written then."""
-    kept: tuple[Any, Any] | None = item.read.get(_FORM)
-    if kept is None or kept[0] is not written:
-        kept = item.read[_FORM] = written, _form_of(written, item.value)
-    return kept[1]
 
 
 def _form_of(written: Any, original: Any) -> Any:
@@ -77,36 +60,6 @@ def _ordered(written: dict[str, Any], original: dict[str, Any]) -> dict[str, Any
 
 
 _NESTED = (dict, list)
-_TURN = ("role", "content")
-
-
-def has_plain_form(request: Request) -> bool:
-    """Whether the form of a request's body follows from its fields: each message is a role and a text, and no other field has two forms."""
-    body = request.body or {}
-    turns = body.get("messages")
-    if not isinstance(turns, list) or len(turns) != len(request.messages):
-        return False
-    for turn, message in zip(turns, request.messages, strict=True):
-        if (
-            type(turn) is not dict
-            or tuple(turn) != _TURN
-            or type(turn["content"]) is not str
-            or turn["role"] != message.role
-        ):
-            return False
-    nested = [value for value in body.values() if type(value) in _NESTED and value is not turns]
-    return not nested or all(map(_has_one_form, nested))
-
-
-def _has_one_form(value: Any) -> bool:
-    """Whether an object or a list can only be written in one way."""
-    return type(value) is dict and len(value) < 2 and not any(type(inner) in _NESTED for inner in value.values())
-
-
-def with_plain_texts(request: Request, texts: Sequence[str]) -> dict[str, Any]:
-    """Return the body of a request of that form with other texts in its messages."""
-    turns = zip(request.messages, texts, strict=True)
-    return {**(request.body or {}), "messages": [{"role": one.role, "content": text} for one, text in turns]}
 
 
 def _text_of(parts: list[Any]) -> Any:
