@@ -156,6 +156,15 @@ STRUCTS = (
         "anthropic_messages", "ToolChoice", _ANTHROPIC,
         ("ToolChoiceAutoParam", "ToolChoiceAnyParam", "ToolChoiceNoneParam", "ToolChoiceToolParam"),
     ),
+    Struct(
+        "anthropic_messages", "Request", f"{_ANTHROPIC}.beta.message_create_params", ("MessageCreateParamsStreaming",),
+    ),
+    Struct("anthropic_messages", "OutputConfig", f"{_ANTHROPIC}.beta", ("BetaOutputConfigParam",)),
+    Struct("anthropic_messages", "OutputFormat", _ANTHROPIC, ("JSONOutputFormatParam",)),
+    Struct(
+        "anthropic_messages", "ThinkingConfig", _ANTHROPIC,
+        ("ThinkingConfigEnabledParam", "ThinkingConfigAdaptiveParam", "ThinkingConfigDisabledParam"),
+    ),
     Struct("openai_chat", "Text", _OPENAI, ("ChatCompletionContentPartTextParam",)),
     Struct("openai_chat", "Refusal", _OPENAI, ("ChatCompletionContentPartRefusalParam",)),
     Struct("openai_chat", "Image", _OPENAI, ("ChatCompletionContentPartImageParam",)),

@@ -53,6 +53,24 @@ def test_a_part_of_a_result_that_may_not_stand_there_is_kept_whole() -> None:
     assert isinstance(result.content[0], Unknown)
 
 
+def test_what_fits_is_not_looked_through_for_an_odd_field_beside_it() -> None:
+    messages = [{"role": "user", "content": [{"type": "text", "text": "a", "citations": None}]}]
+    found = read({"messages": messages, "unheard_of": 1}, wire.Request, "")
+    assert found.others == {"unheard_of": 1}
+    assert found.messages == [wire.Message(role="user", content=[wire.Text(text="a")])]
+
+
+def test_an_odd_field_within_one_message_leaves_the_others_as_they_are() -> None:
+    messages = [{"role": "user", "content": "a"}, {"role": "user", "content": "b", "x": 1}]
+    found = read({"messages": messages}, wire.Request, "").messages
+    assert [one.others for one in found] == [None, {"x": 1}]
+
+
+def test_a_number_of_any_kind_is_called_a_number() -> None:
+    with pytest.raises(InvalidRequest, match=r"^top_k must be a number, not a string$"):
+        read({"messages": [], "top_k": "3"}, wire.Request, "")
+
+
 @pytest.mark.parametrize("whole", [{"text": "unseen"}, None, "text", {"value": {}}])
 def test_no_client_writes_what_stands_beside(whole: Any) -> None:
     block = {"type": "text", "text": "seen", OTHERS: whole}
@@ -99,6 +117,7 @@ def test_what_is_wrong_is_named(value: Any, words: str, param: str) -> None:
 
 MESSAGES: dict[str, Any] = {
     "anthropic_messages": wire.Message,
+    "anthropic_messages body": wire.Request,
     "openai_chat": openai_chat.Message,
     "openai_responses": openai_responses.Message,
     "cohere": cohere.Message,

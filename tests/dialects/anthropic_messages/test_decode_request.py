@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bardo.dialects.anthropic_messages import wire as wire_structs
 from bardo.dialects.anthropic_messages.wire import SIGNED_BLOCKS
 from bardo.dialects.shared.states import seal
 from bardo.values.blocks import (
@@ -35,6 +37,7 @@ from bardo.values.request import (
 )
 from bardo.values.wire import Arrival
 from dialects.anthropic_messages.replies import ARRIVAL, DIALECT
+from support.generated_wire import GeneratedValues
 
 pytestmark = pytest.mark.each_python
 
@@ -143,6 +146,70 @@ def test_results_know_the_name_of_their_tool() -> None:
         ]
     )
     assert request.messages[1].blocks == (ToolResultBlock(call_id="t", name="look", content=(TextBlock("42"),)),)
+
+
+def test_the_last_call_of_an_id_names_the_results_before_it_too() -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "3"}
+    calls: list[dict[str, Any]] = [{"type": "tool_use", "id": "t", "name": name, "input": {}} for name in ("f", "g")]
+    turns = [("user", result), ("assistant", calls[0]), ("user", result), ("assistant", calls[1]), ("user", result)]
+    found = decode(messages=[{"role": role, "content": [block]} for role, block in turns]).messages
+    results = [block for message in found for block in message.blocks if isinstance(block, ToolResultBlock)]
+    assert [one.name for one in results] == ["g", "g", "g"]
+
+
+def test_nobody_looks_at_the_model_of_a_body_whose_path_names_it() -> None:
+    body = {"model": 5, "max_tokens": 1, "messages": []}
+    request = DIALECT.decode_request(json.dumps(body).encode(), Arrival(model="m"))
+    assert (request.model, request.body) == ("m", body)
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    assert decode(top_k=40.0).sampling.top_k == 40
+
+
+@pytest.mark.parametrize("older", [5, {"type": "text"}, {"type": "json_schema", "schema": {"title": "older"}}])
+def test_an_older_place_of_the_schema_counts_only_where_the_newer_says_nothing(older: Any) -> None:
+    newer = {"type": "json_schema", "schema": {"title": "newer"}}
+    request = decode(output_format=older, output_config={"format": newer})
+    assert request.output_format is not None
+    assert request.output_format.schema == {"title": "newer"}
+
+
+def test_fields_of_a_body_that_nobody_knows_are_carried_as_they_came() -> None:
+    extra = {"unheard_of": {"a": None}, "metadata": None, "service_tier": 5}
+    assert decode(**extra).extra == extra
+
+
+def test_null_says_nothing_where_a_field_may_be_left_out() -> None:
+    names = ("system", "tools", "tool_choice", "thinking", "output_config", "output_format", "top_p", "stream")
+    request, plain = decode(**dict.fromkeys(names)), decode()
+    assert msgspec.structs.replace(request, body=None, body_bytes=b"") == msgspec.structs.replace(
+        plain, body=None, body_bytes=b""
+    )
+
+
+@pytest.mark.parametrize("kind", [None, "", "custom"])
+def test_a_tool_without_a_type_of_anthropics_own_is_a_function(kind: str | None) -> None:
+    tool = {"type": kind, "name": "f", "input_schema": {"type": "object"}, "defer_loading": True}
+    (found,) = decode(tools=[tool]).tools
+    assert (found.hosted, found.schema) == (False, {"type": "object"})
+    assert found.carried == Carried(NAME, {"defer_loading": True})
+
+
+@pytest.mark.parametrize("oddity", [0.0, 0.02, 0.1])
+def test_whatever_a_body_holds_is_read_or_refused(oddity: float) -> None:
+    for seed in range(150):
+        body = GeneratedValues(("messages body", seed), oddity).of(wire_structs.Request)
+        found: Request | InvalidRequest
+        try:
+            found = DIALECT.decode_request(json.dumps(body).encode(), Arrival(model="m", counting=True))
+        except InvalidRequest as problem:
+            found = problem
+        if isinstance(found, Request):
+            assert found.extra.keys() >= body.keys() & {*wire_structs.Request.CARRIED}
+        else:
+            assert oddity or found.param
+            assert found.param or not isinstance(body, dict)
 
 
 def test_a_system_message_may_carry_an_effort() -> None:

@@ -1,17 +1,20 @@
-"""What a Messages request looks like, as Anthropic's reference says it (`POST /v1/messages`, 2026-11).
+"""What Messages requests, replies and frames look like, as Anthropic's reference says it (`POST /v1/messages`, 2026-11).
 
 What bardo has a word for is read; fields beside it are carried as they came.
-
-The words of the Anthropic Messages dialect that more than one of its files needs.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
+from bardo.dialects.shared.json_values import JsonObject, JsonValue
 from bardo.dialects.shared.states import SignedBlocks
 from bardo.dialects.shared.structs import Unknown, Wire
 from bardo.values.events import FinishReason
+
+NAME: Final = "anthropic_messages"
+TITLE = "Anthropic Messages"
+FORMAT = "anthropic-claude-v1"
 
 
 class Text(Wire, tag="text", kw_only=True):
@@ -19,8 +22,8 @@ class Text(Wire, tag="text", kw_only=True):
 
     CARRIED: ClassVar = ("citations", "cache_control")
     text: str
-    citations: Any = None
-    cache_control: Any = None
+    citations: JsonValue = None
+    cache_control: JsonValue = None
 
 
 class Base64Source(Wire, tag="base64", kw_only=True):
@@ -55,8 +58,8 @@ class Image(Wire, tag="image", kw_only=True):
 
     CARRIED: ClassVar = ("transformations", "cache_control")
     source: Base64Source | UrlSource
-    transformations: Any = None
-    cache_control: Any = None
+    transformations: JsonValue = None
+    cache_control: JsonValue = None
 
 
 class Document(Wire, tag="document", kw_only=True):
@@ -65,20 +68,20 @@ class Document(Wire, tag="document", kw_only=True):
     CARRIED: ClassVar = ("context", "citations", "cache_control")
     source: DocumentBase64 | TextSource | UrlSource
     title: str | None = None
-    context: Any = None
-    citations: Any = None
-    cache_control: Any = None
+    context: JsonValue = None
+    citations: JsonValue = None
+    cache_control: JsonValue = None
 
 
 class SearchResult(Wire, tag="search_result", kw_only=True):
-    """A result of the caller's own search."""
+    """A result of the caller's own search. One whose parts are not just texts is carried whole."""
 
     CARRIED: ClassVar = ("citations", "cache_control")
     source: str
-    content: list[Any]
+    content: list[JsonValue]
     title: str | None = None
-    citations: Any = None
-    cache_control: Any = None
+    citations: JsonValue = None
+    cache_control: JsonValue = None
 
 
 class Thinking(Wire, tag="thinking", kw_only=True):
@@ -100,10 +103,10 @@ class ToolUse(Wire, tag="tool_use", kw_only=True):
     CARRIED: ClassVar = ("caller", "toolset_name", "cache_control")
     id: str
     name: str
-    input: dict[str, Any] | None = None
-    caller: Any = None
-    toolset_name: Any = None
-    cache_control: Any = None
+    input: JsonObject | None = None
+    caller: JsonValue = None
+    toolset_name: JsonValue = None
+    cache_control: JsonValue = None
 
 
 ResultPart = Text | Image | Document | SearchResult | Unknown
@@ -117,8 +120,8 @@ class ToolResult(Wire, tag="tool_result", kw_only=True):
     tool_use_id: str
     content: str | list[ResultPart] | None = None
     is_error: bool | None = None
-    toolset_name: Any = None
-    cache_control: Any = None
+    toolset_name: JsonValue = None
+    cache_control: JsonValue = None
 
 
 Block = Text | Image | Document | SearchResult | Thinking | RedactedThinking | ToolUse | ToolResult | Unknown
@@ -133,19 +136,26 @@ class Message(Wire, kw_only=True):
 
 
 class Tool(Wire, kw_only=True):
-    """A function that the model may call: a tool that Anthropic defines has another type, and is carried whole."""
+    """A function that the model may call."""
 
     CARRIED: ClassVar = ("cache_control", "allowed_callers", "defer_loading", "input_examples", "eager_input_streaming")
     name: str
-    input_schema: dict[str, Any]
+    input_schema: JsonObject
     description: str | None = None
     type: str | None = None
     strict: bool | None = None
-    cache_control: Any = None
-    allowed_callers: Any = None
-    defer_loading: Any = None
-    input_examples: Any = None
-    eager_input_streaming: Any = None
+    cache_control: JsonValue = None
+    allowed_callers: JsonValue = None
+    defer_loading: JsonValue = None
+    input_examples: JsonValue = None
+    eager_input_streaming: JsonValue = None
+
+
+class HostedTool(Wire, kw_only=True):
+    """A tool that Anthropic defines, which has another type than a function and is carried whole."""
+
+    type: str
+    name: str | None = None
 
 
 class ToolChoice(Wire, kw_only=True):
@@ -156,9 +166,68 @@ class ToolChoice(Wire, kw_only=True):
     disable_parallel_tool_use: bool | None = None
 
 
-NAME: Final = "anthropic_messages"
-TITLE = "Anthropic Messages"
-FORMAT = "anthropic-claude-v1"
+class ThinkingConfig(Wire, kw_only=True):
+    """How the model should think. Of a budget only `enabled` says something: elsewhere it may be anything."""
+
+    type: str
+    budget_tokens: JsonValue = None
+    display: str | None = None
+
+
+class OutputFormat(Wire, kw_only=True):
+    """The schema of the answer."""
+
+    type: str
+    schema: JsonObject | None = None
+
+
+class OutputConfig(Wire, kw_only=True):
+    """How the answer should be."""
+
+    effort: str | None = None
+    format: OutputFormat | None = None
+    task_budget: JsonValue = None
+
+
+class Request(Wire, kw_only=True):
+    """A request. Of a tool its `type` says whether it is a Tool or a HostedTool; `output_format` is an older place of `output_config`'s."""
+
+    CARRIED: ClassVar = (
+        "billing_policy", "cache_control", "compaction", "container", "context_management", "diagnostics", "fallback_credit_token",
+        "fallbacks", "inference_geo", "mcp_servers", "metadata", "service_tier", "speed", "thread", "user_profile_id", "workspace_id",
+    )  # fmt: skip
+    messages: list[Message]
+    model: str | None = None
+    max_tokens: int | None = None
+    system: str | list[Block] | None = None
+    tools: list[JsonObject] | None = None
+    tool_choice: ToolChoice | None = None
+    thinking: ThinkingConfig | None = None
+    output_config: OutputConfig | None = None
+    output_format: JsonValue = None
+    temperature: int | float | None = None
+    top_p: int | float | None = None
+    top_k: int | float | None = None
+    stop_sequences: list[str] | None = None
+    stream: bool | None = None
+    bardo: JsonValue = None
+    billing_policy: JsonValue = None
+    cache_control: JsonValue = None
+    compaction: JsonValue = None
+    container: JsonValue = None
+    context_management: JsonValue = None
+    diagnostics: JsonValue = None
+    fallback_credit_token: JsonValue = None
+    fallbacks: JsonValue = None
+    inference_geo: JsonValue = None
+    mcp_servers: JsonValue = None
+    metadata: JsonValue = None
+    service_tier: JsonValue = None
+    speed: JsonValue = None
+    thread: JsonValue = None
+    user_profile_id: JsonValue = None
+    workspace_id: JsonValue = None
+
 
 SIGNED_BLOCKS = SignedBlocks(
     FORMAT,

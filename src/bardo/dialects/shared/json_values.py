@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -21,8 +21,10 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.events import Degraded, Event
 
 T = TypeVar("T")
-JsonObject = dict[str, Any]
-"""An object that is arbitrary JSON by its nature: a schema, arguments, fields that are only carried."""
+JsonObject: TypeAlias = dict[str, Any]
+"""An object that is arbitrary JSON by nature: a schema, arguments, fields that are only carried."""
+JsonValue: TypeAlias = Any
+"""A value that is arbitrary JSON by nature: bardo carries it and does not look into it."""
 
 
 def decode_object(body: bytes) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from bardo.dialects.shared.json_values import kind_of
+from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 
 OTHERS = "\uffff"
@@ -85,6 +86,12 @@ def carried_fields(struct: Wire) -> dict[str, Any] | None:
     return fields or None
 
 
+def carried(struct: Wire, dialect: str) -> Carried | None:
+    """Return what is only carried of a struct, as fields of a dialect; None where there is nothing."""
+    fields = carried_fields(struct)
+    return Carried(dialect, fields) if fields else None
+
+
 @cache
 def _carried_by(kind: type[Wire]) -> tuple[tuple[str, ...], Callable[[Wire], tuple[Any, ...]]]:
     # Two names at least: of one, `attrgetter` gives the bare value.
@@ -127,13 +134,28 @@ def _apart(value: Any, kind: Any) -> Any:
 def _part_of(kind: Any) -> _Part:
     """Return what puts apart, in a value of some type, what that type does not have: it leaves alone what is wrong otherwise."""
     if get_origin(kind) is list:
-        inner = _part_of(get_args(kind)[0])
-        return lambda value: [*map(inner, value)] if type(value) is list else value
+        return _part_of_list(kind)
     if get_origin(kind) in (Union, UnionType):
         return _part_of_union(get_args(kind))
     if isinstance(kind, type) and issubclass(kind, Wire):
         return _part_of_struct(kind)
     return lambda value: value
+
+
+def _part_of_list(kind: Any) -> _Part:
+    inner = _part_of(get_args(kind)[0])
+
+    def put_apart(value: Any) -> Any:
+        if type(value) is not list:
+            return value
+        try:
+            # An odd field beside a long history does not have all of that looked through.
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError:
+            return [*map(inner, value)]
+        return value
+
+    return put_apart
 
 
 def _part_of_struct(kind: type[Wire]) -> _Part:
