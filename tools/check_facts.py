@@ -203,6 +203,11 @@ STRUCTS = (
     Struct("openai_responses", "CustomToolCall", _RESPONSES, ("ResponseCustomToolCallParam",)),
     Struct("openai_responses", "FunctionCallOutput", f"{_RESPONSES}.response_input_item_param", ("FunctionCallOutput",)),
     Struct("openai_responses", "CustomToolCallOutput", _RESPONSES, ("ResponseCustomToolCallOutputParam",)),
+    Struct("openai_responses", "Function", _RESPONSES, ("FunctionToolParam",)),
+    Struct("openai_responses", "NamedFunction", _RESPONSES, ("ToolChoiceFunctionParam",)),
+    Struct("openai_responses", "JsonSchema", _RESPONSES, ("ResponseFormatTextJSONSchemaConfigParam",)),
+    Struct("openai_responses", "TextSettings", _RESPONSES, ("ResponseTextConfigParam",)),
+    Struct("openai_responses", "CreateResponse", f"{_RESPONSES}.response_create_params", ("ResponseCreateParamsStreaming",)),
 )  # fmt: skip
 """Structs in `wire.py` of a dialect, and what they are called in its SDK."""
 

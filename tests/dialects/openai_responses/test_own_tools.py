@@ -54,6 +54,30 @@ def test_the_history_is_written_again_as_it_came() -> None:
     assert json.loads(RESPONSES.encode_request(request(), row).body)["input"] == HISTORY
 
 
+@pytest.mark.parametrize("odd", [5, 1.5, True, "find", {"type": "function"}, ["find", None], None])
+def test_what_lists_no_tools_lists_none(odd: Any) -> None:
+    items = [
+        *HISTORY[:-1],
+        {"type": "tool_search_output", "call_id": "c3", "execution": "client", "tools": odd},
+        {"type": "additional_tools", "tools": odd},
+    ]
+    asked = request(
+        input=items,
+        tools=[SEARCH, {"type": "namespace", "name": "crm", "tools": odd}],
+        tool_choice={"type": "allowed_tools", "mode": "auto", "tools": odd},
+    )
+    plain = as_functions(asked)
+    assert [tool.name for tool in plain.tools] == ["tool_search"]
+    results = [block for message in plain.messages for block in message.blocks if isinstance(block, ToolResultBlock)]
+    assert results[-1].content == (TextBlock("No tool was found."),)
+
+
+@pytest.mark.parametrize("odd", [5, ["x"], {}, None])
+def test_a_description_that_is_no_text_says_nothing(odd: Any) -> None:
+    (plain,) = as_functions(request(input="hi", tools=[{"type": "custom", "name": "patch", "description": odd}])).tools
+    assert plain.description == ""
+
+
 def test_another_dialect_gets_functions() -> None:
     plain = as_functions(request(tools=[SEARCH, {"type": "custom", "name": "patch"}]))
     assert [tool.name for tool in plain.tools] == ["tool_search", "patch", "crm__find", "crm__note"]

@@ -136,7 +136,7 @@ def _values(request: Request) -> Iterator[dict[str, Any]]:
         else:
             yield {"type": "function", "name": tool.name}
     for item in found_items(request.messages):
-        yield from (tool for tool in item.get("tools") or () if isinstance(tool, dict))
+        yield from tools_of(item)
 
 
 def found_items(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
@@ -151,6 +151,12 @@ def found_items(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
                 yield fields_for(NAME, block.carried)
 
 
+def tools_of(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the tools that a namespace, an item or a choice lists: what is no list of objects lists none."""
+    listed = value.get("tools")
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
 def declares_tools(block: UnknownBlock) -> bool:
     """Whether a block is an input item that only declares further tools."""
     return block.dialect == NAME and isinstance(block.value, dict) and block.value.get("type") == ADDITIONAL
@@ -160,8 +166,8 @@ def _of_value(value: dict[str, Any]) -> Iterator[DeclaredTool]:
     kind, name = value.get("type"), value.get("name")
     if kind == "namespace" and isinstance(name, str):
         about = value.get("description")
-        for inner in value.get("tools") or ():
-            if isinstance(inner, dict) and (form := _form(inner, name)) is not None:
+        for inner in tools_of(value):
+            if (form := _form(inner, name)) is not None:
                 yield DeclaredTool(form, inner, about if isinstance(about, str) else "")
                 about = ""
     elif (form := _form(value)) is not None:
@@ -236,8 +242,8 @@ def _declared_tools(request: Request, names: FunctionNames, functions: dict[int,
     """Yield the tools of the field `tools`: those that a provider runs itself stay as they are."""
     for tool in request.tools:
         fields = fields_for(NAME, tool.carried)
-        inner = fields.get("tools") if fields.get("type") == "namespace" else [fields]
-        known = [functions[id(one)] for one in inner or () if id(one) in functions] if tool.hosted else []
+        inner = tools_of(fields) if fields.get("type") == "namespace" else [fields]
+        known = [functions[id(one)] for one in inner if id(one) in functions] if tool.hosted else []
         if known:
             yield from (_function(one, names) for one in known)
         elif fields.get("type") != "namespace":
@@ -256,29 +262,25 @@ def _found_tools(request: Request, names: FunctionNames) -> Iterable[Tool]:
     )
     known = {id(one.fields) for one in names.declared}
     for item in found_items(request.messages):
-        for value in item.get("tools") or ():
-            if (
-                isinstance(value, dict)
-                and value.get("type") not in ("function", "custom", "namespace")
-                and id(value) not in known
-            ):
+        for value in tools_of(item):
+            if value.get("type") not in ("function", "custom", "namespace") and id(value) not in known:
                 yield Tool(name=str(value.get("type")), hosted=True, carried=Carried(NAME, value))
 
 
-def _values_of(fields: dict[str, Any]) -> list[Any]:
-    return [fields, *(fields.get("tools") or ())]
+def _values_of(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    return [fields, *tools_of(fields)]
 
 
 def _function(tool: DeclaredTool, names: FunctionNames) -> Tool:
     fields, form = tool.fields, tool.form
-    described = fields.get("description")
+    described = described if isinstance(described := fields.get("description"), str) else ""
     about = f"Tools of {form.namespace}: {tool.about}" if tool.about else ""
     left = {name: value for name, value in fields.items() if name not in _READ_FIELDS and value is not None}
     schema, strict = fields.get("parameters"), fields.get("strict")
     custom = form.kind == "custom"
     return Tool(
         name=names.name(form),
-        description="\n\n".join(filter(None, (about, described or "", _grammar(fields) if custom else ""))),
+        description="\n\n".join(filter(None, (about, described, _grammar(fields) if custom else ""))),
         schema=_INPUT_SCHEMA if custom else schema if isinstance(schema, dict) else None,
         strict=strict if isinstance(strict, bool) and not custom else None,
         carried=Carried(NAME, left) if left else None,
@@ -342,7 +344,7 @@ def _plain(block: Block, called: dict[str, str], names: FunctionNames) -> Block:
 
 def _found_names(fields: dict[str, Any], names: FunctionNames) -> tuple[TextBlock]:
     """Return what a search found, in words: the tools themselves are declared with the others."""
-    found = {id(one) for value in fields.get("tools") or () if isinstance(value, dict) for one in _values_of(value)}
+    found = {id(one) for value in tools_of(fields) for one in _values_of(value)}
     listed = [names.name(tool.form) for tool in names.declared if id(tool.fields) in found]
     return (TextBlock(f"These tools can be called now: {', '.join(listed)}" if listed else "No tool was found."),)
 
@@ -370,8 +372,7 @@ def _with_allowed(request: Request, names: FunctionNames) -> Request:
     asked = request.extra.get("tool_choice")
     if not isinstance(asked, dict) or asked.get("type") != "allowed_tools":
         return request
-    listed = [tool for tool in asked.get("tools") or () if isinstance(tool, dict)]
-    allowed = [name for tool in listed for name in (names.in_namespace(tool) or [names.named(tool)]) if name]
+    allowed = [name for tool in tools_of(asked) for name in (names.in_namespace(tool) or [names.named(tool)]) if name]
     plain = with_allowed_tools(request, allowed, required=asked.get("mode") == "required")
     return request if plain is request else msgspec.structs.replace(plain, extra=_without_choice(request.extra))
 

@@ -1,31 +1,25 @@
-"""What the items of a Responses request look like, as OpenAI's reference says it (`POST /v1/responses`, 2026-11).
+"""What Responses requests look like, as OpenAI's reference says it (`POST /v1/responses`, 2026-11), and the words of the dialect.
 
 What bardo has a word for is read; fields beside it are carried as they came, and so are whole items of other types.
-
-Whose opaque state this dialect carries as its own, and how other state rides along.
-
-Native state is written as it came. Any other is sealed into the one field that clients give back unread: the `encrypted_content` of a
-reasoning item. State of a text or a call, which have no such field, travels in a reasoning item of its own that says where it belongs.
-Item ids that bardo had to make are known by their form, and never taken for a provider's.
-
-Searches of the web in OpenAI's form: one `web_search_call` item, which names the pages and holds nothing of their text.
-
-Source: ResponseFunctionWebSearch of openai 3.54.0.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
 import msgspec
 
 from bardo.dialects.shared.content_forms import SearchForm, SearchPart, SearchResults
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.states import seal, unseal
-from bardo.dialects.shared.structs import Unknown, Wire
+from bardo.dialects.shared.structs import OnlyCarried, Unknown, Wire
 from bardo.values.blocks import Opaque, fields_for
 from bardo.values.request import Request
+
+NAME: Final = "openai_responses"
+FORMAT: Final = "openai-responses-v1"
 
 
 class Text(Wire, tag="text", kw_only=True):
@@ -33,9 +27,9 @@ class Text(Wire, tag="text", kw_only=True):
 
     CARRIED: ClassVar = ("annotations", "logprobs", "prompt_cache_breakpoint")
     text: str
-    annotations: Any = None
-    logprobs: Any = None
-    prompt_cache_breakpoint: Any = None
+    annotations: OnlyCarried = None
+    logprobs: OnlyCarried = None
+    prompt_cache_breakpoint: OnlyCarried = None
 
 
 class InputText(Text, tag="input_text", kw_only=True):
@@ -56,10 +50,10 @@ class InputImage(Wire, tag="input_image", kw_only=True):
     """A picture by its address or data URL, or else one that was uploaded."""
 
     CARRIED: ClassVar = ("file_id", "prompt_cache_breakpoint")
-    image_url: Any = None
+    image_url: OnlyCarried = None
     detail: str | None = None
-    file_id: Any = None
-    prompt_cache_breakpoint: Any = None
+    file_id: OnlyCarried = None
+    prompt_cache_breakpoint: OnlyCarried = None
 
 
 class InputFile(Wire, tag="input_file", kw_only=True):
@@ -69,9 +63,9 @@ class InputFile(Wire, tag="input_file", kw_only=True):
     filename: str | None = None
     file_data: str | None = None
     file_url: str | None = None
-    file_id: Any = None
-    detail: Any = None
-    prompt_cache_breakpoint: Any = None
+    file_id: OnlyCarried = None
+    detail: OnlyCarried = None
+    prompt_cache_breakpoint: OnlyCarried = None
 
 
 Part = Text | InputText | OutputText | Refusal | InputImage | InputFile | Unknown
@@ -84,16 +78,16 @@ class Message(Wire, tag="message", kw_only=True):
     CARRIED: ClassVar = ("id", "status", "phase")
     role: str
     content: str | list[Part]
-    id: Any = None
-    status: Any = None
-    phase: Any = None
+    id: OnlyCarried = None
+    status: OnlyCarried = None
+    phase: OnlyCarried = None
 
 
 class Thought(Wire, kw_only=True):
     """A piece of thinking, or of a summary of it."""
 
     text: str
-    type: Any = None
+    type: OnlyCarried = None
 
 
 class Reasoning(Wire, tag="reasoning", kw_only=True):
@@ -104,7 +98,7 @@ class Reasoning(Wire, tag="reasoning", kw_only=True):
     summary: list[Thought | str] | None = None
     content: list[Thought | str] | None = None
     encrypted_content: str | None = None
-    status: Any = None
+    status: OnlyCarried = None
     format: str | None = None
 
 
@@ -115,10 +109,10 @@ class FunctionCall(Wire, tag="function_call", kw_only=True):
     call_id: str
     name: str
     arguments: str | None = None
-    id: Any = None
-    status: Any = None
-    namespace: Any = None
-    caller: Any = None
+    id: OnlyCarried = None
+    status: OnlyCarried = None
+    namespace: OnlyCarried = None
+    caller: OnlyCarried = None
 
 
 class CustomToolCall(Wire, tag="custom_tool_call", kw_only=True):
@@ -128,10 +122,10 @@ class CustomToolCall(Wire, tag="custom_tool_call", kw_only=True):
     call_id: str
     name: str
     input: str
-    id: Any = None
-    status: Any = None
-    namespace: Any = None
-    caller: Any = None
+    id: OnlyCarried = None
+    status: OnlyCarried = None
+    namespace: OnlyCarried = None
+    caller: OnlyCarried = None
 
 
 class FunctionCallOutput(Wire, tag="function_call_output", kw_only=True):
@@ -140,11 +134,11 @@ class FunctionCallOutput(Wire, tag="function_call_output", kw_only=True):
     CARRIED: ClassVar = ("id", "status", "caller", "name", "namespace")
     call_id: str
     output: str | list[Part]
-    id: Any = None
-    status: Any = None
-    caller: Any = None
-    name: Any = None
-    namespace: Any = None
+    id: OnlyCarried = None
+    status: OnlyCarried = None
+    caller: OnlyCarried = None
+    name: OnlyCarried = None
+    namespace: OnlyCarried = None
 
 
 class CustomToolCallOutput(FunctionCallOutput, tag="custom_tool_call_output", kw_only=True):
@@ -159,11 +153,85 @@ ITEMS: dict[str, type[Wire]] = {
     "function_call_output": FunctionCallOutput,
     "custom_tool_call_output": CustomToolCallOutput,
 }
-"""The types of items that are read."""
+"""The types of input items that are read."""
 
 
-NAME = "openai_responses"
-FORMAT = "openai-responses-v1"
+class Function(Wire, forbid_unknown_fields=False, kw_only=True):
+    """A tool that is a function. Tools of other types are carried whole."""
+
+    type: str
+    name: str
+    description: str | None = None
+    parameters: JsonObject | None = None
+    strict: bool | None = None
+    allowed_callers: OnlyCarried = None
+    defer_loading: OnlyCarried = None
+    output_schema: OnlyCarried = None
+
+
+class NamedFunction(Wire, forbid_unknown_fields=False, kw_only=True):
+    """The choice of one function. Choices of other types are carried whole."""
+
+    type: str
+    name: str
+
+
+class JsonSchema(Wire, forbid_unknown_fields=False, kw_only=True):
+    """The form of an answer that fits a schema."""
+
+    type: str
+    schema: JsonObject
+    name: str | None = None
+    strict: bool | None = None
+    description: str | None = None
+
+
+class TextSettings(Wire, forbid_unknown_fields=False, kw_only=True):
+    """What is asked of the text of the answer."""
+
+    format: JsonObject | None = None
+    verbosity: OnlyCarried = None
+
+
+class CreateResponse(Wire, forbid_unknown_fields=False, kw_only=True):
+    """The body of a request. Thinking and sampling are read by what reads them in all dialects; what has no name here is carried too."""
+
+    model: str | None = None
+    input: str | list[OnlyCarried] | None = None
+    instructions: str | None = None
+    tools: list[OnlyCarried] | None = None
+    tool_choice: str | JsonObject | None = None
+    parallel_tool_calls: bool | None = None
+    max_output_tokens: int | None = None
+    text: TextSettings | None = None
+    stream: bool | None = None
+    reasoning: OnlyCarried = None
+    temperature: OnlyCarried = None
+    top_p: OnlyCarried = None
+    prompt: OnlyCarried = None
+    previous_response_id: OnlyCarried = None
+    conversation: OnlyCarried = None
+    access_programs: OnlyCarried = None
+    background: OnlyCarried = None
+    background_options: OnlyCarried = None
+    context_management: OnlyCarried = None
+    image: OnlyCarried = None
+    include: OnlyCarried = None
+    max_tool_calls: OnlyCarried = None
+    metadata: OnlyCarried = None
+    moderation: OnlyCarried = None
+    prompt_cache_key: OnlyCarried = None
+    prompt_cache_options: OnlyCarried = None
+    prompt_cache_retention: OnlyCarried = None
+    safety_identifier: OnlyCarried = None
+    service_tier: OnlyCarried = None
+    store: OnlyCarried = None
+    stream_options: OnlyCarried = None
+    top_logprobs: OnlyCarried = None
+    truncation: OnlyCarried = None
+    user: OnlyCarried = None
+
+
 _ATTACHED = "bardo-attached"
 _TEXT = "bardo-text"
 _BARDO_PREFIX = "_bardo_"
@@ -188,7 +256,7 @@ def asks_summary(request: Request) -> bool:
     return request.dialect == NAME and asked in ("auto", "concise", "detailed")
 
 
-def is_native(opaque: Opaque, fields: Mapping[str, Any]) -> bool:
+def is_native(opaque: Opaque, fields: JsonObject) -> bool:
     """Whether `opaque` is written as it is; an item's `format` field vouches for the formats a router passes on."""
     known = opaque.format == FORMAT or (opaque.format != "" and opaque.format == fields.get("format"))
     return known and opaque.kind in ("id", "encrypted")
@@ -252,14 +320,14 @@ STATUSES = frozenset({"completed", "incomplete", "failed", "in_progress", "cance
 _KIND, _OWN_ID = "web_search_call", "ws_bardo_"
 
 
-def _write(key: str, query: str, results: SearchResults) -> list[dict[str, Any]]:
+def _write(key: str, query: str, results: SearchResults) -> list[JsonObject]:
     sources = [{"type": "url", "url": page.url} for page in results.pages]
     action = {"type": "search", "query": query, "queries": [query], "sources": sources}
     status = "failed" if results.error else "completed"
     return [{"type": _KIND, "id": f"{_OWN_ID}{key}", "status": status, "action": action}]
 
 
-def _decode(item: dict[str, Any]) -> SearchPart | None:
+def _decode(item: JsonObject) -> SearchPart | None:
     if item.get("type") != _KIND:
         return None
     name = str(item.get("id"))

@@ -20,6 +20,9 @@ from bardo.dialects.shared.json_values import kind_of
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 
+OnlyCarried = Any
+"""The type of a field that is only carried: whatever JSON stands there."""
+
 OTHERS = "\uffff"
 """The name under which fields that a struct does not have stand beside it, and the type of blocks that are kept whole. A client that sends
 it cannot mean it: what stands there must be of a class that no JSON value has."""
@@ -80,9 +83,9 @@ def carried_fields(struct: Wire) -> dict[str, Any] | None:
     values = find(struct)
     if values.count(None) == len(values):
         return None
-    others, *known = values
-    fields = {name: value for name, value in zip(names, known, strict=True) if value is not None}
-    fields.update((name, value) for name, value in (others or {}).items() if value is not None)
+    fields = {name: value for name, value in zip(names, values, strict=False) if value is not None}
+    if struct.others is not None:
+        fields.update((name, value) for name, value in struct.others.items() if value is not None)
     return fields or None
 
 
@@ -95,7 +98,7 @@ def carried(struct: Wire, dialect: str) -> Carried | None:
 @cache
 def _carried_by(kind: type[Wire]) -> tuple[tuple[str, ...], Callable[[Wire], tuple[Any, ...]]]:
     # Two names at least: of one, `attrgetter` gives the bare value.
-    return kind.CARRIED, attrgetter("others", *kind.CARRIED) if kind.CARRIED else lambda struct: (struct.others,)
+    return kind.CARRIED, attrgetter(*kind.CARRIED, "others") if kind.CARRIED else lambda struct: (struct.others,)
 
 
 def as_it_came(value: Any) -> Any:
