@@ -220,14 +220,16 @@ def _of_structs() -> Iterator[Difference]:
         except ModuleNotFoundError:
             continue
         kinds = [getattr(module, kind) for kind in one.types]
-        named = {name for kind in kinds for name in _fields_of(kind)}
-        struct = getattr(import_module(f"bardo.dialects.{one.sdk}.wire"), one.struct)
-        tag = struct.__struct_config__.tag_field
-        had = {field.encode_name for field in msgspec.structs.fields(struct)} - {OTHERS} | ({tag} if tag else set())
-        yield from (
-            Difference(one.sdk, "field that bardo lacks", f"{one.struct}.{name}") for name in sorted(named - had)
-        )
-        yield from (Difference(one.sdk, "field of bardo's own", f"{one.struct}.{name}") for name in sorted(had - named))
+        yield from _of_struct(one.sdk, one.struct, {name for kind in kinds for name in _fields_of(kind)})
+
+
+def _of_struct(dialect: str, name: str, named: set[str]) -> Iterator[Difference]:
+    """Yield the fields that a struct lacks of those that are `named`, and those that it has beside them."""
+    struct = getattr(import_module(f"bardo.dialects.{dialect}.wire"), name)
+    tag = struct.__struct_config__.tag_field
+    had = {field.encode_name for field in msgspec.structs.fields(struct)} - {OTHERS} | ({tag} if tag else set())
+    yield from (Difference(dialect, "field that bardo lacks", f"{name}.{field}") for field in sorted(named - had))
+    yield from (Difference(dialect, "field of bardo's own", f"{name}.{field}") for field in sorted(had - named))
 
 
 def _fields_of(kind: Any) -> Iterable[str]:
@@ -322,6 +324,36 @@ def differences() -> Iterator[Difference]:
     yield from _of_bedrock()
 
 
+SHAPES = {
+    "Request": ("ConverseRequest",),
+    "Message": ("Message",),
+    "Block": ("ContentBlock", "SystemContentBlock", "ToolResultContentBlock"),
+    "Part": ("ToolResultContentBlock",),
+    "Image": ("ImageBlock",),
+    "ImageSource": ("ImageSource",),
+    "Document": ("DocumentBlock",),
+    "DocumentSource": ("DocumentSource",),
+    "CitationsContent": ("CitationsContentBlock",),
+    "ToolUse": ("ToolUseBlock",),
+    "ToolResult": ("ToolResultBlock",),
+    "ReasoningContent": ("ReasoningContentBlock",),
+    "ReasoningText": ("ReasoningTextBlock",),
+    "InferenceConfig": ("InferenceConfiguration",),
+    "ToolConfig": ("ToolConfiguration",),
+    "Tool": ("Tool",),
+    "ToolSpec": ("ToolSpecification",),
+    "InputSchema": ("ToolInputSchema",),
+    "SystemTool": ("SystemTool",),
+    "ToolChoice": ("ToolChoice",),
+    "NamedTool": ("SpecificToolChoice",),
+    "OutputConfig": ("OutputConfig",),
+    "TextFormat": ("OutputFormat",),
+    "Structure": ("OutputFormatStructure",),
+    "JsonSchema": ("JsonSchemaDefinition",),
+}
+"""Converse's structs, and what botocore's service model calls them."""
+
+
 def _of_bedrock() -> Iterator[Difference]:
     """Yield what botocore's service model names and bardo does not know."""
     model = service_model()
@@ -341,6 +373,8 @@ def _of_bedrock() -> Iterator[Difference]:
             if word not in known and not any(word in text for text in known if kind == "operation")
         )
         yield from (Difference("bedrock", kind, word) for word in missing)
+    for name, kinds in SHAPES.items():
+        yield from _of_struct("bedrock_converse", name, {field for kind in kinds for field in shapes[kind]["members"]})
 
 
 def _paths(model: dict[str, Any]) -> list[str]:

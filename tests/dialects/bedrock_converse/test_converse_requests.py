@@ -632,3 +632,63 @@ def test_no_bytes_make_it_raise_anything_else(data: bytes) -> None:
 def test_hostile_nesting_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidRequest):
         DIALECT.decode_request(data, Arrival(model=CLAUDE))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"messages": [{"role": "user", "content": "Hi"}]}, "messages[0].content must be an array, not a string"),
+        (
+            {"messages": [{"role": "user", "content": [{"toolUse": {"name": "f"}}]}]},
+            "messages[0].content[0].toolUse.toolUseId is required",
+        ),
+        (
+            {"messages": [], "toolConfig": {"tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": []}}}]}},
+            "toolConfig.tools[0].toolSpec.inputSchema.json must be an object, not an array",
+        ),
+        (
+            {"messages": [], "inferenceConfig": {"topP": True}},
+            "inferenceConfig.topP must be a number, not a boolean",
+        ),
+        (
+            {"messages": [], "additionalModelRequestFields": {"reasoning_config": 5}},
+            "additionalModelRequestFields.reasoning_config must be a string or an object, not a number",
+        ),
+        (
+            {"messages": [], "outputConfig": {"textFormat": {"type": "json_schema"}}},
+            "outputConfig.textFormat.structure is required",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_path(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        decode(fields)
+    assert caught.value.message == words
+    assert words.startswith(str(caught.value.param))
+
+
+def test_names_are_read_in_converses_spelling_alone() -> None:
+    (message,) = decode_messages({"role": "user", "content": [{"tool_use": {"name": "f"}}]})
+    assert message.blocks == (UnknownBlock("bedrock_converse", {"tool_use": {"name": "f"}}),)
+
+
+def test_a_call_of_bedrocks_own_tool_is_kept_whole_and_names_no_result() -> None:
+    use = {"toolUse": {"toolUseId": "t1", "name": "nova_grounding", "type": "server_tool_use", "input": {}}}
+    own = {"toolResult": {"toolUseId": "t1", "type": "nova_grounding_result", "content": []}}
+    result = {"toolResult": {"toolUseId": "t1", "content": []}}
+    (message,) = decode_messages({"role": "user", "content": [use, own, result]})
+    assert message.blocks[:2] == (UnknownBlock("bedrock_converse", use), UnknownBlock("bedrock_converse", own))
+    assert message.blocks[2] == ToolResultBlock(call_id="t1")
+
+
+def test_a_result_has_the_name_of_a_call_that_stands_behind_it() -> None:
+    result = {"toolResult": {"toolUseId": "t1", "content": []}}
+    call = {"toolUse": {"toolUseId": "t1", "name": "f", "input": {}}}
+    first, _ = decode_messages({"role": "user", "content": [result]}, {"role": "assistant", "content": [call]})
+    assert first.blocks == (ToolResultBlock(call_id="t1", name="f"),)
+
+
+def test_a_document_from_two_places_is_kept_whole() -> None:
+    document = {"document": {"format": "txt", "name": "n", "source": {"text": "a", "s3Location": {"uri": "s3://b"}}}}
+    (message,) = decode_messages({"role": "user", "content": [document]})
+    assert message.blocks == (UnknownBlock("bedrock_converse", document),)

@@ -1,23 +1,32 @@
 """A client's Converse request to a Request. Model and streaming stand in the path, so they come with the Arrival.
 
-The messages of a request: Converse's content blocks to ours. What a block holds beside what we know is carried in its own shape.
-
-What a request says beside its messages: tools, output format, and how to think in the words of one model family.
+What a block or a tool holds beside what is read is carried in its own shape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from bardo.dialects.bedrock_converse.wire import FIELD, NAME, SAMPLING, SIGNED_BLOCKS, THOUGHT, unknown_fields
+from bardo.dialects.bedrock_converse import wire
+from bardo.dialects.bedrock_converse.wire import (
+    ADDITIONAL,
+    AMOUNTS,
+    FIELD,
+    NAME,
+    SAMPLING,
+    SIGNED_BLOCKS,
+    THOUGHT,
+    is_hosted,
+    unknown_fields,
+)
 from bardo.dialects.shared.control_fields import decode_sampling
-from bardo.dialects.shared.json_values import arguments_of, decode_object, optional, required, take, without, write_json
+from bardo.dialects.shared.json_values import JsonObject, arguments_of, decode_object, required, without, write_json
 from bardo.dialects.shared.media import MEDIA_TYPES
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.states import Carrier, settled
+from bardo.dialects.shared.structs import carried, read
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -44,397 +53,314 @@ from bardo.values.request import (
 )
 from bardo.values.wire import Arrival
 
-_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
-_CALL: dict[str, Any] = {"toolUse": {"toolUseId": None, "name": None, "input": None}}
-_DOCUMENT: dict[str, Any] = {"document": {"format": None, "name": None, "source": None}}
-_IMAGE: dict[str, Any] = {"image": {"format": None, "source": {"bytes": None}}}
-
-
-def read_system(value: list[Any] | None) -> tuple[Message, ...]:
-    """Return the system prompt as the first message."""
-    if not value:
-        return ()
-    return (Message("system", _content(value, "system")),)
-
-
-def read_message(message: dict[str, Any], at: str) -> Message:
-    """Return one message."""
-    role = required(message, "role", str, at)
-    if role not in _ROLES:
-        raise InvalidRequest(f"{at}role is {role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
-    content = _content(required(message, "content", list, at), f"{at}content")
-    return Message(_ROLES[role], content, carried(without(message, "role", "content")))
-
-
-def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return each tool result the name of the tool that was called, which other dialects ask for."""
-    names = {
-        block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolCallBlock)
-    }
-    return tuple(
-        msgspec.structs.replace(message, blocks=tuple(_with_tool_name(block, names) for block in message.blocks))
-        for message in messages
-    )
-
-
-def _with_tool_name(block: Block, names: dict[str, str]) -> Block:
-    if not isinstance(block, ToolResultBlock):
-        return block
-    return msgspec.structs.replace(block, name=names.get(block.call_id, ""))
-
-
-def carried(fields: dict[str, Any]) -> Carried | None:
-    """Return fields of this dialect to be passed on, or None where there are none."""
-    return Carried(NAME, fields) if fields else None
-
-
-def _content(value: list[Any], at: str) -> tuple[Block, ...]:
-    blocks: list[Block | Carrier] = []
-    for place, item in enumerate(value):
-        _read_block(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].", blocks)
-    return settled(blocks)
-
-
-def _read_block(block: dict[str, Any], at: str, before: list[Block | Carrier]) -> None:
-    if block.get(FIELD) is not None:
-        _read_thought(block, at, before)
-    elif block.get("toolUse") is not None and not _is_hosted(block["toolUse"]):
-        before.append(_read_call(block, at))
-    elif block.get("toolResult") is not None and block["toolResult"] and not _is_hosted_result(block["toolResult"]):
-        before.append(_read_result(block, at))
-    else:
-        before.append(_read_plain(block, at))
-
-
-def _is_hosted(use: Any) -> bool:
-    return isinstance(use, dict) and str(use.get("type") or "tool_use") != "tool_use"
-
-
-def _is_hosted_result(result: Any) -> bool:
-    # Bedrock names the tool it ran itself; a caller's result has no type.
-    return isinstance(result, dict) and str(result.get("type") or "tool_result") != "tool_result"
-
-
-def _read_plain(block: dict[str, Any], at: str) -> ResultPart:
-    """Return a block that may stand in a tool result too."""
-    if block.get("text") is not None:
-        return TextBlock(required(block, "text", str, at), carried=carried(without(block, "text")))
-    if block.get("image") is not None:
-        return _read_image(block, at)
-    if block.get("document") is not None:
-        return _read_document(block, at)
-    if block.get("citationsContent") is not None:
-        return _read_cited(block, at)
-    return UnknownBlock(NAME, block)
-
-
-def _read_image(block: dict[str, Any], at: str) -> ImageBlock | UnknownBlock:
-    image = take(block["image"], dict, f"{at}image")
-    form = required(image, "format", str, f"{at}image.")
-    source = required(image, "source", dict, f"{at}image.")
-    if source.get("bytes") is None:
-        return UnknownBlock(NAME, block)
-    data = required(source, "bytes", str, f"{at}image.source.")
-    return ImageBlock(media_type=f"image/{form}", data=data, carried=carried(unknown_fields(block, _IMAGE)))
-
-
-def _read_document(block: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
-    document = take(block["document"], dict, f"{at}document")
-    at = f"{at}document."
-    source = required(document, "source", dict, at)
-    media_type = MEDIA_TYPES.get(optional(document, "format", str, at) or "txt", "")
-    kind = next((kind for kind in ("bytes", "text") if source.get(kind) is not None), None)
-    if not media_type or kind is None or source.keys() != {kind}:
-        return UnknownBlock(NAME, block)
-    content = required(source, kind, str, f"{at}source.")
-    name = optional(document, "name", str, at) or ""
-    held: dict[str, Any] = {"data" if kind == "bytes" else "text": content}
-    return DocumentBlock(media_type=media_type, name=name, **held, carried=carried(unknown_fields(block, _DOCUMENT)))
-
-
-def _read_cited(block: dict[str, Any], at: str) -> TextBlock:
-    cited = take(block["citationsContent"], dict, f"{at}citationsContent")
-    at = f"{at}citationsContent.content"
-    pieces = optional(cited, "content", list, at.removesuffix("content")) or []
-    text = "".join(
-        optional(take(piece, dict, f"{at}[{place}]"), "text", str, f"{at}[{place}].") or ""
-        for place, piece in enumerate(pieces)
-    )
-    fields = {"citations": [], **without(cited, "content")}
-    if pieces != [{"text": text}]:
-        fields["content"] = pieces
-    if more := without(block, "citationsContent"):
-        fields["block"] = more
-    return TextBlock(text, carried=carried(fields))
-
-
-def _read_thought(block: dict[str, Any], at: str, before: list[Block | Carrier]) -> None:
-    thought = take(block[FIELD], dict, f"{at}{FIELD}")
-    rest = carried(unknown_fields(block, THOUGHT))
-    data = optional(thought, "redactedContent", str, f"{at}{FIELD}.")
-    spoken = optional(thought, "reasoningText", dict, f"{at}{FIELD}.")
-    if spoken is not None or data is None:
-        inner = f"{at}{FIELD}.reasoningText."
-        text = optional(spoken or {}, "text", str, inner) or ""
-        states = SIGNED_BLOCKS.decode_signature(optional(spoken or {}, "signature", str, inner) or "")
-        form = states[0].format if states else FIELD
-        before.append(ReasoningBlock(text=text, format=form, opaque=states, carried=rest))
-    if data is not None:
-        before.append(_read_redacted(data, rest))
-
-
-def _read_redacted(data: str, rest: Carried | None) -> ReasoningBlock | Carrier:
-    found = SIGNED_BLOCKS.decode_redacted(data)
-    form = found.states[0].format if found.states else FIELD
-    thinking = ReasoningBlock(format=form, opaque=found.states, carried=rest)
-    return thinking if found.owner is None else Carrier(found.states, found.owner, thinking)
-
-
-def _read_call(block: dict[str, Any], at: str) -> ToolCallBlock:
-    use = take(block["toolUse"], dict, f"{at}toolUse")
-    at = f"{at}toolUse."
-    given = use.get("input")
-    return ToolCallBlock(
-        id=required(use, "toolUseId", str, at),
-        name=required(use, "name", str, at),
-        arguments=arguments_of(take({} if given is None else given, dict, f"{at}input")),
-        carried=carried(unknown_fields(block, _CALL)),
-    )
-
-
-def _read_result(block: dict[str, Any], at: str) -> ToolResultBlock:
-    result = take(block["toolResult"], dict, f"{at}toolResult")
-    at = f"{at}toolResult."
-    status = optional(result, "status", str, at)
-    known: dict[str, Any] = {"toolUseId": None, "content": None}
-    if status == "error":
-        known["status"] = None
-    parts = optional(result, "content", list, at) or []
-    return ToolResultBlock(
-        call_id=required(result, "toolUseId", str, at),
-        content=tuple(
-            _read_part(take(part, dict, f"{at}content[{place}]"), f"{at}content[{place}].")
-            for place, part in enumerate(parts)
-        ),
-        is_error=status == "error",
-        carried=carried(unknown_fields(block, {"toolResult": known})),
-    )
-
-
-def _read_part(part: dict[str, Any], at: str) -> ResultPart:
-    if "json" in part and part.get("text") is None:
-        # Other dialects take text, so the value is told as its JSON, and goes back to Converse as it was.
-        return TextBlock(write_json(part["json"]).decode(), carried=Carried(NAME, part))
-    return _read_plain(part, at)
-
-
-ADDITIONAL = "additionalModelRequestFields"
-AMOUNTS: dict[str, Any] = {
-    "thinking": {"type": None, "budget_tokens": None},
-    "output_config": {"effort": None},
-    "reasoning_effort": None,
-    "reasoning": {"effort": None},
-    "reasoning_config": {"type": None, "budget_tokens": None},
-    "reasoningConfig": {"type": None, "maxReasoningEffort": None},
+_READ = {
+    "messages": (),
+    "system": (),
+    "inferenceConfig": ("maxTokens", *SAMPLING.values()),
+    "toolConfig": ("tools", "toolChoice"),
+    "outputConfig": ("textFormat",),
+    ADDITIONAL: (*AMOUNTS, "top_k"),
 }
-"""The additional fields that say how to think, in all families, and which of their words say how much."""
-_READ = {**AMOUNTS, "thinking": {**AMOUNTS["thinking"], "display": None}}
-_SPEC: dict[str, Any] = {"toolSpec": {"name": None, "description": None, "inputSchema": {"json": None}, "strict": None}}
-
-
-def read_tool(value: Any, at: str) -> Tool:
-    """Return a function, or an entry of another kind (a system tool, a cache point), which is carried whole."""
-    tool = take(value, dict, at)
-    if tool.get("toolSpec") is None:
-        system = optional(tool, "systemTool", dict, f"{at}.") or {}
-        name = optional(system, "name", str, f"{at}.systemTool.") or next(iter(tool), "")
-        return Tool(name=name, hosted=True, carried=Carried(NAME, tool))
-    spec = take(tool["toolSpec"], dict, f"{at}.toolSpec")
-    at = f"{at}.toolSpec."
-    return Tool(
-        name=required(spec, "name", str, at),
-        description=optional(spec, "description", str, at) or "",
-        schema=optional(required(spec, "inputSchema", dict, at), "json", dict, f"{at}inputSchema."),
-        strict=optional(spec, "strict", bool, at),
-        carried=carried(unknown_fields(tool, _SPEC)),
-    )
-
-
-def read_tool_choice(tools: dict[str, Any]) -> ToolChoice | None:
-    """Return which tools may be called."""
-    choice = optional(tools, "toolChoice", dict, "toolConfig.")
-    if choice is None:
-        return None
-    at = "toolConfig.toolChoice."
-    if (named := optional(choice, "tool", dict, at)) is not None:
-        return ToolChoice(mode="named", name=required(named, "name", str, f"{at}tool."))
-    if choice.get("any") is not None:
-        return ToolChoice(mode="required")
-    if choice.get("auto") is not None:
-        return ToolChoice(mode="auto")
-    raise InvalidRequest(f"{at[:-1]} is none of auto, any and tool", hint="use one of them", param=at[:-1])
-
-
-def read_output_format(output: dict[str, Any]) -> OutputFormat | None:
-    """Return the shape of the answer."""
-    found = optional(output, "textFormat", dict, "outputConfig.")
-    if found is None:
-        return None
-    at = "outputConfig.textFormat."
-    kind = required(found, "type", str, at)
-    if kind != "json_schema":
-        raise InvalidRequest(f"{at}type is {kind!r}", hint="use json_schema", param=f"{at}type")
-    structure = required(found, "structure", dict, at)
-    at += "structure."
-    given = required(structure, "jsonSchema", dict, at)
-    at += "jsonSchema."
-    return OutputFormat(
-        mode="json_schema",
-        name=optional(given, "name", str, at) or "",
-        schema=_schema(required(given, "schema", str, at), f"{at}schema"),
-        strict=True,
-        description=optional(given, "description", str, at) or "",
-    )
-
-
-def _schema(text: str, param: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as problem:
-        raise InvalidRequest(f"{param} is not JSON: {problem}", param=param) from problem
-
-
-def read_additional(additional: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
-    """Return `top_k`, wherever its family has it, and the fields that are left."""
-    left = {name: value for name, value in additional.items() if name not in (*AMOUNTS, "top_k")}
-    top_k = optional(additional, "top_k", int, f"{ADDITIONAL}.")
-    nested = left.get("inferenceConfig")
-    if top_k is None and isinstance(nested, dict) and nested.keys() <= {"topK"}:
-        top_k = optional(nested, "topK", int, f"{ADDITIONAL}.inferenceConfig.")
-        del left["inferenceConfig"]
-    return top_k, left
-
-
-def read_reasoning(additional: dict[str, Any]) -> ReasoningPolicy | None:
-    """Return how the model should think. What else stands in the fields that say it is carried."""
-    fields = {name: additional[name] for name in AMOUNTS if additional.get(name) is not None}
-    if not fields:
-        return None
-    at = f"{ADDITIONAL}."
-    effort = _effort(fields, at)
-    thinking = optional(fields, "thinking", dict, at)
-    if thinking is None and isinstance(fields.get("reasoning_config"), dict):
-        thinking = fields["reasoning_config"]
-    config = optional(fields, "reasoningConfig", dict, at) or {}
-    kind = _kind(thinking or config, at)
-    budget = optional(thinking or {}, "budget_tokens", int, f"{at}thinking.")
-    display = optional(thinking or {}, "display", str, f"{at}thinking.")
-    if effort == "none" or kind == "disabled":
-        mode = ReasoningPolicy(mode="off", effort=None if effort == "none" else _parse_effort(effort, at))
-    elif kind == "enabled" and budget is not None:
-        mode = ReasoningPolicy(mode="budget", budget=budget, effort=_parse_effort(effort, at))
-    elif effort:
-        mode = ReasoningPolicy(mode="effort", effort=_parse_effort(effort, at))
-    else:
-        mode = ReasoningPolicy(mode="auto")
-    rest = unknown_fields(fields, _READ)
-    return msgspec.structs.replace(
-        mode,
-        visible=None if display is None else display != "omitted",
-        enables_thinking=fields.keys() != {"output_config"},
-        between_tools=kind == "between_tools",
-        carried=Carried(NAME, rest) if rest else None,
-        raw_fields={ADDITIONAL: fields},
-    )
-
-
-def _kind(fields: dict[str, Any], at: str) -> str:
-    return optional(fields, "type", str, at) or ""
-
-
-def _effort(fields: dict[str, Any], at: str) -> str:
-    """Return the level, from whichever field has it."""
-    nested = (("output_config", "effort"), ("reasoning", "effort"), ("reasoningConfig", "maxReasoningEffort"))
-    for outer, inner in nested:
-        found = optional(optional(fields, outer, dict, at) or {}, inner, str, f"{at}{outer}.")
-        if found:
-            return found
-    if isinstance(fields.get("reasoning_config"), dict):
-        return optional(fields, "reasoning_effort", str, at) or ""
-    return optional(fields, "reasoning_effort", str, at) or optional(fields, "reasoning_config", str, at) or ""
-
-
-def _parse_effort(word: str, at: str) -> Effort | None:
-    if not word:
-        return None
-    for effort in EFFORTS:
-        if effort == word:
-            return effort
-    raise InvalidRequest(f"{at[:-1]} asks for effort {word!r}", hint=f"use {', '.join(EFFORTS)}", param=at[:-1])
-
-
-READ = frozenset(
-    ("modelId", "messages", "system", "inferenceConfig", "toolConfig", "outputConfig", ADDITIONAL, "bardo")
-)
-_CONFIG = ("maxTokens", *SAMPLING.values())
+"""The fields of a request that are read, and of objects what is read inside them."""
+_APART = ("modelId", "bardo")
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     try:
-        return _read(decode_object(body), body, arrival)
+        return _request(decode_object(body), body, arrival)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
 
 
-def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
-    config = optional(fields, "inferenceConfig", dict) or {}
-    tools = optional(fields, "toolConfig", dict) or {}
-    additional = optional(fields, ADDITIONAL, dict) or {}
-    output = optional(fields, "outputConfig", dict) or {}
-    top_k, left = read_additional(additional)
-    held = {
-        "inferenceConfig": _unknown_fields(config, *_CONFIG),
-        "outputConfig": _unknown_fields(output, "textFormat"),
-        "toolConfig": _unknown_fields(tools, "tools", "toolChoice"),
-        ADDITIONAL: left,
-    }
+def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
+    # Fields that are only carried are not looked at: where one is unknown, the messages need no second look.
+    request = read({name: fields[name] for name in _READ if name in fields}, wire.Request, "")
+    config, tools, output = request.inference_config, request.tool_config, request.output_config
+    limit = None if config is None else config.max_tokens
+    if limit is not None and limit < 1:
+        raise InvalidRequest("inferenceConfig.maxTokens must be at least 1", param="inferenceConfig.maxTokens")
+    top_k, left = _top_k(request.additional_model_request_fields, fields.get(ADDITIONAL) or {})
+    extra = {name: value for name, value in fields.items() if name not in _READ and name not in _APART}
+    for name in ("inferenceConfig", "outputConfig", "toolConfig"):
+        if others := {one: value for one, value in (fields.get(name) or {}).items() if one not in _READ[name]}:
+            extra[name] = others
+    if left:
+        extra[ADDITIONAL] = left
     return Request(
         model=arrival.model or required(fields, "modelId", str),
-        messages=_messages(fields),
-        tools=tuple(
-            read_tool(tool, f"toolConfig.tools[{place}]")
-            for place, tool in enumerate(optional(tools, "tools", list, "toolConfig.") or ())
+        messages=_messages(request, fields),
+        tools=()
+        if tools is None
+        else tuple(
+            [_tool(*one) for one in zip(tools.tools or (), fields["toolConfig"].get("tools") or (), strict=True)]
         ),
-        tool_choice=read_tool_choice(tools),
-        max_output_tokens=_limit(config),
-        sampling=msgspec.structs.replace(decode_sampling(config, SAMPLING, "inferenceConfig."), top_k=top_k),
-        reasoning=read_reasoning(additional),
-        output_format=read_output_format(output),
+        tool_choice=None if tools is None or tools.tool_choice is None else _tool_choice(tools.tool_choice),
+        max_output_tokens=limit,
+        sampling=msgspec.structs.replace(
+            decode_sampling(fields.get("inferenceConfig") or {}, SAMPLING, "inferenceConfig."), top_k=top_k
+        ),
+        reasoning=_reasoning(request.additional_model_request_fields, fields.get(ADDITIONAL) or {}),
+        output_format=None if output is None or output.text_format is None else _output_format(output.text_format),
         stream=bool(arrival.stream),
         dialect=NAME,
-        extra={name: value for name, value in fields.items() if name not in READ}
-        | {name: value for name, value in held.items() if value},
+        extra=extra,
         body={name: value for name, value in fields.items() if name != "bardo"},
         body_bytes=raw,
         options=read_options(fields),
     )
 
 
-def _unknown_fields(fields: dict[str, Any], *known: str) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name not in known}
+def _messages(request: wire.Request, fields: JsonObject) -> tuple[Message, ...]:
+    """Return the system prompt as the first message, and the others; each result has the name of its tool, which other dialects ask for."""
+    names = {
+        block.tool_use.tool_use_id: block.tool_use.name
+        for blocks in (request.system or (), *[message.content for message in request.messages])
+        for block in blocks
+        if block.tool_use is not None and not block.reasoning_content and not is_hosted(block.tool_use.type, "tool_use")
+    }
+    messages: list[Message] = []
+    if request.system:
+        messages.append(Message("system", _blocks(request.system, fields["system"], names)))
+    for place, (message, raw) in enumerate(zip(request.messages, fields["messages"], strict=True)):
+        role = _ROLES.get(message.role)
+        if role is None:
+            param = f"messages[{place}].role"
+            raise InvalidRequest(f"{param} is {message.role!r}", hint=f"use {', '.join(_ROLES)}", param=param)
+        rest = None if len(raw) == 2 else carried(without(raw, "role", "content"), NAME)
+        messages.append(Message(role, _blocks(message.content, raw["content"], names), rest))
+    return tuple(messages)
 
 
-def _messages(fields: dict[str, Any]) -> tuple[Message, ...]:
-    said = required(fields, "messages", list)
-    messages = [
-        read_message(take(one, dict, f"messages[{place}]"), f"messages[{place}].") for place, one in enumerate(said)
-    ]
-    return with_tool_names((*read_system(optional(fields, "system", list)), *messages))
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 
 
-def _limit(config: dict[str, Any]) -> int | None:
-    limit = optional(config, "maxTokens", int, "inferenceConfig.")
-    if limit is not None and limit < 1:
-        raise InvalidRequest("inferenceConfig.maxTokens must be at least 1", param="inferenceConfig.maxTokens")
-    return limit
+def _blocks(blocks: Sequence[wire.Block], raw: Sequence[JsonObject], names: dict[str, str]) -> tuple[Block, ...]:
+    """Return the blocks of a message. `raw` is what they were read from, `names` those of the tools that were called, by ids."""
+    found: list[Block | Carrier] = []
+    for block, whole in zip(blocks, raw, strict=True):
+        if block.reasoning_content is not None:
+            found += _thinking(block.reasoning_content, whole)
+        elif block.tool_use is not None and not is_hosted(block.tool_use.type, "tool_use"):
+            found.append(_call(block.tool_use, whole))
+        elif block.tool_result is not None and not is_hosted(block.tool_result.type, "tool_result"):
+            found.append(_result(block.tool_result, whole, names))
+        else:
+            found.append(_part(block, whole))
+    return settled(found)
+
+
+def _thinking(thought: wire.ReasoningContent, whole: JsonObject) -> list[ReasoningBlock | Carrier]:
+    rest = carried(unknown_fields(whole, THOUGHT), NAME)
+    found: list[ReasoningBlock | Carrier] = []
+    spoken = thought.reasoning_text
+    if spoken is not None or thought.redacted_content is None:
+        spoken = spoken or wire.ReasoningText()
+        states = SIGNED_BLOCKS.decode_signature(spoken.signature or "")
+        form = states[0].format if states else FIELD
+        found.append(ReasoningBlock(text=spoken.text or "", format=form, opaque=states, carried=rest))
+    if thought.redacted_content is not None:
+        redacted = SIGNED_BLOCKS.decode_redacted(thought.redacted_content)
+        form = redacted.states[0].format if redacted.states else FIELD
+        thinking = ReasoningBlock(format=form, opaque=redacted.states, carried=rest)
+        found.append(thinking if redacted.owner is None else Carrier(redacted.states, redacted.owner, thinking))
+    return found
+
+
+def _call(use: wire.ToolUse, whole: JsonObject) -> ToolCallBlock:
+    plain = len(whole) == 1 and use.others is None and use.type is None
+    return ToolCallBlock(
+        id=use.tool_use_id,
+        name=use.name,
+        arguments=arguments_of(use.input or {}),
+        carried=None if plain else carried(unknown_fields(whole, wire.CALL), NAME),
+    )
+
+
+def _result(result: wire.ToolResult, whole: JsonObject, names: dict[str, str]) -> ToolResultBlock:
+    raw, is_error = whole["toolResult"], result.status == "error"
+    rest = None
+    if len(whole) > 1 or result.others is not None or result.type is not None or (result.status and not is_error):
+        read_here = {"toolUseId": None, "content": None, **({"status": None} if is_error else {})}
+        rest = carried(unknown_fields(whole, {"toolResult": read_here}), NAME)
+    content: list[ResultPart] = []
+    for part, one in zip(result.content or (), raw.get("content") or (), strict=True):
+        if "json" in one and part.text is None:
+            # Other dialects take text, so the value is told as its JSON, and goes back to Converse as it was.
+            content.append(TextBlock(write_json(part.json).decode(), carried=carried(one, NAME)))
+        else:
+            content.append(_part(part, one))
+    return ToolResultBlock(
+        call_id=result.tool_use_id,
+        name=names.get(result.tool_use_id, ""),
+        content=tuple(content),
+        is_error=is_error,
+        carried=rest,
+    )
+
+
+def _part(part: wire.Part, whole: JsonObject) -> ResultPart:
+    """Return a block that may stand in a tool result too; one that cannot be read is kept whole."""
+    if part.text is not None:
+        return TextBlock(part.text, carried=None if len(whole) == 1 else carried(without(whole, "text"), NAME))
+    image = part.image
+    if image is not None:
+        if image.source.bytes is None:
+            return UnknownBlock(NAME, whole)
+        rest = carried(unknown_fields(whole, _IMAGE), NAME)
+        return ImageBlock(media_type=f"image/{image.format}", data=image.source.bytes, carried=rest)
+    if part.document is not None:
+        return _document(part.document, whole)
+    if part.citations_content is not None:
+        return _cited(part.citations_content, whole)
+    return UnknownBlock(NAME, whole)
+
+
+_IMAGE: JsonObject = {"image": {"format": None, "source": {"bytes": None}}}
+_DOCUMENT: JsonObject = {"document": {"format": None, "name": None, "source": None}}
+
+
+def _document(document: wire.Document, whole: JsonObject) -> DocumentBlock | UnknownBlock:
+    media_type = MEDIA_TYPES.get(document.format or "txt", "")
+    source = document.source
+    if not media_type or (source.bytes is None and source.text is None) or len(whole["document"]["source"]) != 1:
+        return UnknownBlock(NAME, whole)
+    return DocumentBlock(
+        media_type=media_type,
+        name=document.name or "",
+        data=source.bytes or "",
+        text=source.text or "",
+        carried=carried(unknown_fields(whole, _DOCUMENT), NAME),
+    )
+
+
+def _cited(cited: wire.CitationsContent, whole: JsonObject) -> TextBlock:
+    pieces = whole["citationsContent"].get("content") or []
+    text = "".join([piece.text or "" for piece in cited.content or ()])
+    fields = {"citations": [], **without(whole["citationsContent"], "content")}
+    if pieces != [{"text": text}]:
+        fields["content"] = pieces
+    if more := without(whole, "citationsContent"):
+        fields["block"] = more
+    return TextBlock(text, carried=carried(fields, NAME))
+
+
+_SPEC: JsonObject = {"toolSpec": {"name": None, "description": None, "inputSchema": {"json": None}, "strict": None}}
+
+
+def _tool(tool: wire.Tool, whole: JsonObject) -> Tool:
+    """Return a function, or an entry of another kind (a system tool, a cache point), which is carried whole."""
+    spec, system = tool.tool_spec, tool.system_tool
+    if spec is None:
+        name = (system and system.name) or next(iter(whole), "")
+        return Tool(name=name, hosted=True, carried=Carried(NAME, whole))
+    return Tool(
+        name=spec.name,
+        description=spec.description or "",
+        schema=spec.input_schema.json,
+        strict=spec.strict,
+        carried=carried(unknown_fields(whole, _SPEC), NAME),
+    )
+
+
+def _tool_choice(choice: wire.ToolChoice) -> ToolChoice:
+    if choice.tool is not None:
+        return ToolChoice(mode="named", name=choice.tool.name)
+    if choice.any is not None:
+        return ToolChoice(mode="required")
+    if choice.auto is not None:
+        return ToolChoice(mode="auto")
+    at = "toolConfig.toolChoice"
+    raise InvalidRequest(f"{at} is none of auto, any and tool", hint="use one of them", param=at)
+
+
+def _output_format(text: wire.TextFormat) -> OutputFormat:
+    at = "outputConfig.textFormat"
+    if text.type != "json_schema":
+        raise InvalidRequest(f"{at}.type is {text.type!r}", hint="use json_schema", param=f"{at}.type")
+    if text.structure is None:
+        raise InvalidRequest(f"{at}.structure is required", param=f"{at}.structure")
+    given = text.structure.json_schema
+    try:
+        schema = msgspec.json.decode(given.schema)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        param = f"{at}.structure.jsonSchema.schema"
+        raise InvalidRequest(f"{param} is not JSON: {problem}", param=param) from problem
+    return OutputFormat(
+        mode="json_schema",
+        name=given.name or "",
+        schema=schema,
+        strict=True,
+        description=given.description or "",
+    )
+
+
+def _top_k(additional: wire.AdditionalFields | None, raw: JsonObject) -> tuple[int | None, JsonObject]:
+    """Return `top_k`, wherever its family has it, and the fields that are only carried."""
+    left = {name: value for name, value in raw.items() if name not in _READ[ADDITIONAL]}
+    nested = left.get("inferenceConfig")
+    if (
+        additional is None
+        or additional.top_k is not None
+        or not isinstance(nested, dict)
+        or not nested.keys() <= {"topK"}
+    ):
+        return None if additional is None else additional.top_k, left
+    del left["inferenceConfig"]
+    return read(nested, wire.TopK, f"{ADDITIONAL}.inferenceConfig").top_k, left
+
+
+def _reasoning(additional: wire.AdditionalFields | None, raw: JsonObject) -> ReasoningPolicy | None:
+    """Return how the model should think. What else stands in the fields that say it is carried."""
+    fields = {name: raw[name] for name in AMOUNTS if raw.get(name) is not None}
+    if additional is None or not fields:
+        return None
+    config = additional.reasoning_config
+    thinking = additional.thinking or (config if isinstance(config, wire.Thinking) else wire.Thinking())
+    kind = thinking.type or ""
+    if additional.reasoningConfig is not None and thinking == wire.Thinking():
+        kind = additional.reasoningConfig.type or ""
+    word = _effort_word(additional)
+    effort = _effort(word)
+    if word == "none" or kind == "disabled":
+        policy = ReasoningPolicy(mode="off", effort=effort)
+    elif kind == "enabled" and thinking.budget_tokens is not None:
+        policy = ReasoningPolicy(mode="budget", budget=thinking.budget_tokens, effort=effort)
+    elif effort is not None:
+        policy = ReasoningPolicy(mode="effort", effort=effort)
+    else:
+        policy = ReasoningPolicy(mode="auto")
+    return msgspec.structs.replace(
+        policy,
+        visible=None if thinking.display is None else thinking.display != "omitted",
+        enables_thinking=fields.keys() != {"output_config"},
+        between_tools=kind == "between_tools",
+        carried=carried(unknown_fields(fields, _WORDS), NAME),
+        raw_fields={ADDITIONAL: fields},
+    )
+
+
+_WORDS = {**AMOUNTS, "thinking": {**AMOUNTS["thinking"], "display": None}}
+
+
+def _effort_word(additional: wire.AdditionalFields) -> str:
+    """Return the level, from whichever field has it."""
+    output, reasoning, amazon = additional.output_config, additional.reasoning, additional.reasoningConfig
+    config = additional.reasoning_config
+    return (
+        (output and output.effort)
+        or (reasoning and reasoning.effort)
+        or (amazon and amazon.max_reasoning_effort)
+        or additional.reasoning_effort
+        or (config if isinstance(config, str) else "")
+        or ""
+    )
+
+
+def _effort(word: str) -> Effort | None:
+    if word in ("", "none"):
+        return None
+    for effort in EFFORTS:
+        if effort == word:
+            return effort
+    raise InvalidRequest(f"{ADDITIONAL} asks for effort {word!r}", hint=f"use {', '.join(EFFORTS)}", param=ADDITIONAL)

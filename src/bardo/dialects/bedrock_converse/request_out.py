@@ -17,8 +17,9 @@ from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.request_out import control_fields, with_thinking
 from bardo.dialects.bedrock_converse.reply_out import text_block
-from bardo.dialects.bedrock_converse.request_in import ADDITIONAL, AMOUNTS
 from bardo.dialects.bedrock_converse.wire import (
+    ADDITIONAL,
+    AMOUNTS,
     FIELD,
     FORMAT,
     MARKER,

@@ -1,19 +1,263 @@
-"""The words of the Bedrock Converse dialect that more than one of its files needs.
+"""What Converse's requests and replies look like, as Amazon's service model `bedrock-runtime` says it (botocore, 2026-11).
 
-Citations of web pages in Converse's form: entries beside the text that they support, without places in it.
-
-Places in documents and search results of the request are the client's own matter, and go into no other form.
+A content block is of the kind whose one member it has. What bardo has a word for is read; fields beside it are carried as they came.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from bardo.dialects.shared.content_forms import Citation, CitationForm, Citations
-from bardo.dialects.shared.json_values import want, without
+from bardo.dialects.shared.json_values import JsonObject, want, without
 from bardo.dialects.shared.states import SignedBlocks
+from bardo.dialects.shared.structs import Wire
 from bardo.values.events import FinishReason
+
+
+class Shape(Wire, kw_only=True, rename="camel"):
+    """An object of the service model: its names are read in one spelling."""
+
+    ONE_SPELLING: ClassVar = True
+
+
+class ImageSource(Shape, kw_only=True):
+    """The bytes of a picture in base64, or where they are."""
+
+    bytes: str | None = None
+
+
+class Image(Shape, kw_only=True):
+    """A picture."""
+
+    format: str
+    source: ImageSource
+
+
+class DocumentSource(Shape, kw_only=True):
+    """The bytes of a document in base64, its text, or where it is."""
+
+    bytes: str | None = None
+    text: str | None = None
+
+
+class Document(Shape, kw_only=True):
+    """A document with the name by which the model knows it."""
+
+    source: DocumentSource
+    format: str | None = None
+    name: str | None = None
+
+
+class CitedPiece(Shape, kw_only=True):
+    """A piece of an answer that cites."""
+
+    text: str | None = None
+
+
+class CitationsContent(Shape, kw_only=True):
+    """An answer that cites, and what it cites."""
+
+    content: list[CitedPiece] | None = None
+    citations: Any = None
+
+
+class Part(Shape, kw_only=True):
+    """What a message or the result of a tool may hold; of video and search results nothing is read."""
+
+    text: str | None = None
+    json: Any = None
+    image: Image | None = None
+    document: Document | None = None
+    citations_content: CitationsContent | None = None
+    video: Any = None
+    search_result: Any = None
+
+
+class ToolUse(Shape, kw_only=True):
+    """A call of a tool. One with a `type` is of a tool that Bedrock runs itself."""
+
+    tool_use_id: str
+    name: str
+    input: JsonObject | None = None
+    type: Any = None
+
+
+class ToolResult(Shape, kw_only=True):
+    """What a tool gave back. One with a `type` is of a tool that Bedrock ran itself."""
+
+    tool_use_id: str
+    content: list[Part] | None = None
+    status: str | None = None
+    type: Any = None
+
+
+class ReasoningText(Shape, kw_only=True):
+    """Thinking of the model, and what proves that it is so."""
+
+    text: str | None = None
+    signature: str | None = None
+
+
+class ReasoningContent(Shape, kw_only=True):
+    """Thinking, as text or as what only its maker can read."""
+
+    reasoning_text: ReasoningText | None = None
+    redacted_content: str | None = None
+
+
+class Block(Part, kw_only=True):
+    """What a message may hold. A block that has none of the members that are read is kept whole."""
+
+    reasoning_content: ReasoningContent | None = None
+    tool_use: ToolUse | None = None
+    tool_result: ToolResult | None = None
+    cache_point: Any = None
+    guard_content: Any = None
+
+
+class Message(Shape, kw_only=True):
+    """A message of the user or of the assistant."""
+
+    role: str
+    content: list[Block]
+
+
+class InferenceConfig(Shape, kw_only=True):
+    """How the answer is sampled."""
+
+    max_tokens: int | None = None
+    temperature: int | float | None = None
+    top_p: int | float | None = None
+    stop_sequences: list[str] | None = None
+
+
+class InputSchema(Shape, kw_only=True):
+    """The schema of a tool's arguments."""
+
+    json: JsonObject | None = None
+
+
+class ToolSpec(Shape, kw_only=True):
+    """A function."""
+
+    name: str
+    input_schema: InputSchema
+    description: str | None = None
+    strict: bool | None = None
+
+
+class SystemTool(Shape, kw_only=True):
+    """A tool that Bedrock runs itself."""
+
+    name: str | None = None
+
+
+class Tool(Shape, kw_only=True):
+    """A function, a tool of Bedrock's, or a cache point among them."""
+
+    tool_spec: ToolSpec | None = None
+    system_tool: SystemTool | None = None
+    cache_point: Any = None
+
+
+class NamedTool(Shape, kw_only=True):
+    """The tool that must be called."""
+
+    name: str
+
+
+class ToolChoice(Shape, kw_only=True):
+    """Which tools may be called: the member that is there says it."""
+
+    auto: Any = None
+    any: Any = None
+    tool: NamedTool | None = None
+
+
+class ToolConfig(Shape, kw_only=True):
+    """The tools, and which may be called."""
+
+    tools: list[Tool] | None = None
+    tool_choice: ToolChoice | None = None
+
+
+class JsonSchema(Shape, kw_only=True):
+    """The schema of an answer, which is JSON in a text."""
+
+    schema: str
+    name: str | None = None
+    description: str | None = None
+
+
+class Structure(Shape, kw_only=True):
+    """What an answer is held to."""
+
+    json_schema: JsonSchema
+
+
+class TextFormat(Shape, kw_only=True):
+    """The shape of an answer."""
+
+    type: str
+    structure: Structure | None = None
+
+
+class OutputConfig(Shape, kw_only=True):
+    """What is said of the answer beside how it is sampled."""
+
+    text_format: TextFormat | None = None
+
+
+class Thinking(Wire, kw_only=True):
+    """How to think, in Anthropic's words."""
+
+    type: str | None = None
+    budget_tokens: int | None = None
+    display: str | None = None
+
+
+class Effort(Wire, kw_only=True):
+    """How much to think."""
+
+    effort: str | None = None
+
+
+class ReasoningConfig(Shape, kw_only=True):
+    """How to think, in Amazon's words."""
+
+    type: str | None = None
+    max_reasoning_effort: str | None = None
+
+
+class AdditionalFields(Wire, kw_only=True):
+    """What is said to one family of models in its own words: how to think, and what is only carried."""
+
+    thinking: Thinking | None = None
+    output_config: Effort | None = None
+    reasoning_effort: str | None = None
+    reasoning: Effort | None = None
+    reasoning_config: Thinking | str | None = None
+    reasoningConfig: ReasoningConfig | None = None  # noqa: N815
+    top_k: int | None = None
+
+
+class TopK(Shape, kw_only=True):
+    """How the answer is sampled, in Amazon's words for Nova."""
+
+    top_k: int | None = None
+
+
+class Request(Shape, kw_only=True):
+    """The fields of a request that are read; its others are only carried."""
+
+    messages: list[Message]
+    system: list[Block] | None = None
+    inference_config: InferenceConfig | None = None
+    tool_config: ToolConfig | None = None
+    output_config: OutputConfig | None = None
+    additional_model_request_fields: AdditionalFields | None = None
+
 
 NAME: Final = "bedrock_converse"
 TITLE = "Converse"
@@ -28,9 +272,9 @@ MARKER = "cache_control"
 """Anthropic's marker of a cached prefix, which stands in a block; Converse has a block of its own behind it."""
 
 
-def with_cache_points(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_cache_points(blocks: Iterable[JsonObject]) -> list[JsonObject]:
     """Return blocks or tools with a cache point behind each that holds a marker."""
-    found: list[dict[str, Any]] = []
+    found: list[JsonObject] = []
     for block in blocks:
         found.append({name: value for name, value in block.items() if name != MARKER})
         if MARKER in block:
@@ -38,13 +282,13 @@ def with_cache_points(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def cache_point(marker: Any) -> dict[str, Any]:
+def cache_point(marker: Any) -> JsonObject:
     """Return a cache point that lives as long as the marker says."""
     ttl = marker.get("ttl") if isinstance(marker, dict) else None
     return {"cachePoint": {"type": "default", **({"ttl": ttl} if ttl else {})}}
 
 
-def _thinking(text: str, signature: str) -> dict[str, Any]:
+def _thinking(text: str, signature: str) -> JsonObject:
     # Models that sign nothing refuse a signature that is empty.
     return {FIELD: {"reasoningText": {"text": text, **({"signature": signature} if signature else {})}}}
 
@@ -68,17 +312,17 @@ REASONS: dict[str, FinishReason] = {
 PADDING = "p"
 """Letters Bedrock adds to each event so that its length tells nothing; they mean nothing."""
 
-THOUGHT: dict[str, Any] = {FIELD: {"reasoningText": {"text": None, "signature": None}, "redactedContent": None}}
+THOUGHT: JsonObject = {FIELD: {"reasoningText": {"text": None, "signature": None}, "redactedContent": None}}
 """What is known of a block of reasoning."""
 
 
-def string(fields: dict[str, Any], name: str) -> str:
+def string(fields: JsonObject, name: str) -> str:
     """Return a string, empty where there is none. Raises WrongShape."""
     value = fields.get(name)
     return "" if value is None else want(value, str, name)
 
 
-def unknown_fields(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+def unknown_fields(value: JsonObject, known: JsonObject) -> JsonObject:
     """Return what `value` holds beside `known`, which maps names to None or to what is known inside them."""
     left = without(value, *known)
     for name, inner in known.items():
@@ -87,6 +331,26 @@ def unknown_fields(value: dict[str, Any], known: dict[str, Any]) -> dict[str, An
             left[name] = more
     return left
 
+
+CALL: JsonObject = {"toolUse": {"toolUseId": None, "name": None, "input": None}}
+"""What is known of a tool call."""
+
+
+def is_hosted(kind: Any, plain: str) -> bool:
+    """Whether Bedrock itself runs or ran the tool: only such calls and results have another type than the `plain` one."""
+    return str(kind or plain) != plain
+
+
+ADDITIONAL = "additionalModelRequestFields"
+AMOUNTS: JsonObject = {
+    "thinking": {"type": None, "budget_tokens": None},
+    "output_config": {"effort": None},
+    "reasoning_effort": None,
+    "reasoning": {"effort": None},
+    "reasoning_config": {"type": None, "budget_tokens": None},
+    "reasoningConfig": {"type": None, "maxReasoningEffort": None},
+}
+"""The additional fields that say how to think, in all families, and which of their words say how much."""
 
 SAMPLING = {
     "temperature": "temperature",
@@ -120,7 +384,7 @@ def _text(pieces: Any) -> str:
     return "".join(one["text"] for one in listed if isinstance(one, dict) and isinstance(one.get("text"), str))
 
 
-def _write(citations: Sequence[Citation]) -> list[dict[str, Any]]:
+def _write(citations: Sequence[Citation]) -> list[JsonObject]:
     return [
         {
             "location": {"web": {"url": one.url}},

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects import dialect
-from bardo.dialects.bedrock_converse.request_in import ADDITIONAL
+from bardo.dialects.bedrock_converse.wire import ADDITIONAL
 from bardo.dialects.bedrock_invoke.payloads import payload_of_body
 from bardo.dialects.bedrock_invoke.signatures import message_of_bedrock
 from bardo.dialects.shared.json_values import decode_object, header_value, optional, required, take

@@ -8,8 +8,8 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.bedrock_converse.request_in import ADDITIONAL
 from bardo.dialects.bedrock_converse.request_out import path_of
+from bardo.dialects.bedrock_converse.wire import ADDITIONAL
 from bardo.dialects.bedrock_invoke.payloads import payload_of
 from bardo.dialects.bedrock_invoke.signatures import messages_for_claude
 from bardo.dialects.shared.dialect import Dialect

@@ -42,9 +42,13 @@ class Whole:
 
 
 class Wire(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """A JSON object of a dialect. `others` are the fields that it has no name for, `CARRIED` names those that bardo has no word for."""
+    """A JSON object of a dialect. `others` are the fields that it has no name for, `CARRIED` names those that bardo has no word for.
+
+    `ONE_SPELLING`: in a dialect in camel case, names in snake case are names that it does not have.
+    """
 
     CARRIED: ClassVar[tuple[str, ...]] = ()
+    ONE_SPELLING: ClassVar[bool] = False
     others: Others | None = msgspec.field(name=OTHERS, default=None)
 
 
@@ -89,16 +93,16 @@ def carried_fields(struct: Wire) -> dict[str, Any] | None:
     return fields or None
 
 
-def carried(struct: Wire, dialect: str) -> Carried | None:
-    """Return what is only carried of a struct, as fields of a dialect; None where there is nothing."""
-    fields = carried_fields(struct)
-    return Carried(dialect, fields) if fields else None
-
-
 @cache
 def _carried_by(kind: type[Wire]) -> tuple[tuple[str, ...], Callable[[Wire], tuple[Any, ...]]]:
     # Two names at least: of one, `attrgetter` gives the bare value.
     return kind.CARRIED, attrgetter(*kind.CARRIED, "others") if kind.CARRIED else lambda struct: (struct.others,)
+
+
+def carried(value: Wire | dict[str, Any] | None, dialect: str) -> Carried | None:
+    """Return fields of a dialect that are passed on, those of a struct or these; None where there are none."""
+    fields = carried_fields(value) if isinstance(value, Wire) else value
+    return Carried(dialect, fields) if fields else None
 
 
 def as_it_came(value: Any) -> Any:
@@ -168,8 +172,10 @@ def _part_of_struct(kind: type[Wire]) -> _Part:
     tag = kind.__struct_config__.tag_field
     if tag:
         fields[tag] = lambda value: value
-    # Of a dialect in camel case, the other spelling is read too.
+    # Of a dialect in camel case, the other spelling may be read too.
     spelled = {field.name: field.encode_name for field in msgspec.structs.fields(kind) if field.encode_name in fields}
+    if kind.ONE_SPELLING:
+        spelled.clear()
 
     def put_apart(value: Any) -> Any:
         if type(value) is not dict:

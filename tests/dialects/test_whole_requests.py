@@ -1,0 +1,55 @@
+"""Whole requests made from the structs of a dialect, with and without what does not belong there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.dialects import dialect
+from bardo.dialects.shared.structs import read
+from bardo.values.errors import CallerError, InvalidRequest
+from bardo.values.wire import Arrival
+from support.generated_wire import GeneratedValues
+
+DIALECTS = ("bedrock_converse",)
+ARRIVAL = Arrival(model="m")
+
+
+def _struct(name: str) -> Any:
+    return import_module(f"bardo.dialects.{name}.wire").Request
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_request_is_read_or_refused_in_words(name: str) -> None:
+    for seed in range(150):
+        oddity = (0.0, 0.02, 0.2)[seed % 3]
+        body = GeneratedValues((name, seed), oddity).of(_struct(name))
+        with suppress(CallerError):
+            dialect(name).decode_request(msgspec.json.encode(body), ARRIVAL)
+        try:
+            read(body, _struct(name), "")
+        except InvalidRequest:
+            assert oddity, body
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_field_that_nobody_knows_is_carried_and_changes_nothing_else(name: str) -> None:
+    for seed in range(60):
+        body = GeneratedValues((name, seed)).of(_struct(name))
+        for message in body["messages"]:
+            message["role"] = "user"
+        try:
+            request = dialect(name).decode_request(msgspec.json.encode(body), ARRIVAL)
+        except CallerError:
+            continue
+        further = dialect(name).decode_request(msgspec.json.encode({**body, "unheard_of": {"a": None}}), ARRIVAL)
+        assert further.extra == {**request.extra, "unheard_of": {"a": None}}
+        assert (further.messages, further.tools, further.sampling) == (
+            request.messages,
+            request.tools,
+            request.sampling,
+        )
