@@ -13,7 +13,15 @@ from typing import Any
 from bardo.catalog.fragments import merge_fields
 from bardo.dialects.bedrock_converse.errors import exception_of
 from bardo.dialects.bedrock_converse.usage import encode_usage
-from bardo.dialects.bedrock_converse.wire import FIELD, NAME, REASONS, SIGNED_BLOCKS, THOUGHT, unknown_fields
+from bardo.dialects.bedrock_converse.wire import (
+    FIELD,
+    NAME,
+    REASONS,
+    SIGNED_BLOCKS,
+    THOUGHT,
+    text_block,
+    unknown_fields,
+)
 from bardo.dialects.shared.blocks import BlockWriter, Kind
 from bardo.dialects.shared.json_values import encode_json, input_of
 from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response
@@ -182,15 +190,6 @@ class ConverseCollector(ConverseFrames):
     def call(self, call: ToolCallBlock) -> None:
         """Take a tool call."""
         self.write_block({"toolUse": {"toolUseId": call.id, "name": call.name, "input": input_of(call.arguments)}})
-
-
-def text_block(text: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return text, with its citations around it where it has any."""
-    if "citations" not in fields:
-        return {"text": text, **fields}
-    inner = {name: value for name, value in fields.items() if name not in ("content", "block")}
-    content = fields.get("content", [{"text": text}])
-    return {"citationsContent": {**inner, "content": content}, **fields.get("block", {})}
 
 
 class ConverseBlockWriter(BlockWriter):

@@ -5,7 +5,7 @@ A content block is of the kind whose one member it has. What bardo has a word fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from bardo.dialects.shared.content_forms import Citation, CitationForm, Citations
@@ -272,22 +272,6 @@ MARKER = "cache_control"
 """Anthropic's marker of a cached prefix, which stands in a block; Converse has a block of its own behind it."""
 
 
-def with_cache_points(blocks: Iterable[JsonObject]) -> list[JsonObject]:
-    """Return blocks or tools with a cache point behind each that holds a marker."""
-    found: list[JsonObject] = []
-    for block in blocks:
-        found.append({name: value for name, value in block.items() if name != MARKER})
-        if MARKER in block:
-            found.append(cache_point(block[MARKER]))
-    return found
-
-
-def cache_point(marker: Any) -> JsonObject:
-    """Return a cache point that lives as long as the marker says."""
-    ttl = marker.get("ttl") if isinstance(marker, dict) else None
-    return {"cachePoint": {"type": "default", **({"ttl": ttl} if ttl else {})}}
-
-
 def _thinking(text: str, signature: str) -> JsonObject:
     # Models that sign nothing refuse a signature that is empty.
     return {FIELD: {"reasoningText": {"text": text, **({"signature": signature} if signature else {})}}}
@@ -295,6 +279,16 @@ def _thinking(text: str, signature: str) -> JsonObject:
 
 SIGNED_BLOCKS = SignedBlocks(FORMAT, _thinking, redacted=lambda data: {FIELD: {"redactedContent": data}})
 """The blocks that hold opaque state."""
+
+
+def text_block(text: str, fields: JsonObject) -> JsonObject:
+    """Return text, with its citations around it where it has any."""
+    if "citations" not in fields:
+        return {"text": text, **fields}
+    inner = {name: value for name, value in fields.items() if name not in ("content", "block")}
+    content = fields.get("content", [{"text": text}])
+    return {"citationsContent": {**inner, "content": content}, **fields.get("block", {})}
+
 
 REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
