@@ -11,11 +11,12 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.dialects.shared.structs import read
+from bardo.values.blocks import Carried
 from bardo.values.errors import CallerError, InvalidRequest
 from bardo.values.wire import Arrival
 from support.generated_wire import GeneratedValues
 
-DIALECTS = ("bedrock_converse",)
+DIALECTS = ("bedrock_converse", "cohere")
 ARRIVAL = Arrival(model="m")
 
 
@@ -53,3 +54,11 @@ def test_a_field_that_nobody_knows_is_carried_and_changes_nothing_else(name: str
             request.tools,
             request.sampling,
         )
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_long_conversation_may_hold_what_nobody_knows(name: str) -> None:
+    content: Any = [{"text": "a" * 3000}] if name == "bedrock_converse" else "a" * 3000
+    messages = [{"role": "user", "content": content, "unheard_of": 1}] * 5
+    found = dialect(name).decode_request(msgspec.json.encode({"messages": messages}), ARRIVAL).messages
+    assert [message.carried for message in found] == [Carried(name, {"unheard_of": 1})] * 5

@@ -1,18 +1,15 @@
-"""A Request for Cohere's v2 chat.
-
-Messages for Cohere: thinking and text as content, the plan for calls in its own field, results as messages of their own.
-"""
+"""A Request for Cohere's v2 chat: thinking and text as content, the plan for calls in its own field, results as messages of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.cohere.wire import NAME, PLAN, SAMPLING, TITLE
 from bardo.dialects.shared.control_fields import encode_sampling
 from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import behind_results
 from bardo.dialects.shared.tools import write_tool
@@ -21,8 +18,6 @@ from bardo.values.blocks import (
     DocumentBlock,
     ImageBlock,
     ReasoningBlock,
-    RefusalBlock,
-    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -30,112 +25,6 @@ from bardo.values.blocks import (
     argument_text,
 )
 from bardo.values.request import Control, Message, Request, Tool, ToolChoice
-
-Wire = dict[str, Any]
-
-
-def encode_messages(request: Request, losses: Losses) -> list[Wire]:
-    """Return the `messages` field."""
-    return behind_results([wire for message in request.messages for wire in _message(message, losses)])
-
-
-def _message(message: Message, losses: Losses) -> list[Wire]:
-    results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
-    others: list[Block] = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
-    others = [*_pictures(results, losses), *others]
-    fields = losses.own_fields(message.carried)
-    written = [_result(result, losses) for result in results]
-    if others or not results:
-        written.append({"role": message.role, **_message_fields(others, losses)})
-    return [*written[:-1], {**written[-1], **fields}]
-
-
-def _message_fields(blocks: Sequence[Block], losses: Losses) -> Wire:
-    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
-    plans = [block for block in blocks if calls and isinstance(block, ReasoningBlock) and block.format == PLAN]
-    content = [item for block in blocks if block not in plans for item in _item(block, losses)]
-    fields: Wire = {}
-    if content or not calls:
-        fields["content"] = _shortest(content)
-    if plans:
-        for plan in plans:
-            losses.lose_states(plan.opaque, sent="text")
-        fields["tool_plan"] = "\n\n".join(plan.readable for plan in plans)
-    if calls:
-        fields["tool_calls"] = [_call(call, losses) for call in calls]
-    return fields
-
-
-def _shortest(content: list[Wire]) -> str | list[Wire]:
-    if not content:
-        return ""
-    if len(content) == 1 and content[0].keys() == {"type", "text"}:
-        return str(content[0]["text"])
-    return content
-
-
-def _item(block: Block, losses: Losses) -> list[Wire]:
-    if isinstance(block, ReasoningBlock):
-        return _thinking(block, losses)
-    if isinstance(block, ToolCallBlock | ToolResultBlock):
-        return []
-    return _plain(block, losses)
-
-
-def _plain(block: RefusalBlock | ResultPart, losses: Losses) -> list[Wire]:
-    if isinstance(block, UnknownBlock):
-        if block.dialect == NAME and isinstance(block.value, dict):
-            return [block.value]
-        return []
-    if isinstance(block, DocumentBlock):
-        return []
-    fields = losses.own_fields(block.carried)
-    if isinstance(block, ImageBlock):
-        url = block.url or f"data:{block.media_type or 'image/png'};base64,{block.data}"
-        detail = {"detail": block.detail} if block.detail else {}
-        return [{"type": "image_url", "image_url": {"url": url, **detail}, **fields}]
-    if isinstance(block, TextBlock):
-        losses.lose_states(block.opaque)
-        if "document" in fields:
-            return [{"type": "document", **fields}]
-    return [{"type": "text", "text": block.text, **fields}] if block.text or fields else []
-
-
-def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
-    text = block.readable
-    losses.lose_states(block.opaque, sent="text" if text else None)
-    losses.lose_fields(block.carried)
-    fields = losses.own_fields(block.carried)
-    return [{"type": "thinking", "thinking": text, **fields}] if text else []
-
-
-def _call(call: ToolCallBlock, losses: Losses) -> Wire:
-    losses.lose_states(call.opaque)
-    carried = dict(losses.own_fields(call.carried))
-    carried.pop("signature", None)
-    function = {"name": call.name, "arguments": argument_text(call.arguments), **carried.pop("function", {})}
-    return {"id": call.id, "type": "function", "function": function, **carried}
-
-
-def _pictures(results: Sequence[ToolResultBlock], losses: Losses) -> list[ImageBlock]:
-    """Return the pictures among results, which go into the user's message after them."""
-    pictures = [part for result in results for part in result.content if isinstance(part, ImageBlock)]
-    if pictures:
-        why = "Cohere takes no pictures from tools"
-        losses.lose("tool_result.image", "in the result", why, sent="in a user message after it")
-    return pictures
-
-
-def _result(result: ToolResultBlock, losses: Losses) -> Wire:
-    parts = [wire for part in result.content if not isinstance(part, ImageBlock) for wire in _plain(part, losses)]
-    content: str | list[Wire] = _shortest(parts)
-    return {
-        "role": "tool",
-        "tool_call_id": result.call_id,
-        "content": content,
-        **losses.own_fields(result.carried),
-    }
-
 
 DECLARATION = Declaration(
     dialect=NAME,
@@ -162,9 +51,10 @@ DECLARATION = Declaration(
 )
 
 
-def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
     """Return the body."""
-    body: dict[str, Any] = {"model": request.model, "messages": encode_messages(request, losses)}
+    messages = behind_results([wire for message in request.messages for wire in _messages(message, losses)])
+    body: JsonObject = {"model": request.model, "messages": messages}
     offered, choice = _offered(request, losses)
     tools = [wire for tool in offered for wire in write_tool(tool, losses)]
     if tools:
@@ -179,7 +69,85 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     return merge_fields(body, encode_control(request, losses))
 
 
-def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+def _messages(message: Message, losses: Losses) -> list[JsonObject]:
+    """Return the results of a message as messages, and behind them one of all else: pictures from tools stand in it, first."""
+    fields = losses.own_fields(message.carried)
+    results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+    calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
+    pictures = [part for result in results for part in result.content if isinstance(part, ImageBlock)]
+    if pictures:
+        why = "Cohere takes no pictures from tools"
+        losses.lose("tool_result.image", "in the result", why, sent="in a user message after it")
+    written: list[JsonObject] = []
+    for result in results:
+        parts = [wire for part in result.content if not isinstance(part, ImageBlock) for wire in _part(part, losses)]
+        answer = {"role": "tool", "tool_call_id": result.call_id, "content": _shortest(parts)}
+        written.append({**answer, **losses.own_fields(result.carried)})
+    if pictures or not results or len(results) < len(message.blocks):
+        content: list[JsonObject] = []
+        plans: list[ReasoningBlock] = []
+        for block in (*pictures, *message.blocks):
+            if calls and isinstance(block, ReasoningBlock) and block.format == PLAN:
+                plans.append(block)
+            else:
+                content += _part(block, losses)
+        wire: JsonObject = {"role": message.role}
+        if content or not calls:
+            wire["content"] = _shortest(content)
+        if plans:
+            for plan in plans:
+                losses.lose_states(plan.opaque, sent="text")
+            wire["tool_plan"] = "\n\n".join(plan.readable for plan in plans)
+        if calls:
+            wire["tool_calls"] = [_call(call, losses) for call in calls]
+        written.append(wire)
+    written[-1] |= fields
+    return written
+
+
+def _part(block: Block, losses: Losses) -> list[JsonObject]:
+    """Return a block as a part of content; none where it stands elsewhere, or says nothing."""
+    match block:
+        case ToolCallBlock() | ToolResultBlock() | DocumentBlock():
+            return []
+        case UnknownBlock():
+            return [block.value] if block.dialect == NAME and isinstance(block.value, dict) else []
+        case ReasoningBlock():
+            text = block.readable
+            losses.lose_states(block.opaque, sent="text" if text else None)
+            losses.lose_fields(block.carried)
+            fields = losses.own_fields(block.carried)
+            return [{"type": "thinking", "thinking": text, **fields}] if text else []
+        case ImageBlock():
+            url = block.url or f"data:{block.media_type or 'image/png'};base64,{block.data}"
+            detail = {"detail": block.detail} if block.detail else {}
+            return [{"type": "image_url", "image_url": {"url": url, **detail}, **losses.own_fields(block.carried)}]
+    fields = losses.own_fields(block.carried)
+    if isinstance(block, TextBlock):
+        losses.lose_states(block.opaque)
+        if "document" in fields:
+            return [{"type": "document", **fields}]
+    return [{"type": "text", "text": block.text, **fields}] if block.text or fields else []
+
+
+def _shortest(content: Sequence[JsonObject]) -> str | Sequence[JsonObject]:
+    """Return content as a bare text where it is nothing else."""
+    if not content:
+        return ""
+    return str(content[0]["text"]) if len(content) == 1 and content[0].keys() == {"type", "text"} else content
+
+
+def _call(call: ToolCallBlock, losses: Losses) -> JsonObject:
+    losses.lose_states(call.opaque)
+    function = {"name": call.name, "arguments": argument_text(call.arguments)}
+    carried = losses.own_fields(call.carried)
+    if carried:
+        function |= carried.get("function", {})
+    rest = {name: value for name, value in carried.items() if name not in ("function", "signature")}
+    return {"id": call.id, "type": "function", "function": function, **rest}
+
+
+def encode_control(request: Request, losses: Losses) -> JsonObject:
     """Return what is written of thinking: the control, and a Cohere client's own words in the object that says whether to think."""
     control = request.control or Control()
     words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
@@ -189,7 +157,7 @@ def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
     return merge_fields(words, control.fields)
 
 
-def _offered(request: Request, losses: Losses) -> tuple[tuple[Tool, ...], dict[str, Any]]:
+def _offered(request: Request, losses: Losses) -> tuple[tuple[Tool, ...], JsonObject]:
     """Return the tools, and which may be called: Cohere cannot name one, but one alone needs no name."""
     choice = request.tool_choice or ToolChoice()
     if choice.mode in ("none", "required"):
@@ -200,7 +168,7 @@ def _offered(request: Request, losses: Losses) -> tuple[tuple[Tool, ...], dict[s
     return tuple(tool for tool in request.tools if tool.name == choice.name), {"tool_choice": "REQUIRED"}
 
 
-def _strict(tools: tuple[Tool, ...], losses: Losses) -> dict[str, Any]:
+def _strict(tools: tuple[Tool, ...], losses: Losses) -> JsonObject:
     values = {tool.strict for tool in tools if not tool.hosted}
     if len(values) > 1:
         asked = [tool.name for tool in tools if tool.strict]
@@ -210,7 +178,7 @@ def _strict(tools: tuple[Tool, ...], losses: Losses) -> dict[str, Any]:
     return {"strict_tools": False} if values == {False} else {}
 
 
-def _response_format(request: Request, losses: Losses, *, tools: bool) -> dict[str, Any]:
+def _response_format(request: Request, losses: Losses, *, tools: bool) -> JsonObject:
     wanted = request.output_format
     if wanted is None:
         return {}

@@ -1,32 +1,34 @@
-"""What a message of Cohere's v2 chat looks like, as its reference says it (`POST /v2/chat`, 2026-11).
+"""What a request of Cohere's v2 chat looks like, as its reference says it (`POST /v2/chat`, 2026-11), and the dialect's words.
 
 What bardo has a word for is read; fields beside it are carried as they came. `signature` is bardo's own: state that it sealed.
-
-The words of the Cohere dialect that more than one of its files needs.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.structs import Unknown, Wire
 from bardo.values.events import Finish, FinishReason
 
 
-class Text(Wire, tag="text", kw_only=True):
+class Signed(Wire, kw_only=True):
+    """What may have opaque state."""
+
+    CARRIED: ClassVar = ("signature",)
+    signature: Any = None
+
+
+class Text(Signed, tag="text", kw_only=True):
     """Words."""
 
-    CARRIED: ClassVar = ("signature",)
     text: str
-    signature: Any = None
 
 
-class Thinking(Wire, tag="thinking", kw_only=True):
+class Thinking(Signed, tag="thinking", kw_only=True):
     """Thinking of the model."""
 
-    CARRIED: ClassVar = ("signature",)
     thinking: str
-    signature: Any = None
 
 
 class ImageUrl(Wire, kw_only=True):
@@ -59,14 +61,12 @@ class Function(Wire, kw_only=True):
     arguments: str | None = None
 
 
-class Call(Wire, kw_only=True):
+class Call(Signed, kw_only=True):
     """A call of a tool."""
 
-    CARRIED: ClassVar = ("signature",)
     id: str
     function: Function
     type: Any = None
-    signature: Any = None
 
 
 class Message(Wire, kw_only=True):
@@ -79,6 +79,57 @@ class Message(Wire, kw_only=True):
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
     citations: Any = None
+
+
+class ToolFunction(Wire, kw_only=True):
+    """A function that may be called, with the schema of its arguments."""
+
+    name: str
+    description: str | None = None
+    parameters: JsonObject | None = None
+
+
+class Tool(Wire, kw_only=True):
+    """A tool: a function, unless its type says otherwise."""
+
+    type: str | None = None
+    function: ToolFunction | None = None
+
+
+class ThinkingConfig(Wire, kw_only=True):
+    """Whether the model thinks, and for how many tokens at most."""
+
+    type: str
+    token_budget: int | None = None
+
+
+class ResponseFormat(Wire, kw_only=True):
+    """The form of the answer; `schema` is the older name of `json_schema`."""
+
+    type: Any = None
+    json_schema: JsonObject | None = None
+    schema: JsonObject | None = None
+
+
+class Request(Wire, kw_only=True):
+    """The fields of a request that are read; its others are only carried."""
+
+    messages: list[Message]
+    tools: list[Tool] | None = None
+    strict_tools: bool | None = None
+    tool_choice: str | None = None
+    response_format: ResponseFormat | None = None
+    max_tokens: int | None = None
+    temperature: int | float | None = None
+    p: int | float | None = None
+    k: int | float | None = None
+    frequency_penalty: int | float | None = None
+    presence_penalty: int | float | None = None
+    seed: int | float | None = None
+    stop_sequences: list[str] | None = None
+    thinking: ThinkingConfig | None = None
+    reasoning_effort: str | None = None
+    stream: bool | None = None
 
 
 NAME = "cohere"

@@ -200,7 +200,7 @@ def _part_of_union(kinds: tuple[Any, ...]) -> _Part:
     keeps = Unknown in kinds
 
     def put_apart(value: Any) -> Any:
-        if type(value) is list and lists:
+        if lists and isinstance(value, list):
             return lists[0](value)
         if type(value) is not dict or not structs:
             return value
