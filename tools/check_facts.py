@@ -20,6 +20,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -192,7 +193,17 @@ STRUCTS = (
     Struct("cohere", "Function", "cohere.types", ("ToolCallV2Function",)),
     Struct("cohere", "Call", "cohere.types", ("ToolCallV2",)),
     Struct("cohere", "Message", "cohere.types", ("AssistantChatMessageV2", "ToolChatMessageV2")),
+    Struct("cohere", "ToolFunction", "cohere.types", ("ToolV2Function",)),
+    Struct("cohere", "Tool", "cohere.types", ("ToolV2",)),
+    Struct("cohere", "ThinkingConfig", "cohere.types", ("Thinking",)),
+    Struct("cohere", "ResponseFormat", "cohere.types", ("JsonObjectResponseFormatV2",)),
     Struct("ollama", "Message", "ollama", ("Message",)),
+    Struct("ollama", "Call", "ollama", ("Message.ToolCall",)),
+    Struct("ollama", "Function", "ollama", ("Message.ToolCall.Function",)),
+    Struct("ollama", "Tool", "ollama", ("Tool",)),
+    Struct("ollama", "ToolFunction", "ollama", ("Tool.Function",)),
+    Struct("ollama", "Options", "ollama", ("Options",)),
+    Struct("ollama", "Request", "ollama._types", ("ChatRequest",)),
     Struct("openai_responses", "InputText", _RESPONSES, ("ResponseInputTextParam", "ResponseOutputTextParam")),
     Struct("openai_responses", "Refusal", _RESPONSES, ("ResponseOutputRefusalParam",)),
     Struct("openai_responses", "InputImage", _RESPONSES, ("ResponseInputImageParam",)),
@@ -219,7 +230,7 @@ def _of_structs() -> Iterator[Difference]:
             module = import_module(one.module)
         except ModuleNotFoundError:
             continue
-        kinds = [getattr(module, kind) for kind in one.types]
+        kinds = [attrgetter(kind)(module) for kind in one.types]
         yield from _of_struct(one.sdk, one.struct, {name for kind in kinds for name in _fields_of(kind)})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import msgspec
@@ -371,3 +372,31 @@ def test_a_tool_of_another_kind_is_written_back_whole() -> None:
     request = decode(asked(tools=[tool]))
     assert request.tools[0].hosted
     assert encode(request)["tools"] == [tool]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_result_answers_the_call_of_its_id_or_of_its_tool_that_waited_longest(seed: int) -> None:
+    chance = random.Random(seed)
+    waiting: list[tuple[str, str]] = []
+    messages: list[dict[str, Any]] = []
+    expected: list[tuple[str, str]] = []
+    for number in range(40):
+        name, call_id = chance.choice(("f", "g", "h")), chance.choice(("", "", "a", "b"))
+        if chance.random() < 0.5:
+            call = {"function": {"name": name, "arguments": {}}, **({"id": call_id} if call_id else {})}
+            messages.append({"role": "assistant", "tool_calls": [call]})
+            numbered = sum("tool_calls" in message for message in messages) - 1
+            waiting.append((call_id or f"call_{numbered}", name))
+            continue
+        name = chance.choice((name, ""))
+        messages.append({"role": "tool", "content": str(number), "tool_name": name, "tool_call_id": call_id})
+        named = [one for one in waiting if one[1] == name] or waiting
+        fitting = [one for one in waiting if one[0] == call_id] if call_id else named
+        if fitting:
+            expected.append((fitting[0][0], name or fitting[0][1]))
+            waiting.remove(fitting[0])
+        else:
+            earlier = [call for one in messages for call in one.get("tool_calls", ()) if call.get("id") == call_id]
+            expected.append((call_id, name or (earlier[-1]["function"]["name"] if call_id and earlier else "")))
+    found = [block for message in decode({"model": "m", "messages": messages}).messages for block in message.blocks]
+    assert [(block.call_id, block.name) for block in found if isinstance(block, ToolResultBlock)] == expected

@@ -1,13 +1,12 @@
 """A Request for a server that speaks Ollama's own API.
 
-Messages for Ollama: one text each, pictures beside it, thinking as text, results as messages of their own.
+A message has one text, pictures beside it, and thinking as text; results are messages of their own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
@@ -15,7 +14,7 @@ from bardo.dialects.ollama.calls import write_call
 from bardo.dialects.ollama.wire import NAME, SAMPLING, TITLE
 from bardo.dialects.shared.control_fields import encode_sampling
 from bardo.dialects.shared.declaration import Declaration, limitations
-from bardo.dialects.shared.json_values import INVALID_JSON, is_object
+from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, is_object
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.tools import write_tool
 from bardo.values.blocks import (
@@ -29,91 +28,6 @@ from bardo.values.blocks import (
     has_no_arguments,
 )
 from bardo.values.request import Control, Message, OutputFormat, Request, Tool, ToolChoice
-
-Wire = dict[str, Any]
-_DATA_URL = re.compile(r"data:[^;,]*;base64,(.*)", re.DOTALL)
-
-
-def encode_messages(request: Request, losses: Losses) -> list[Wire]:
-    """Return the `messages` field."""
-    names = {
-        block.id: block.name
-        for message in request.messages
-        for block in message.blocks
-        if isinstance(block, ToolCallBlock)
-    }
-    return [wire for message in request.messages for wire in _message(message, names, losses)]
-
-
-def _message(message: Message, names: dict[str, str], losses: Losses) -> list[Wire]:
-    results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
-    others = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
-    fields = losses.own_fields(message.carried)
-    written = [_result(result, names, losses) for result in results]
-    if others or not results:
-        between = "" if message.role == "assistant" else "\n\n"
-        written.append({"role": message.role, **_message_fields(others, losses, between)})
-    return [*written[:-1], {**written[-1], **fields}]
-
-
-def _message_fields(blocks: Sequence[Block], losses: Losses, between: str) -> Wire:
-    thoughts = [block for block in blocks if isinstance(block, ReasoningBlock)]
-    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
-    fields: Wire = {"content": between.join(filter(None, (_text(block, losses) for block in blocks)))}
-    thinking = _thinking(thoughts, losses)
-    if thinking:
-        fields["thinking"] = thinking
-    images = [data for block in blocks if isinstance(block, ImageBlock) for data in _image(block, losses)]
-    if images:
-        fields["images"] = images
-    if calls:
-        fields["tool_calls"] = [_call(call, place, losses) for place, call in enumerate(calls)]
-    return fields
-
-
-def _text(block: Block, losses: Losses) -> str:
-    if not isinstance(block, TextBlock | RefusalBlock):
-        return ""
-    losses.lose_states(block.opaque if isinstance(block, TextBlock) else ())
-    return block.text
-
-
-def _thinking(thoughts: list[ReasoningBlock], losses: Losses) -> str:
-    for block in thoughts:
-        losses.lose_fields(block.carried)
-        losses.lose_states(block.opaque, sent="text" if block.readable else None)
-    return "\n\n".join(block.readable for block in thoughts if block.readable)
-
-
-def _call(call: ToolCallBlock, place: int, losses: Losses) -> Wire:
-    losses.lose_states(call.opaque)
-    if not has_no_arguments(call.arguments) and not is_object(call.arguments):
-        sent = {INVALID_JSON: call.arguments}
-        losses.lose("tool arguments", call.arguments, "arguments must be a JSON object", sent=sent, key=call.id)
-    return write_call(call, place)
-
-
-def _result(result: ToolResultBlock, names: dict[str, str], losses: Losses) -> Wire:
-    fields = dict(losses.own_fields(result.carried))
-    written: Wire = {"role": "tool", "content": "".join(_text(part, losses) for part in result.content)}
-    images = [data for part in result.content if isinstance(part, ImageBlock) for data in _image(part, losses)]
-    if images:
-        written["images"] = images
-    name = result.name or names.get(result.call_id, "")
-    if name:
-        written["tool_name"] = name
-    unnamed = "tool_call_id" in fields and fields.pop("tool_call_id") is None
-    answered = {"tool_call_id": result.call_id} if result.call_id and not unnamed else {}
-    return {**written, **answered, **fields}
-
-
-def _image(block: ImageBlock, losses: Losses) -> list[str]:
-    inline = _DATA_URL.fullmatch(block.url)
-    if inline or block.data:
-        return [inline[1] if inline else block.data]
-    losses.lose("image", block.url, "Ollama takes pictures as data, not by address", key=block.url)
-    return []
-
 
 DECLARATION = Declaration(
     dialect=NAME,
@@ -141,29 +55,118 @@ DECLARATION = Declaration(
 )
 
 
-def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
     """Return the body."""
     extra = dict(losses.own_extra(request))
-    body: dict[str, Any] = {"model": request.model, "messages": encode_messages(request, losses)}
+    blocks = [block for message in request.messages for block in message.blocks]
+    names = {block.id: block.name for block in blocks if isinstance(block, ToolCallBlock)}
+    messages = [wire for message in request.messages for wire in _messages(message, names, losses)]
+    body: JsonObject = {"model": request.model, "messages": messages}
     tools = [wire for tool in _offered(request, losses) for wire in write_tool(tool, losses)]
     if tools:
         body["tools"] = tools
-    options = {**_object(extra.pop("options", None)), **_options(request)}
+    own_options = extra.pop("options", None)
+    options = {**(own_options if isinstance(own_options, dict) else {}), **encode_sampling(request.sampling, SAMPLING)}
+    if request.max_output_tokens is not None:
+        options["num_predict"] = request.max_output_tokens
     if options:
         body["options"] = options
-    body |= _format(request.output_format)
+    if request.output_format is not None:
+        body["format"] = _format(request.output_format)
     # Silence means a stream here.
     body["stream"] = request.stream
     return merge_fields({**body, **extra}, encode_control(request, losses))
 
 
-def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+def encode_control(request: Request, losses: Losses) -> JsonObject:
     """Return what is written of thinking: the control."""
     return (request.control or Control()).fields
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _messages(message: Message, names: dict[str, str], losses: Losses) -> list[JsonObject]:
+    """Return the results of a message, each a message, and behind them one of all else. `names` are those of tools by the ids of calls."""
+    fields = losses.own_fields(message.carried)
+    results: list[ToolResultBlock] = []
+    texts: list[TextBlock | RefusalBlock] = []
+    thoughts: list[ReasoningBlock] = []
+    images: list[ImageBlock] = []
+    calls: list[ToolCallBlock] = []
+    for block in message.blocks:
+        match block:
+            case ToolResultBlock():
+                results.append(block)
+            case TextBlock() | RefusalBlock():
+                texts.append(block)
+            case ReasoningBlock():
+                thoughts.append(block)
+            case ToolCallBlock():
+                calls.append(block)
+            case ImageBlock():
+                images.append(block)
+    written = [_result(result, names, losses) for result in results]
+    if not results or len(results) < len(message.blocks):
+        between = "" if message.role == "assistant" else "\n\n"
+        wire: JsonObject = {"role": message.role, "content": _text(texts, losses, between)}
+        for thought in thoughts:
+            losses.lose_fields(thought.carried)
+            losses.lose_states(thought.opaque, sent="text" if thought.readable else None)
+        if thinking := "\n\n".join(filter(None, [thought.readable for thought in thoughts])):
+            wire["thinking"] = thinking
+        if pictures := _images(images, losses):
+            wire["images"] = pictures
+        if calls:
+            wire["tool_calls"] = [_call(call, place, losses) for place, call in enumerate(calls)]
+        written.append(wire)
+    written[-1] |= fields
+    return written
+
+
+def _result(result: ToolResultBlock, names: dict[str, str], losses: Losses) -> JsonObject:
+    fields = dict(losses.own_fields(result.carried))
+    written: JsonObject = {"role": "tool", "content": _text(result.content, losses, "")}
+    if images := _images(result.content, losses):
+        written["images"] = images
+    if name := result.name or names.get(result.call_id, ""):
+        written["tool_name"] = name
+    unnamed = "tool_call_id" in fields and fields.pop("tool_call_id") is None
+    if result.call_id and not unnamed:
+        written["tool_call_id"] = result.call_id
+    return written | fields
+
+
+def _text(blocks: Iterable[Block], losses: Losses, between: str) -> str:
+    texts: list[str] = []
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            losses.lose_states(block.opaque)
+        if isinstance(block, TextBlock | RefusalBlock) and block.text:
+            texts.append(block.text)
+    return between.join(texts)
+
+
+def _images(blocks: Iterable[Block], losses: Losses) -> list[str]:
+    images: list[str] = []
+    for block in blocks:
+        if not isinstance(block, ImageBlock):
+            continue
+        if inline := _DATA_URL.fullmatch(block.url):
+            images.append(inline[1])
+        elif block.data:
+            images.append(block.data)
+        else:
+            losses.lose("image", block.url, "Ollama takes pictures as data, not by address", key=block.url)
+    return images
+
+
+_DATA_URL = re.compile(r"data:[^;,]*;base64,(.*)", re.DOTALL)
+
+
+def _call(call: ToolCallBlock, place: int, losses: Losses) -> JsonObject:
+    losses.lose_states(call.opaque)
+    if not has_no_arguments(call.arguments) and not is_object(call.arguments):
+        sent = {INVALID_JSON: call.arguments}
+        losses.lose("tool arguments", call.arguments, "arguments must be a JSON object", sent=sent, key=call.id)
+    return write_call(call, place)
 
 
 def _offered(request: Request, losses: Losses) -> tuple[Tool, ...]:
@@ -181,18 +184,8 @@ def _offered(request: Request, losses: Losses) -> tuple[Tool, ...]:
     return tuple(tool for tool in request.tools if tool.name == choice.name)
 
 
-def _options(request: Request) -> dict[str, Any]:
-    options = encode_sampling(request.sampling, SAMPLING)
-    if request.max_output_tokens is not None:
-        options["num_predict"] = request.max_output_tokens
-    return options
-
-
-def _format(output_format: OutputFormat | None) -> dict[str, Any]:
-    if output_format is None:
-        return {}
-    return {
-        "format": "json"
-        if output_format.mode == "json_object" or output_format.schema is None
-        else output_format.schema
-    }
+def _format(output_format: OutputFormat) -> str | JsonObject:
+    if output_format.mode == "json_object" or output_format.schema is None:
+        return "json"
+    schema: JsonObject = output_format.schema
+    return schema

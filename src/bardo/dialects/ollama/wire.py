@@ -1,8 +1,6 @@
-"""What a message of Ollama's chat looks like, as its reference says it (`POST /api/chat`, 2026-11).
+"""What a request of Ollama's chat looks like, as its reference says it (`POST /api/chat`, 2026-11), and the dialect's words.
 
 What bardo has a word for is read; fields beside it are carried as they came. `signature` is bardo's own: state that it sealed.
-
-The words of the Ollama dialect that more than one of its files needs.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from bardo.dialects.shared.json_values import INVALID_JSON, input_of, write_json
+from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, input_of, write_json
 from bardo.dialects.shared.structs import Wire
 from bardo.values.events import Finish, FinishReason
 
@@ -21,7 +19,7 @@ class Function(Wire, kw_only=True):
 
     CARRIED: ClassVar = ("index", "description")
     name: str
-    arguments: dict[str, Any] | None = None
+    arguments: JsonObject | None = None
     index: Any = None
     description: Any = None
 
@@ -45,6 +43,47 @@ class Message(Wire, kw_only=True):
     tool_name: str | None = None
     tool_call_id: str | None = None
     signature: Any = None
+
+
+class ToolFunction(Wire, kw_only=True):
+    """A function that may be called, with the schema of its arguments."""
+
+    name: str
+    description: str | None = None
+    parameters: JsonObject | None = None
+
+
+class Tool(Wire, kw_only=True):
+    """A tool: a function, unless its type says otherwise."""
+
+    type: str | None = None
+    function: ToolFunction | None = None
+
+
+class Options(Wire, kw_only=True):
+    """The options that bardo has a word for; those of the model's runner are only carried."""
+
+    temperature: int | float | None = None
+    top_p: int | float | None = None
+    top_k: int | float | None = None
+    min_p: int | float | None = None
+    repeat_penalty: int | float | None = None
+    frequency_penalty: int | float | None = None
+    presence_penalty: int | float | None = None
+    seed: int | float | None = None
+    stop: str | list[str] | None = None
+    num_predict: int | float | None = None
+
+
+class Request(Wire, kw_only=True):
+    """The fields of a request that are read; its others are only carried."""
+
+    messages: list[Message] | None = None
+    tools: list[Tool] | None = None
+    options: Options | None = None
+    format: str | JsonObject | None = None
+    think: bool | str | None = None
+    stream: bool | None = None
 
 
 NAME = "ollama"
