@@ -41,7 +41,7 @@ def test_a_request_is_read_or_refused_in_words(name: str) -> None:
 def test_a_field_that_nobody_knows_is_carried_and_changes_nothing_else(name: str) -> None:
     for seed in range(60):
         body = GeneratedValues((name, seed)).of(_struct(name))
-        for message in body.get("messages", ()):
+        for message in body.get("messages") or ():
             message["role"] = "user"
         try:
             request = dialect(name).decode_request(msgspec.json.encode(body), ARRIVAL)
