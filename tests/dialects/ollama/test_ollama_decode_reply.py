@@ -244,3 +244,28 @@ def test_no_bytes_make_the_decoder_raise(payloads: list[bytes]) -> None:
     response = fold(events)
     DIALECT.encode_response(response, REQUEST)
     write_stream(events)
+
+
+def test_arguments_keep_their_digits_beside_a_field_that_nobody_knows() -> None:
+    call = b'{"function":{"name":"f","unheard_of":1,"arguments":{"n": 1.0, "e": 1e3}}}'
+    line = b'{"model":"m","message":{"role":"assistant","tool_calls":[%s]},"done":true}\n' % call
+    arguments = [event.arguments for event in events_of(line, stream=True) if isinstance(event, ToolCallChunk)]
+    assert arguments == ['{"n": 1.0, "e": 1e3}']
+
+
+@pytest.mark.parametrize("levels", [194, 195])
+def test_arguments_are_nested_as_deeply_as_any_json(levels: int) -> None:
+    nested: Any = []
+    for _ in range(levels - 1):
+        nested = [nested]
+    call = {"function": {"name": "f", "arguments": {"a": nested}}}
+    failed = [event for event in read_lines(piece(tool_calls=[call]), last()) if isinstance(event, Failed)]
+    assert bool(failed) == (levels > 194)
+
+
+def test_a_letter_that_is_no_text_in_arguments_is_mended_and_reported() -> None:
+    call = b'{"function":{"name":"f","arguments":{"a":"\xff"}}}'
+    line = b'{"model":"m","message":{"role":"assistant","tool_calls":[%s]},"done":true}\n' % call
+    events = events_of(line, stream=True)
+    assert any(isinstance(event, Degraded) for event in events)
+    assert ToolCallChunk(0, '{"a":"\ufffd"}') in events

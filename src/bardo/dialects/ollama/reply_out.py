@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bardo.dialects.ollama.calls import write_call
 from bardo.dialects.ollama.errors import error_object
 from bardo.dialects.ollama.sealed import BlockStates, seal_owned, stretch
 from bardo.dialects.ollama.usage import encode_usage
-from bardo.dialects.ollama.wire import NAME, encode_finish
+from bardo.dialects.ollama.wire import NAME, encode_finish, write_call
 from bardo.dialects.shared.blocks import BlockWriter, Kind
 from bardo.dialects.shared.json_values import encode_json
 from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response

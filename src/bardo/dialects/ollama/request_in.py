@@ -13,9 +13,9 @@ import msgspec
 
 from bardo.dialects.ollama import wire
 from bardo.dialects.ollama.sealed import open_signature, restore
-from bardo.dialects.ollama.wire import NAME, SAMPLING, text_of
+from bardo.dialects.ollama.wire import NAME, SAMPLING
 from bardo.dialects.shared.control_fields import decode_sampling, whole_number
-from bardo.dialects.shared.json_values import JsonObject, decode_object, required, take, without
+from bardo.dialects.shared.json_values import JsonObject, arguments_of, decode_object, required, take, without
 from bardo.dialects.shared.options import read_options
 from bardo.dialects.shared.structs import carried, carried_fields, read
 from bardo.values.blocks import Block, Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
@@ -162,7 +162,7 @@ def _call(call: wire.Call, calls: _Calls) -> ToolCallBlock:
     return ToolCallBlock(
         id=calls.add(function.name, requested_id),
         name=function.name,
-        arguments=text_of(function.arguments or {}),
+        arguments=arguments_of(function.arguments or {}),
         carried=Carried(NAME, fields),
     )
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.ollama.calls import write_call
-from bardo.dialects.ollama.wire import NAME, SAMPLING, TITLE
+from bardo.dialects.ollama.wire import NAME, SAMPLING, TITLE, write_call
 from bardo.dialects.shared.control_fields import encode_sampling
 from bardo.dialects.shared.declaration import Declaration, limitations
 from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, is_object

@@ -1,4 +1,4 @@
-"""What a request of Ollama's chat looks like, as its reference says it (`POST /api/chat`, 2026-11), and the dialect's words.
+"""What requests and replies of Ollama's chat look like, as its reference says it (`POST /api/chat`, 2026-11), and the dialect's words.
 
 What bardo has a word for is read; fields beside it are carried as they came. `signature` is bardo's own: state that it sealed.
 """
@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, input_of, write_json
+from bardo.dialects.shared.json_values import JsonObject, input_of
 from bardo.dialects.shared.structs import Wire
+from bardo.values.blocks import ToolCallBlock, fields_for
 from bardo.values.events import Finish, FinishReason
 
 
@@ -86,6 +87,52 @@ class Request(Wire, kw_only=True):
     stream: bool | None = None
 
 
+class WrittenFunction(Wire, kw_only=True):
+    """Which function the model calls, with the arguments as they were written."""
+
+    CARRIED: ClassVar = ("index",)
+    name: str
+    arguments: msgspec.Raw = msgspec.Raw()
+    index: Any = None
+
+
+class WrittenCall(Wire, kw_only=True):
+    """A call in a reply; older servers give no ids."""
+
+    function: WrittenFunction
+    id: str | None = None
+
+
+class Answer(Wire, kw_only=True):
+    """The message of a reply, or a piece of it."""
+
+    role: str | None = None
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[WrittenCall] | None = None
+
+
+class Line(Wire, kw_only=True):
+    """A line of a stream, or a whole reply. The last one has the totals."""
+
+    CARRIED: ClassVar = ("logprobs",)
+    model: str | None = None
+    created_at: str | None = None
+    message: Answer
+    done: bool
+    done_reason: str | None = None
+    total_duration: int | None = None
+    load_duration: int | None = None
+    prompt_eval_count: int | None = None
+    prompt_eval_duration: int | None = None
+    eval_count: int | None = None
+    eval_duration: int | None = None
+    logprobs: Any = None
+
+
+COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
+"""The fields of the last line that count tokens and time."""
+
 NAME = "ollama"
 TITLE = "Ollama"
 FORMAT = "thinking"
@@ -106,13 +153,16 @@ def object_of(arguments: str) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.format(raw, indent=-1) if b"\n" in raw or b"\r" in raw else raw)
 
 
-def text_of(value: Any, raw: bytes = b"") -> str:
-    """Return the arguments of a call as text: `raw` is how they were written, where that is known."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(INVALID_JSON), str):
-        return str(value[INVALID_JSON])
-    return (raw or write_json(value)).decode("utf-8", "replace")
+def write_call(call: ToolCallBlock, place: int) -> JsonObject:
+    """Return one entry of `tool_calls`, as it was written where it came in this dialect."""
+    carried = {**(fields_for(NAME, call.carried) or {"function": {"index": place}})}
+    function = carried.pop("function", {})
+    unnamed = "id" in carried and carried.pop("id") is None
+    return {
+        **({} if unnamed else {"id": call.id}),
+        "function": {**function, "name": call.name, "arguments": object_of(call.arguments)},
+        **carried,
+    }
 
 
 SAMPLING = {

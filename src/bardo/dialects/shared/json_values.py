@@ -242,6 +242,20 @@ def arguments_of(value: Any) -> str:
     return write_json(value).decode()
 
 
+def written_arguments(raw: msgspec.Raw, levels: int = MAX_DEPTH) -> str:
+    """Return the arguments of a call as JSON text, as they were written; a text and what `input_of` wrapped are taken out.
+
+    Raises what `decode_bounded` raises.
+    """
+    written = bytes(raw)
+    if not written:
+        return ""
+    value = decode_bounded(written, levels)
+    if value is None or isinstance(value, str) or (isinstance(value, dict) and value.keys() == {INVALID_JSON}):
+        return arguments_of(value)
+    return written.decode()
+
+
 def input_of(arguments: str) -> msgspec.Raw:
     """Return the arguments of a call as an object; text that is no JSON object is wrapped."""
     if has_no_arguments(arguments):
