@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bardo.dialects.gemini.parts import call_part, is_malformed
+from bardo.dialects.gemini.parts import call_part
 from bardo.dialects.gemini.wire import RAW_ARGUMENTS
 from bardo.dialects.shared.json_values import encode_json, is_object, object_in
 from bardo.values.blocks import ToolCallBlock
@@ -47,7 +47,8 @@ def test_long_arguments_are_written_for_geminis_clients_as_short_ones_are(
     before = LONG if long else '"x": [1]'
     arguments = f"{{{before},\n {ending}"
     call = ToolCallBlock(id="c", name="f", arguments=arguments)
-    written = encode_json(call_part(call)["functionCall"]["args"])
+    part, raw = call_part(call, ())
+    written = encode_json(part["functionCall"]["args"])
     assert b"\n" not in written
     assert json.loads(written) == ({RAW_ARGUMENTS: arguments} if malformed else json.loads(arguments))
-    assert is_malformed(call) is malformed
+    assert raw is malformed

@@ -14,8 +14,8 @@ from bardo.dialects.gemini import wire as gemini
 from bardo.dialects.ollama import wire as ollama
 from bardo.dialects.openai_chat import wire as openai_chat
 from bardo.dialects.openai_responses import wire as openai_responses
-from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried_fields, read
-from bardo.values.blocks import TextBlock, UnknownBlock
+from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, read
+from bardo.values.blocks import Carried, TextBlock, UnknownBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.wire import Arrival
 from support.generated_wire import GeneratedValues
@@ -123,6 +123,7 @@ MESSAGES: dict[str, Any] = {
     "cohere": cohere.Message,
     "ollama": ollama.Message,
     "gemini": gemini.Content,
+    "a request of gemini": gemini.Request,
 }
 
 
@@ -145,3 +146,16 @@ def test_what_is_given_back_reads_as_what_came(name: str) -> None:
         again = as_it_came(found)
         assert again["unheard_of"] == {"a": None}
         assert as_it_came(read(again, MESSAGES[name], "messages[0]")) == again
+
+
+def test_of_a_field_in_both_spellings_the_one_that_is_not_null_is_read() -> None:
+    config = {"topK": 3, "top_k": None, "max_output_tokens": None, "maxOutputTokens": 5}
+    found = read(config, gemini.GenerationConfig, "generationConfig")
+    assert (found.top_k, found.max_output_tokens) == (3, 5)
+
+
+def test_what_one_item_of_a_history_has_beside_its_struct_leaves_the_others_as_they_are() -> None:
+    contents = [{"role": "user", "parts": [{"text": "a"}]}, {"role": "user", "unheard_of": 1}]
+    found = read({"contents": contents}, gemini.Request, "")
+    assert isinstance(found.contents, list)
+    assert [carried(content, "gemini") for content in found.contents] == [None, Carried("gemini", {"unheard_of": 1})]

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.catalog.request_shapes import shape_at
 from bardo.dialects.gemini import DIALECT
-from bardo.dialects.gemini.tools import json_schema, untaken_word
+from bardo.dialects.gemini.schemas import json_schema, untaken_word
 from bardo.values.blocks import (
     Block,
     Carried,

@@ -14,7 +14,6 @@ from bardo.dialects.gemini.operations import EMBEDDINGS, MODELS, TOKEN_COUNT, en
 from bardo.dialects.gemini.reply_in import GeminiDecoder, without_calls
 from bardo.dialects.gemini.reply_out import GeminiEncoder, encode_response
 from bardo.dialects.gemini.request_out import has_stray_references
-from bardo.dialects.gemini.tools import with_plain_choice
 from bardo.dialects.gemini.wire import CITATIONS, NAME, REASONS
 from bardo.dialects.shared.content_forms import GEMINI_LOGPROBS, GEMINI_PICTURES
 from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
@@ -27,7 +26,7 @@ DIALECT = Dialect(
     model_field="modelVersion",
     stream_framing="sse",
     decode_request=requests_in.decode_request,
-    as_functions=with_plain_choice,
+    as_functions=requests_in.with_plain_choice,
     mends=lambda request, row: (
         has_stray_references((request.body or {}).get("contents"))
         or requests_out.lacks_signatures(request)

@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.catalog.rows import EmbedEndpoint
 from bardo.dialects.gemini.request_in import decode_request
-from bardo.dialects.gemini.wire import NAME, split_fields
+from bardo.dialects.gemini.wire import NAME, EmbedContentRequest, field_in
 from bardo.dialects.shared.dialect import (
     CountForm,
     EmbeddingForm,
@@ -27,8 +27,18 @@ from bardo.dialects.shared.dialect import (
     whole_number,
     with_bardo,
 )
-from bardo.dialects.shared.json_values import decode_object, encode_json, optional, required, take, want, write_json
+from bardo.dialects.shared.json_values import (
+    JsonObject,
+    decode_object,
+    encode_json,
+    optional,
+    required,
+    take,
+    want,
+    write_json,
+)
 from bardo.dialects.shared.options import read_options
+from bardo.dialects.shared.structs import carried_fields, read
 from bardo.streams.sse import encode_sse
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
@@ -64,8 +74,7 @@ def _encode_request(wire: WireRequest, model: str) -> WireRequest:
 def _decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read the contents to be counted, or the whole request that may stand around them. Raises InvalidRequest."""
     fields = decode_object(body)
-    known, _ = split_fields(fields, ("generateContentRequest",))
-    whole = known.get("generateContentRequest")
+    whole = field_in(fields, "generateContentRequest")
     if whole is not None:
         body = encode_json(take(whole, dict, "generateContentRequest"))
     return decode_request(body, arrival)
@@ -117,7 +126,6 @@ _TASK_TYPES: dict[Task, str] = {
     "code_query": "CODE_RETRIEVAL_QUERY",
 }
 _TASKS = {word: task for task, word in _TASK_TYPES.items()}
-_FIELDS = ("model", "content", "taskType", "title", "outputDimensionality")
 
 
 def decode_embedding_request(body: bytes, arrival: Arrival) -> EmbedRequest:
@@ -125,43 +133,41 @@ def decode_embedding_request(body: bytes, arrival: Arrival) -> EmbedRequest:
     given = decode_object(body)
     own = {name: value for name, value in given.items() if name != "bardo"}
     if arrival.endpoint == BATCH:
-        requests = required(own, "requests", list)
-        if not requests:
+        asked = required(own, "requests", list)
+        if not asked:
             raise InvalidRequest("requests is empty", hint="give at least one", param="requests")
-        read = [_decode_item(one, f"requests[{place}].") for place, one in enumerate(requests)]
+        requests = {f"requests[{place}]": one for place, one in enumerate(asked)}
     else:
-        read = [_decode_item(own, "")]
-    dimensions = {fields.get("outputDimensionality") for fields, _ in read}
+        requests = {"": own}
+    read_ones = {at: read(one, EmbedContentRequest, at) for at, one in requests.items()}
+    items = [*read_ones.values()]
+    dimensions = {
+        count_field(one.output_dimensionality, f"{at}.outputDimensionality".removeprefix("."))
+        for at, one in read_ones.items()
+    }
     if len(dimensions) > 1:
         message = "all requests of a batch must ask for the same outputDimensionality"
         raise InvalidRequest(message, param="requests[1].outputDimensionality")
-    words = _distinct(read, "taskType")
+    words = list(dict.fromkeys(one.task_type for one in items))
+    extra = {name: value for one in items for name, value in (carried_fields(one) or {}).items()}
+    if len(words) > 1 or (words[0] and words[0] not in (*_TASKS, "TASK_TYPE_UNSPECIFIED")):
+        extra["taskType"] = words if len(words) > 1 else words[0]
+    if titles := [one.title for one in items if one.title]:
+        extra["title"] = titles
     return EmbedRequest(
         model=arrival.model.removeprefix("models/"),
-        inputs=tuple(
-            _input(fields["content"], f"requests[{place}].content" if arrival.endpoint == BATCH else "content")
-            for place, (fields, _) in enumerate(read)
-        ),
+        inputs=tuple(_input(one.content, f"{at}.content".removeprefix(".")) for at, one in read_ones.items()),
         dimensions=dimensions.pop(),
-        task=_TASKS.get(words[0]) if len(words) == 1 else None,
+        task=_TASKS.get(words[0] or "") if len(words) == 1 else None,
         endpoint=arrival.endpoint,
         dialect=NAME,
-        extra=_extra(read, words),
+        extra=extra,
         body=own,
         options=read_options(given),
     )
 
 
-def _decode_item(value: Any, at: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields of one request, and those that bardo does not know."""
-    fields, others = split_fields(take(value, dict, at.rstrip(".")), _FIELDS)
-    required(fields, "content", dict, at)
-    optional(fields, "taskType", str, at)
-    count_field(fields.get("outputDimensionality"), f"{at}outputDimensionality")
-    return fields, others
-
-
-def _input(content: dict[str, Any], at: str) -> EmbedInput:
+def _input(content: JsonObject, at: str) -> EmbedInput:
     """Return the text of a content, or the content where it is more than text."""
     given = optional(content, "parts", list, f"{at}.") or []
     parts = [take(part, dict, f"{at}.parts[{place}]") for place, part in enumerate(given)]
@@ -169,20 +175,6 @@ def _input(content: dict[str, Any], at: str) -> EmbedInput:
         raise InvalidRequest(f"{at}.parts is required", param=f"{at}.parts")
     texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
     return "\n".join(texts) if len(texts) == len(parts) else NativeInput(NAME, content)
-
-
-def _distinct(read: list[tuple[dict[str, Any], dict[str, Any]]], name: str) -> list[Any]:
-    return list(dict.fromkeys(fields.get(name) for fields, _ in read))
-
-
-def _extra(read: list[tuple[dict[str, Any], dict[str, Any]]], words: list[Any]) -> dict[str, Any]:
-    """Return what other dialects have no word for."""
-    extra = {name: value for _, others in read for name, value in others.items() if value is not None}
-    titles = [fields["title"] for fields, _ in read if fields.get("title")]
-    unknown = [word for word in words if word and word not in (*_TASKS, "TASK_TYPE_UNSPECIFIED")]
-    if len(words) > 1 or unknown:
-        extra["taskType"] = words if len(words) > 1 else words[0]
-    return {**extra, "title": titles} if titles else extra
 
 
 def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireRequest:

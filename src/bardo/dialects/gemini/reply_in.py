@@ -25,7 +25,7 @@ import msgspec
 
 from bardo.dialects.gemini.errors import refused
 from bardo.dialects.gemini.usage import decode_usage
-from bardo.dialects.gemini.wire import FORMAT, NAME, RAW_ARGUMENTS, finish_reason
+from bardo.dialects.gemini.wire import FORMAT, NAME, arguments_text, finish_reason
 from bardo.dialects.shared.bounded_json import SLICED_BYTES, has_few_brackets
 from bardo.dialects.shared.dialect import PlainReplyDecoder
 from bardo.dialects.shared.json_values import decode_leniently, excerpt, without_surrogates
@@ -165,14 +165,6 @@ class Candidate:
         self.close(events)
         self.kind, self.block = kind, self._next
         self._next += 1
-
-
-def arguments_text(args: dict[str, Any]) -> str:
-    """Return the arguments as JSON text, or as the raw text that could not be put in an object."""
-    raw = args.get(RAW_ARGUMENTS)
-    if len(args) == 1 and isinstance(raw, str):
-        return raw
-    return msgspec.json.encode(args).decode()
 
 
 def merge_field(earlier: dict[str, Any], name: str, value: Any) -> None:

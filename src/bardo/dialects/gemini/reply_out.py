@@ -23,7 +23,6 @@ from bardo.dialects.gemini.parts import (
     call_part,
     candidate_of,
     is_blocked,
-    is_malformed,
     reply_end,
     reply_ids,
     text_part,
@@ -135,9 +134,10 @@ class PartCollector:
     def _add_call(self, block: ToolCallBlock) -> None:
         if not block.complete:
             return
-        if is_malformed(block):
+        part, raw = call_part(block, block.opaque)
+        if raw:
             self.malformed.append(block)
-        self.add((call_part(block),))
+        self.add((part,))
 
     def _add_unknown(self, block: UnknownBlock) -> None:
         if block.dialect == NAME:
@@ -373,9 +373,10 @@ class OpenParts:
         for block in ended:
             open_call = self._calls.pop(block)
             call = open_call.block()
-            if is_malformed(call):
+            part, raw = call_part(call, call.opaque)
+            if raw:
                 self.malformed.append(msgspec.structs.replace(call, carried=None))
-            parts += [call_part(call), *open_call.behind]
+            parts += [part, *open_call.behind]
         return parts
 
 

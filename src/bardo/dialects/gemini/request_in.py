@@ -1,35 +1,26 @@
-"""A client's generateContent body as a Request. Both spellings of the real API are read: `topP` and `top_p`.
+"""A client's generateContent body as a Request.
 
-A client's `generationConfig`: sampling, thinking and the shape of the answer.
-
-The parts of a client's message as blocks.
-
-What is said to the model between two of its turns.
-
-Gemini matches the results of tools with the calls by name and order, and counts them in the one content that follows the calls: "Please
-ensure that the number of function response parts is equal to the number of function call parts of the function call turn".
+Model and streaming come with the URL. Thoughts that follow each other are one stretch of thinking, and the contents that Google's SDK makes
+of the chunks of one answer are one message. Results are matched with calls by their ids, or else by name and order, as Google does.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections import defaultdict, deque
+from typing import Literal
 
 import msgspec
 
 from bardo.dialects.gemini import wire
-from bardo.dialects.gemini.reply_in import arguments_text
-from bardo.dialects.gemini.tools import decode_tool_choice, decode_tools, json_schema
-from bardo.dialects.gemini.wire import FORMAT, NAME, SAMPLING, opaque_of, split_fields
+from bardo.dialects.gemini.schemas import json_schema
+from bardo.dialects.gemini.wire import FORMAT, NAME, arguments_text, camel, field_in, opaque_of
 from bardo.dialects.shared.bounded_json import MAX_DEPTH
-from bardo.dialects.shared.control_fields import decode_sampling, whole_number
-from bardo.dialects.shared.json_values import decode_object, is_object, optional, take
-from bardo.dialects.shared.known_beginnings import KnownBeginnings
+from bardo.dialects.shared.control_fields import whole
+from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, is_object, take
 from bardo.dialects.shared.media import is_document, picture_or_document, picture_type
 from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.repeated_items import read_once
-from bardo.dialects.shared.structs import as_it_came, carried_fields, read
+from bardo.dialects.shared.structs import OTHERS, as_it_came, carried, carried_fields, read
+from bardo.dialects.shared.tools import with_allowed_tools
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -45,7 +36,6 @@ from bardo.values.blocks import (
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import (
     EFFORTS,
-    BardoOptions,
     Effort,
     Message,
     OutputFormat,
@@ -53,114 +43,157 @@ from bardo.values.request import (
     Request,
     Role,
     Sampling,
+    Tool,
+    ToolChoice,
 )
 from bardo.values.wire import Arrival
 
+READ = tuple(field.encode_name for field in msgspec.structs.fields(wire.Request) if field.encode_name != OTHERS)
+_ROLES: dict[str, Role] = {"user": "user", "function": "user", "model": "assistant"}
+_MODES: dict[str, Literal["auto", "none", "required"]] = {
+    "": "auto",
+    "MODE_UNSPECIFIED": "auto",
+    "AUTO": "auto",
+    "VALIDATED": "auto",
+    "ANY": "required",
+    "NONE": "none",
+}
+_JSON = "application/json"
 _AT = "generationConfig."
 _THINKING_AT = "generationConfig.thinkingConfig."
-_THINKING = ("thinkingBudget", "thinkingLevel", "includeThoughts")
-_JSON = "application/json"
-_KNOWN_FIELDS = (
-    "temperature",
-    "topP",
-    "topK",
-    "maxOutputTokens",
-    "stopSequences",
-    "seed",
-    "candidateCount",
-    "presencePenalty",
-    "frequencyPenalty",
-    "responseMimeType",
-    "responseSchema",
-    "responseJsonSchema",
-    "thinkingConfig",
-)
-# A field of other dialects too, which they are told by one name.
-_ONE_SPELLING = {"response_logprobs": "responseLogprobs"}
+_CALLING_AT = "toolConfig.functionCallingConfig."
+# Whose sealed state goes with summaries; all others' goes with the full text.
+_SUMMARISING = (FORMAT, "openai-responses-v1", "xai-responses-v1")
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """What a `generationConfig` says; `unknown_fields` are the fields bardo has no word for."""
-
-    sampling: Sampling = Sampling()
-    max_output_tokens: int | None = None
-    choices: int = 1
-    output_format: OutputFormat | None = None
-    reasoning: ReasoningPolicy | None = None
-    unknown_fields: dict[str, Any] = {}
+def decode_request(body: bytes, arrival: Arrival) -> Request:
+    """Read the body. Raises InvalidRequest, naming the field."""
+    parsed = decode_object(body)
+    try:
+        return _request(parsed, body, arrival)
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply", hint=f"stay under {MAX_DEPTH} levels") from None
 
 
-def decode_config(value: Any) -> Config:
-    """Read the object. Raises InvalidRequest, naming the field."""
-    if value is None:
-        return Config()
-    fields, others = split_fields(take(value, dict, "generationConfig"), _KNOWN_FIELDS)
-    others = {_ONE_SPELLING.get(name, name): held for name, held in others.items()}
-    output_format = _output_format(fields)
-    if output_format is None:
-        # A type that is not JSON (an enum as plain text) goes back as it came, with the schema that belongs to it.
-        others |= {name: fields[name] for name in fields if name.startswith("response")}
-    choices = whole_number(fields, "candidateCount", _AT)
-    if choices is not None and choices < 1:
-        raise InvalidRequest(f"{_AT}candidateCount must be at least 1", param=f"{_AT}candidateCount")
-    return Config(
-        sampling=decode_sampling(fields, SAMPLING, _AT),
-        max_output_tokens=whole_number(fields, "maxOutputTokens", _AT),
-        choices=choices or 1,
+def _request(body: JsonObject, raw: bytes, arrival: Arrival) -> Request:
+    own = {name: value for name, value in body.items() if name != "bardo"}
+    if not field_in(own, "contents"):
+        raise InvalidRequest("contents is required", hint="give at least one content", param="contents")
+    request = read(own, wire.Request, "")
+    config = request.generation_config or wire.GenerationConfig()
+    choice, tool_config = _tool_choice(request.tool_config)
+    output_format = _output_format(config)
+    reasoning = _reasoning(config.thinking_config)
+    options = read_options(body)
+    if reasoning is not None and reasoning.visible is False:
+        options = msgspec.structs.replace(options, omit_reasoning=True)
+    configs = {
+        "generationConfig": _carried_config(config, has_format=output_format is not None),
+        "toolConfig": tool_config,
+    }
+    return Request(
+        model=_model(request, arrival),
+        messages=(*_system(request.system_instruction), *_messages(request.contents or [])),
+        tools=_tools(request.tools),
+        tool_choice=choice,
+        max_output_tokens=whole(config.max_output_tokens, f"{_AT}maxOutputTokens"),
+        sampling=Sampling(
+            temperature=config.temperature,
+            top_p=config.top_p,
+            top_k=whole(config.top_k, f"{_AT}topK"),
+            frequency_penalty=config.frequency_penalty,
+            presence_penalty=config.presence_penalty,
+            seed=whole(config.seed, f"{_AT}seed"),
+            stop=tuple(config.stop_sequences or ()),
+        ),
+        reasoning=reasoning,
         output_format=output_format,
-        reasoning=_policy(fields.get("thinkingConfig")),
-        unknown_fields=others,
+        choices=_choices(config),
+        stream=bool(arrival.stream),
+        dialect=NAME,
+        extra={**(carried_fields(request) or {}), **{name: held for name, held in configs.items() if held}},
+        body=own,
+        body_bytes=raw,
+        options=options,
     )
 
 
-def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
-    if optional(fields, "responseMimeType", str, _AT) != _JSON:
-        return None
-    schema = fields.get("responseJsonSchema")
-    if schema is None and "responseSchema" in fields:
-        schema = json_schema(take(fields["responseSchema"], dict, f"{_AT}responseSchema"))
-    if schema is None:
-        return OutputFormat(mode="json_object")
-    return OutputFormat(mode="json_schema", schema=schema)
+def _model(request: wire.Request, arrival: Arrival) -> str:
+    model = arrival.model or (take(request.model, str, "model") if request.model is not None else "")
+    if not model:
+        raise InvalidRequest(
+            "the URL names no model", hint="post to /v1beta/models/{model}:generateContent", param="model"
+        )
+    return model.removeprefix("models/")
 
 
-def _policy(value: Any) -> ReasoningPolicy | None:
-    if value is None:
+def _choices(config: wire.GenerationConfig) -> int:
+    choices = whole(config.candidate_count, f"{_AT}candidateCount")
+    if choices is not None and choices < 1:
+        raise InvalidRequest(f"{_AT}candidateCount must be at least 1", param=f"{_AT}candidateCount")
+    return choices or 1
+
+
+def _carried_config(config: wire.GenerationConfig, *, has_format: bool) -> JsonObject:
+    """Return what of a config bardo has no word for."""
+    fields = dict(carried_fields(config) or {})
+    # Other dialects have this field too, which they are told by one name.
+    fields["responseLogprobs"] = config.response_logprobs
+    if not has_format:
+        # A type that is not JSON (an enum as plain text) goes back as it came, with the schema that belongs to it.
+        fields["responseMimeType"] = config.response_mime_type
+        fields["responseSchema"] = config.response_schema
+        fields["responseJsonSchema"] = config.response_json_schema
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _output_format(config: wire.GenerationConfig) -> OutputFormat | None:
+    if config.response_mime_type != _JSON:
         return None
-    fields, others = split_fields(take(value, dict, _THINKING_AT[:-1]), _THINKING)
-    budget = whole_number(fields, "thinkingBudget", _THINKING_AT)
-    effort = _effort(fields)
-    visible = optional(fields, "includeThoughts", bool, _THINKING_AT)
+    if config.response_json_schema is not None:
+        return OutputFormat(mode="json_schema", schema=config.response_json_schema)
+    if config.response_schema is not None:
+        schema = take(config.response_schema, dict, f"{_AT}responseSchema")
+        return OutputFormat(mode="json_schema", schema=json_schema(schema))
+    return OutputFormat(mode="json_object")
+
+
+def _reasoning(config: wire.ThinkingConfig | None) -> ReasoningPolicy | None:
+    if config is None:
+        return None
+    budget = whole(config.thinking_budget, f"{_THINKING_AT}thinkingBudget")
+    effort = _effort((config.thinking_level or "").lower())
+    others = carried(config, NAME)
     if budget is not None and effort is not None:
         raise InvalidRequest(
             "thinkingBudget and thinkingLevel cannot be used together", param=f"{_THINKING_AT}thinkingBudget"
         )
     if budget is not None and budget < -1:
         raise InvalidRequest("thinkingBudget must be -1 or more", param=f"{_THINKING_AT}thinkingBudget")
-    if budget is None and effort is None and visible is None and not others:
+    if budget is None and effort is None and config.include_thoughts is None and others is None:
         return None
+    mode: Literal["off", "budget", "effort", "auto"] = "auto" if effort is None else "effort"
+    if budget is not None and budget >= 0:
+        mode = "budget" if budget else "off"
+    words = {
+        "thinkingBudget": config.thinking_budget,
+        "thinkingLevel": config.thinking_level,
+        "includeThoughts": config.include_thoughts,
+    }
+    words = {name: value for name, value in words.items() if value is not None}
     return ReasoningPolicy(
-        mode=_mode(budget, effort),
+        mode=mode,
         effort=effort,
-        budget=budget if budget is not None and budget > 0 else None,
-        visible=visible,
+        budget=budget if mode == "budget" else None,
+        visible=config.include_thoughts,
         # Who only asks to see thoughts does not ask for them to be had.
         enables_thinking=budget is not None or effort is not None,
-        carried=Carried(NAME, others) if others else None,
-        raw_fields={"generationConfig": {"thinkingConfig": fields}} if fields else {},
+        carried=others,
+        raw_fields={"generationConfig": {"thinkingConfig": words}} if words else {},
     )
 
 
-def _mode(budget: int | None, effort: Effort | None) -> Literal["off", "budget", "effort", "auto"]:
-    if budget == 0:
-        return "off"
-    if budget is not None and budget > 0:
-        return "budget"
-    return "auto" if effort is None else "effort"
-
-
-def _effort(fields: dict[str, Any]) -> Effort | None:
-    level = (optional(fields, "thinkingLevel", str, _THINKING_AT) or "").lower()
+def _effort(level: str) -> Effort | None:
     if level in ("", "thinking_level_unspecified"):
         return None
     if level not in EFFORTS:
@@ -169,37 +202,143 @@ def _effort(fields: dict[str, Any]) -> Effort | None:
     return level
 
 
-# Whose sealed state goes with summaries; all others' goes with the full text.
-_SUMMARISING = (FORMAT, "openai-responses-v1", "xai-responses-v1")
+def _tools(tools: list[JsonObject] | JsonObject | None) -> tuple[Tool, ...]:
+    """Read functions, and the tools that Google itself runs as `hosted`."""
+    found: list[Tool] = []
+    for place, tool in enumerate([tools] if isinstance(tools, dict) else tools or ()):
+        for name, held in tool.items():
+            if held is None:
+                continue
+            if camel(name) != "functionDeclarations":
+                found.append(Tool(name=camel(name), hosted=True, carried=Carried(NAME, {camel(name): held})))
+                continue
+            at = f"tools[{place}].functionDeclarations"
+            take(held, (list, dict), at)
+            found += [
+                _function(read(one, wire.FunctionDeclaration, f"{at}[{number}]"))
+                for number, one in enumerate(held if isinstance(held, list) else [held])
+            ]
+    return tuple(found)
 
 
-class PartsReader:
+def _function(function: wire.FunctionDeclaration) -> Tool:
+    fields = carried_fields(function) or {}
+    schema = function.parameters_json_schema
+    if schema is None and function.parameters is not None:
+        schema = json_schema(function.parameters)
+        if schema != function.parameters:
+            # Older models know only Google's own schema words: an unchanged tool goes back in them.
+            fields = {**fields, "parameters": function.parameters}
+    return Tool(
+        name=function.name,
+        description=function.description or "",
+        schema=schema,
+        carried=Carried(NAME, fields) if fields else None,
+    )
+
+
+def _tool_choice(config: wire.ToolConfig | None) -> tuple[ToolChoice | None, JsonObject]:
+    """Return the choice, and what of `toolConfig` bardo has no word for, in its own shape."""
+    if config is None:
+        return None, {}
+    others, calling = carried_fields(config) or {}, config.function_calling_config
+    if calling is None:
+        return None, others
+    mode = (calling.mode or "").upper()
+    if mode not in _MODES:
+        raise InvalidRequest(
+            f"unknown function calling mode {mode!r:.60}", hint="AUTO, ANY or NONE", param=f"{_CALLING_AT}mode"
+        )
+    rest, allowed = carried_fields(calling) or {}, calling.allowed_function_names or []
+    if mode == "ANY" and len(allowed) == 1:
+        choice = ToolChoice(mode="named", name=allowed[0])
+    else:
+        choice = ToolChoice(mode=_MODES[mode])
+        rest = {
+            **rest,
+            **({"allowedFunctionNames": allowed} if allowed else {}),
+            **({"mode": mode} if mode == "VALIDATED" else {}),
+        }
+    return choice, {**others, **({"functionCallingConfig": rest} if rest else {})}
+
+
+def with_plain_choice(request: Request) -> Request:
+    """Return the request without a choice among some of its tools, which only this dialect's targets take as it is."""
+    config: JsonObject = request.extra.get("toolConfig", {})
+    calling: JsonObject = config.get("functionCallingConfig", {})
+    names = calling.get("allowedFunctionNames")
+    if not names:
+        return request
+    required = request.tool_choice is not None and request.tool_choice.mode == "required"
+    plain = with_allowed_tools(request, names, required=required)
+    if plain is request:
+        return request
+    rest = {name: value for name, value in calling.items() if name != "allowedFunctionNames"}
+    kept = {**config, "functionCallingConfig": rest}
+    kept = {name: value for name, value in kept.items() if value or name != "functionCallingConfig"}
+    extra = {**request.extra, "toolConfig": kept}
+    return msgspec.structs.replace(
+        plain, extra={name: value for name, value in extra.items() if value or name != "toolConfig"}
+    )
+
+
+def _system(given: list[wire.Part | str] | wire.Content | str | None) -> tuple[Message, ...]:
+    """Read a system instruction: an object, a string, or parts."""
+    if given is None:
+        return ()
+    reader = _PartsReader(_Calls())
+    reader.read(given.parts if isinstance(given, wire.Content) else given)
+    blocks = reader.finish()
+    return (Message("system", blocks),) if blocks else ()
+
+
+def _messages(contents: list[wire.Content] | wire.Content) -> tuple[Message, ...]:
+    """Read the conversation. Raises InvalidRequest for a role that nobody knows."""
+    messages: list[Message] = []
+    calls = _Calls()
+    reader: _PartsReader | None = None
+    role: Role = "user"
+    fields: JsonObject = {}
+    for place, content in enumerate([contents] if isinstance(contents, wire.Content) else contents):
+        own_role, own_fields = content.role or "user", carried_fields(content) or {}
+        if own_role not in _ROLES:
+            at = f"contents[{place}].role"
+            raise InvalidRequest(f"{at} {own_role!r:.60} is unknown", hint="use `user` or `model`", param=at)
+        if own_role == "function":
+            own_fields = {"role": own_role, **own_fields}
+        if reader is None or fields or own_fields or _ROLES[own_role] == "user" or role == "user":
+            if reader is not None:
+                messages.append(Message(role, reader.finish(), Carried(NAME, fields) if fields else None))
+            if role == "user" and own_role == "model":
+                calls.new_turn()
+            role, fields = _ROLES[own_role], own_fields
+            reader = _PartsReader(calls, answer=role == "assistant")
+        reader.read(content.parts)
+    if reader is not None:
+        messages.append(Message(role, reader.finish(), Carried(NAME, fields) if fields else None))
+    return tuple(messages)
+
+
+class _PartsReader:
     """Reads the parts of one message, which may come in several contents.
 
     Thoughts that follow each other are one stretch of thinking; plain text that begins a further content continues the text before.
     """
 
-    def __init__(self, book: CallBook, *, answer: bool = False) -> None:
-        self._book = book
+    def __init__(self, calls: _Calls, *, answer: bool = False) -> None:
+        self._calls = calls
         self._answer = answer
         self._blocks: list[Block] = []
         self._thoughts: list[str] = []
         self._texts: list[str] = []
 
-    def read(self, content: wire.Content) -> None:
+    def read(self, parts: list[wire.Part | str] | wire.Part | str | None) -> None:
         """Take the parts of one content."""
-        parts = content.parts
-        listed = parts if isinstance(parts, list) else [] if parts is None else [parts]
-        for index, part in enumerate(listed):
-            if index:
+        listed = parts if isinstance(parts, list) else () if parts is None else (parts,)
+        for place, part in enumerate(listed):
+            if place and self._texts:
                 self._end_text()
             self._part(wire.Part(text=part) if isinstance(part, str) else part)
-
-    def copy(self, book: CallBook) -> PartsReader:
-        """Return a reader that has read the same, and goes on by itself with a book of its own."""
-        copied = PartsReader(book, answer=self._answer)
-        copied._blocks, copied._thoughts, copied._texts = [*self._blocks], [*self._thoughts], [*self._texts]
-        return copied
 
     def finish(self) -> tuple[Block, ...]:
         """Return the blocks."""
@@ -208,33 +347,32 @@ class PartsReader:
         return tuple(self._blocks)
 
     def _part(self, part: wire.Part) -> None:
-        other_fields = carried_fields(part) or {}
-        signature = part.thought_signature or ""
+        text, signature, fields = part.text, part.thought_signature, carried_fields(part) or {}
         opaque, sealed = opaque_of(signature) if signature else ((), False)
-        if part.thought and part.text is not None:
+        if part.thought and text is not None:
             self._end_text()
-            self._thoughts.append(part.text)
-            if opaque or other_fields:
-                self._end_thinking(opaque, other_fields)
+            self._thoughts.append(text)
+            if opaque or fields:
+                self._end_thinking(opaque, fields)
             return
-        self._end_thinking()
-        other_fields |= {"thought": True} if part.thought else {}
-        kept = other_fields | ({"thoughtSignature": signature} if signature else {})
+        if self._thoughts:
+            self._end_thinking()
+        if part.thought:
+            fields["thought"] = True
         if part.function_call is not None:
-            self._add(self._call(part.function_call, opaque, other_fields))
+            self._end_text()
+            self._blocks.append(self._call(part.function_call, opaque, fields))
         elif part.function_response is not None:
-            self._add(self._result(part.function_response, kept))
-        elif part.text is not None:
-            self._text(part.text, opaque, other_fields, sealed=sealed)
+            self._end_text()
+            self._blocks.append(self._result(part.function_response, _signed(fields, signature)))
+        elif text is not None:
+            self._text(text, opaque, fields, sealed=sealed)
         else:
-            self._add(media_block(part, kept) or UnknownBlock(NAME, as_it_came(part)))
+            self._end_text()
+            self._blocks.append(_medium(part, _signed(fields, signature)))
 
-    def _add(self, block: Block) -> None:
-        self._end_text()
-        self._blocks.append(block)
-
-    def _text(self, text: str, opaque: tuple[Opaque, ...], other_fields: dict[str, Any], *, sealed: bool) -> None:
-        if not opaque and not other_fields:
+    def _text(self, text: str, opaque: tuple[Opaque, ...], fields: JsonObject, *, sealed: bool) -> None:
+        if not opaque and not fields:
             # An empty text, which ends many of Gemini's streams, says nothing in an answer.
             self._texts += [text] if text or not self._answer else []
             return
@@ -244,17 +382,19 @@ class PartsReader:
             # This is how bardo's own streams bring state that came after the text it belongs to.
             self._blocks[-1] = msgspec.structs.replace(last, opaque=opaque)
             return
-        self._blocks.append(TextBlock(text, opaque, Carried(NAME, other_fields) if other_fields else None))
+        self._blocks.append(TextBlock(text, opaque, Carried(NAME, fields) if fields else None))
 
     def _end_text(self) -> None:
         if self._texts:
             self._blocks.append(TextBlock("".join(self._texts)))
             self._texts.clear()
 
-    def _end_thinking(self, opaque: tuple[Opaque, ...] = (), other_fields: dict[str, Any] | None = None) -> None:
+    def _end_thinking(self, opaque: tuple[Opaque, ...] = (), fields: JsonObject | None = None) -> None:
+        if not self._thoughts and not opaque and not fields:
+            return
         text = "".join(self._thoughts)
         self._thoughts.clear()
-        if not text and not opaque and not other_fields:
+        if not text and not opaque and not fields:
             return
         format_name = opaque[0].format if opaque else FORMAT
         summary = (text,) if text and format_name in _SUMMARISING else ()
@@ -264,48 +404,68 @@ class PartsReader:
                 summary=summary,
                 format=format_name,
                 opaque=opaque,
-                carried=Carried(NAME, other_fields) if other_fields else None,
+                carried=Carried(NAME, fields) if fields else None,
             )
         )
 
-    def _call(self, call: wire.FunctionCall, opaque: tuple[Opaque, ...], other_fields: dict[str, Any]) -> ToolCallBlock:
+    def _call(self, call: wire.FunctionCall, opaque: tuple[Opaque, ...], fields: JsonObject) -> ToolCallBlock:
+        inside = carried_fields(call) or {}
+        if not call.id:
+            # bardo needs an id, and must not send what Google did not say.
+            inside["id"] = None
+        if inside:
+            fields["functionCall"] = inside
         return ToolCallBlock(
-            id=self._book.called(call.name, call.id),
+            id=self._calls.called(call.name, call.id),
             name=call.name,
             arguments=arguments_text(call.args or {}),
             opaque=opaque,
-            carried=_nested(other_fields, "functionCall", carried_fields(call) or {}, call.id),
+            carried=Carried(NAME, fields) if fields else None,
         )
 
-    def _result(self, result: wire.FunctionResponse, other_fields: dict[str, Any]) -> ToolResultBlock:
-        text, is_error = _result_text(result.response or {})
-        media = [_medium(part) for part in result.parts or ()]
-        call_id = self._book.answered(result.name, result.id)
-        own_id = result.id if result.id == call_id else None
+    def _result(self, result: wire.FunctionResponse, fields: JsonObject) -> ToolResultBlock:
+        inside, call_id = carried_fields(result) or {}, self._calls.answered(result.name, result.id)
+        if not result.id or result.id != call_id:
+            inside["id"] = None
+        if inside:
+            fields["functionResponse"] = inside
+        # What stands alone under `output` or `error` is the result, else the object itself.
+        response = result.response or {}
+        alone = next(iter(response.items())) if len(response) == 1 else ("", None)
+        is_error = alone[0] == "error"
+        if alone[0] in ("output", "error") and isinstance(alone[1], str) and not is_object(alone[1]):
+            text = alone[1]
+        else:
+            text = encode_json(response).decode()
         return ToolResultBlock(
             call_id=call_id,
             name=result.name,
-            content=(TextBlock(text), *media),
+            content=(TextBlock(text), *[_medium(part, carried_fields(part) or {}) for part in result.parts or ()]),
             is_error=is_error,
-            carried=_nested(other_fields, "functionResponse", carried_fields(result) or {}, own_id),
+            carried=Carried(NAME, fields) if fields else None,
         )
 
 
-def media_block(part: wire.Part | wire.ResponsePart, other_fields: dict[str, Any]) -> ImageBlock | DocumentBlock | None:
-    """Return the image or document a part holds, or None where it holds something else."""
-    carried = Carried(NAME, other_fields) if other_fields else None
+def _signed(fields: JsonObject, signature: str | None) -> JsonObject:
+    """Return fields with a signature for which the block beside them has no place."""
+    return {**fields, "thoughtSignature": signature} if signature else fields
+
+
+def _medium(part: wire.Part | wire.ResponsePart, fields: JsonObject) -> ImageBlock | DocumentBlock | UnknownBlock:
+    """Return the image or document that a part holds; what is neither stays as it came."""
+    others = Carried(NAME, fields) if fields else None
     blob, file = part.inline_data, part.file_data
     if blob is not None and blob.others is None:
         media_type = blob.mime_type or ""
         if picture_type("", blob.data) or media_type.startswith("image/") or is_document(media_type):
-            return picture_or_document(media_type, blob.data, carried=carried)
+            return picture_or_document(media_type, blob.data, carried=others)
     if file is not None and file.others is None:
         media_type = file.mime_type or ""
         if media_type.startswith("image/"):
-            return ImageBlock(media_type=media_type, url=file.file_uri, carried=carried)
+            return ImageBlock(media_type=media_type, url=file.file_uri, carried=others)
         if is_document(media_type) and not _is_uploaded(file.file_uri):
-            return DocumentBlock(media_type=media_type, url=file.file_uri, carried=carried)
-    return None
+            return DocumentBlock(media_type=media_type, url=file.file_uri, carried=others)
+    return UnknownBlock(NAME, as_it_came(part))
 
 
 def _is_uploaded(address: str) -> bool:
@@ -315,54 +475,26 @@ def _is_uploaded(address: str) -> bool:
     )
 
 
-def _medium(part: wire.ResponsePart) -> ImageBlock | DocumentBlock | UnknownBlock:
-    return media_block(part, carried_fields(part) or {}) or UnknownBlock(NAME, as_it_came(part))
-
-
-def _nested(other_fields: dict[str, Any], name: str, inside: dict[str, Any], own_id: str | None) -> Carried | None:
-    # Google may give no id: bardo needs one, and must not send what Google did not say.
-    held = inside | ({} if own_id else {"id": None})
-    fields = other_fields | ({name: held} if held else {})
-    return Carried(NAME, fields) if fields else None
-
-
-def _result_text(response: dict[str, Any]) -> tuple[str, bool]:
-    """Return a result as text: what stands alone under `output` or `error`, else the object itself."""
-    is_error = set(response) == {"error"}
-    alone = next(iter(response.values())) if set(response) in ({"output"}, {"error"}) else None
-    if isinstance(alone, str) and not is_object(alone):
-        return alone, is_error
-    return msgspec.json.encode(response).decode(), is_error
-
-
-class CallBook:
+class _Calls:
     """The calls of a conversation that nobody answered yet, in order."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, deque[str]] = {}
-        self._without_id: dict[str, deque[str]] = {}
+        self._by_name: defaultdict[str, deque[str]] = defaultdict(deque)
+        self._without_id: defaultdict[str, deque[str]] = defaultdict(deque)
         self._answered: set[str] = set()
         self._own_ids: set[str] = set()
         self._count = 0
-
-    def copy(self) -> CallBook:
-        """Return a book that says the same."""
-        copied = CallBook()
-        copied._by_name = {name: deque(waiting) for name, waiting in self._by_name.items()}
-        copied._without_id = {name: deque(waiting) for name, waiting in self._without_id.items()}
-        copied._answered, copied._own_ids, copied._count = {*self._answered}, {*self._own_ids}, self._count
-        return copied
 
     def called(self, name: str, own_id: str | None) -> str:
         """Note a call and return its id, made up where it has none."""
         call_id = own_id or f"call_{self._count}"
         self._count += 1
         self._answered.discard(call_id)
-        self._by_name.setdefault(name, deque()).append(call_id)
+        self._by_name[name].append(call_id)
         if own_id:
             self._own_ids.add(own_id)
         else:
-            self._without_id.setdefault(name, deque()).append(call_id)
+            self._without_id[name].append(call_id)
         return call_id
 
     def answered(self, name: str, own_id: str | None) -> str:
@@ -371,210 +503,16 @@ class CallBook:
         Gemini CLI makes up an id for a call that came without one, and sends it with the result only (0.61): no call has it.
         """
         if own_id not in self._own_ids:
-            waiting = (self._without_id if own_id else self._by_name).get(name, deque())
-            own_id = self._next_open(waiting) or own_id
+            waiting = (self._without_id if own_id else self._by_name)[name]
+            while waiting:
+                call_id = waiting.popleft()
+                if call_id not in self._answered:
+                    own_id = call_id
+                    break
         self._answered.add(own_id or "")
         return own_id or f"call_{name}"
-
-    def _next_open(self, waiting: deque[str]) -> str:
-        """Take the first call that nobody answered; empty where there is none."""
-        while waiting:
-            call_id = waiting.popleft()
-            if call_id not in self._answered:
-                return call_id
-        return ""
 
     def new_turn(self) -> None:
         """The model speaks again: what was not answered by now stays so."""
         self._by_name.clear()
         self._without_id.clear()
-
-
-READ = ("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
-
-
-def decode_request(body: bytes, arrival: Arrival) -> Request:
-    """Read the body; model and streaming stand in the URL. Raises InvalidRequest, naming the field."""
-    parsed = decode_object(body)
-    try:
-        return _request(parsed, body, arrival)
-    except RecursionError:
-        raise InvalidRequest("the body is nested too deeply", hint=f"stay under {MAX_DEPTH} levels") from None
-
-
-def _request(body: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
-    own = {name: value for name, value in body.items() if name != "bardo"}
-    fields, extra = split_fields(own, READ)
-    if not fields.get("contents"):
-        raise InvalidRequest("contents is required", hint="give at least one content", param="contents")
-    config = decode_config(fields.get("generationConfig"))
-    choice, tool_config = decode_tool_choice(fields.get("toolConfig"))
-    extra |= {"generationConfig": config.unknown_fields} if config.unknown_fields else {}
-    extra |= {"toolConfig": tool_config} if tool_config else {}
-    return Request(
-        model=_model(fields, arrival),
-        messages=(*_system(body, fields), *decode_contents(fields["contents"])),
-        tools=decode_tools(fields.get("tools")),
-        tool_choice=choice,
-        max_output_tokens=config.max_output_tokens,
-        sampling=config.sampling,
-        reasoning=config.reasoning,
-        output_format=config.output_format,
-        choices=config.choices,
-        stream=bool(arrival.stream),
-        dialect=NAME,
-        extra=extra,
-        body=own,
-        body_bytes=raw,
-        options=_options(body, config),
-    )
-
-
-def _system(body: dict[str, Any], fields: dict[str, Any]) -> tuple[Message, ...]:
-    """Return the system prompt, which stands in `body` under one of two spellings."""
-    field = "systemInstruction" if "systemInstruction" in body else "system_instruction"
-    return read_once(body, field, f"{NAME}.system", lambda: decode_system(fields.get("systemInstruction")))
-
-
-def _model(fields: dict[str, Any], arrival: Arrival) -> str:
-    model = arrival.model or optional(fields, "model", str) or ""
-    if not model:
-        raise InvalidRequest(
-            "the URL names no model", hint="post to /v1beta/models/{model}:generateContent", param="model"
-        )
-    return model.removeprefix("models/")
-
-
-def _options(fields: dict[str, Any], config: Config) -> BardoOptions:
-    asked = read_options(fields)
-    hidden = config.reasoning is not None and config.reasoning.visible is False
-    return msgspec.structs.replace(asked, omit_reasoning=True) if hidden else asked
-
-
-_ROLES: dict[str, Role] = {"user": "user", "function": "user", "model": "assistant"}
-
-
-def decode_system(value: Any) -> tuple[Message, ...]:
-    """Read a system instruction: an object, a string, or parts."""
-    if value is None:
-        return ()
-    if isinstance(value, str | list):
-        value = {"parts": value}
-    reader = PartsReader(CallBook())
-    reader.read(read(value, wire.Content, "systemInstruction"))
-    blocks = reader.finish()
-    return (Message("system", blocks),) if blocks else ()
-
-
-def decode_contents(value: Any) -> tuple[Message, ...]:
-    """Read the conversation. Raises InvalidRequest, naming the field."""
-    listed: Any = take(value, (list, dict), "contents")
-    contents = [listed] if isinstance(listed, dict) else listed
-    return _BEGINNINGS.read(contents, Conversation, _read_content).finish()
-
-
-def _read_content(conversation: Conversation, content: Any, place: int) -> None:
-    conversation.read(content, f"contents[{place}]")
-
-
-class Conversation:
-    """Contents to messages. Google's SDK brings a streamed answer back as one content for each chunk: they are one message."""
-
-    def __init__(self) -> None:
-        self._messages: list[Message] = []
-        self._book = CallBook()
-        self._reader: PartsReader | None = None
-        self._role: Role = "user"
-        self._carried: Carried | None = None
-
-    def read(self, value: Any, at: str) -> None:
-        content = read(value, wire.Content, at)
-        other_fields, role = carried_fields(content) or {}, content.role or "user"
-        if role not in _ROLES:
-            raise InvalidRequest(f"{at}.role {role!r:.60} is unknown", hint="use `user` or `model`", param=f"{at}.role")
-        if role == "function":
-            other_fields = {"role": role, **other_fields}
-        if not self._continues(_ROLES[role], other_fields):
-            self._begin(_ROLES[role], other_fields)
-        if self._reader is not None:
-            self._reader.read(content)
-
-    def copy(self) -> Conversation:
-        """Return a conversation that has read the same, and goes on by itself."""
-        copied = Conversation()
-        copied._messages, copied._book = [*self._messages], self._book.copy()
-        copied._reader = None if self._reader is None else self._reader.copy(copied._book)
-        copied._role, copied._carried = self._role, self._carried
-        return copied
-
-    def finish(self) -> tuple[Message, ...]:
-        self._end()
-        return tuple(self._messages)
-
-    def _continues(self, role: Role, other_fields: dict[str, Any]) -> bool:
-        both = role == self._role == "assistant" and self._reader is not None
-        return both and not other_fields and self._carried is None
-
-    def _begin(self, role: Role, other_fields: dict[str, Any]) -> None:
-        self._end()
-        if role == "assistant" and self._role == "user":
-            self._book.new_turn()
-        self._role, self._carried = role, Carried(NAME, other_fields) if other_fields else None
-        self._reader = PartsReader(self._book, answer=role == "assistant")
-
-    def _end(self) -> None:
-        if self._reader is not None:
-            self._messages.append(Message(self._role, self._reader.finish(), self._carried))
-
-
-_BEGINNINGS: KnownBeginnings[Conversation] = KnownBeginnings()
-
-
-Part = dict[str, Any]
-
-
-class UserTurn:
-    """Collects contents of one turn, whose results come first, in one content, in the order of the calls before them."""
-
-    def __init__(self) -> None:
-        self._order: dict[str, int] = {}
-        self._results: list[tuple[str, list[Part]]] = []
-        self._content: Part = {}
-        self._beside: list[Part] = []
-        self._others: list[Part] = []
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing has been said in it."""
-        return not (self._results or self._others)
-
-    def copy(self) -> UserTurn:
-        """Return a turn that says the same, and goes on by itself."""
-        copied = UserTurn()
-        copied._order, copied._results, copied._content = {**self._order}, [*self._results], self._content
-        copied._beside, copied._others = [*self._beside], [*self._others]
-        return copied
-
-    def follow(self, call_ids: Iterable[str]) -> None:
-        """Note calls that the model made before this turn, in order."""
-        for call_id in call_ids:
-            self._order.setdefault(call_id, len(self._order))
-
-    def add(self, content: Part) -> None:
-        """Add a content without results."""
-        self._others.append(content)
-
-    def add_results(self, content: Part, results: Iterable[tuple[str, list[Part]]], beside: Iterable[Part]) -> None:
-        """Add a content with results: the parts of each by the id of its call, and the other parts. Its own `parts` are not looked at."""
-        self._content = self._content or content
-        self._results.extend(results)
-        self._beside.extend(beside)
-
-    def contents(self) -> list[Part]:
-        """Return all contents. Results of calls that the model did not make before this turn are the last of the results."""
-        if not self._results:
-            return [*self._others]
-        unknown = len(self._order)
-        ordered = sorted(self._results, key=lambda result: self._order.get(result[0], unknown))
-        parts = [part for _, written in ordered for part in written]
-        return [{**self._content, "parts": [*parts, *self._beside]}, *self._others]

@@ -1,12 +1,11 @@
 """A Request as a generateContent body for one provider.
 
-Messages as Gemini's `contents` and `systemInstruction`.
+Messages are written as `contents` and `systemInstruction`; the model and whether to stream stand in the path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -15,14 +14,13 @@ from bardo.catalog.fragments import merge_fields
 from bardo.catalog.models import builtin_models
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.gemini.parts import Part, call_part, is_malformed, reasoning_parts, text_part
-from bardo.dialects.gemini.request_in import UserTurn
-from bardo.dialects.gemini.tools import declared_parameters, json_schema, untaken_word, with_lone_references
-from bardo.dialects.gemini.wire import FORMAT, NAME, RAW_ARGUMENTS, SAMPLING, split_fields
+from bardo.dialects.gemini.parts import Part, call_part, reasoning_parts, text_part
+from bardo.dialects.gemini.schemas import declared_parameters, json_schema, untaken_word, with_lone_references
+from bardo.dialects.gemini.wire import FORMAT, NAME, RAW_ARGUMENTS, SAMPLING, field_in
 from bardo.dialects.shared.control_fields import encode_sampling
 from bardo.dialects.shared.declaration import Declaration, limitations
-from bardo.dialects.shared.json_values import NO_SIGNATURE, object_in
-from bardo.dialects.shared.losses import Losses, fold_without_loss
+from bardo.dialects.shared.json_values import NO_SIGNATURE, JsonObject, object_in
+from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import data_of, type_by_name
 from bardo.values.blocks import (
     Block,
@@ -38,24 +36,9 @@ from bardo.values.blocks import (
     UnknownBlock,
     fields_for,
 )
-from bardo.values.histories import Messages
 from bardo.values.request import Control, Message, OutputFormat, Request, Tool, ToolChoice
 
 _REFERENCE = "$ref"
-# What is found of a conversation once.
-_WRITTEN = "gemini.written"
-
-
-class _WrittenContents(NamedTuple):
-    """The calls that were made, by their ids, and the contents.
-
-    `turn` may go on with the next message: the contents from `ended` on are written of it.
-    """
-
-    calls: dict[str, ToolCallBlock]
-    contents: list[Part]
-    ended: int
-    turn: UserTurn
 
 
 class ContentWriter:
@@ -67,66 +50,45 @@ class ContentWriter:
         self._signed = signed
         self._calls: dict[str, ToolCallBlock] = {}
 
-    def write(self, messages: Messages) -> tuple[Part | None, list[Part]]:
+    def write(self, messages: tuple[Message, ...]) -> tuple[Part | None, list[Part]]:
         """Return the system instruction, if there is one, and the contents."""
         leading = 0
         while leading < len(messages) and messages[leading].role == "system":
             leading += 1
-        system = [part for message in messages[:leading] for part in self._parts(message)]
-        contents = self._contents(messages[leading:])
+        system = [part for message in messages[:leading] for block in message.blocks for part in self._block(block)]
+        contents: list[Part] = []
+        turn = _UserTurn()
+        for message in messages[leading:]:
+            call_ids = [block.id for block in message.blocks if isinstance(block, ToolCallBlock)]
+            if call_ids:
+                self._calls.update((block.id, block) for block in message.blocks if isinstance(block, ToolCallBlock))
+            written = [(block, self._block(block)) for block in message.blocks]
+            parts = [part for _, some in written for part in some]
+            if not parts:
+                continue
+            if message.role == "system":
+                self._losses.lose_each("messages.role", "system", "only the first messages can be system", sent="user")
+            role = "model" if message.role == "assistant" else "user"
+            content: Part = {"role": role, "parts": parts, **fields_for(NAME, message.carried)}
+            if self._own or role == "model":
+                contents += turn.contents()
+                contents.append(content)
+                turn = _UserTurn(call_ids, after=turn)
+            else:
+                turn.add(content, written)
+        contents += turn.contents()
         if self._signed:
             self._mark_unsigned(contents)
         return ({"parts": system} if system else None), contents
 
-    def _contents(self, messages: Messages) -> list[Part]:
-        """Return the contents. Those of messages that came before are shared: they must not be changed."""
-        form = (self._own, self._signed, self._losses.dialect, self._losses.markers)
-        written = fold_without_loss(
-            messages, _WRITTEN, form, self._losses, _WrittenContents({}, [], 0, UserTurn()), self._extended
-        )
-        return [*written.contents]
-
-    def _extended(self, found: _WrittenContents, messages: Messages, place: int) -> _WrittenContents:
-        self._calls, contents, turn = {**found.calls}, found.contents[: found.ended], found.turn.copy()
-        for message in messages[place:]:
-            self._calls |= {call.id: call for call in message.calls}
-            written = [(block, parts) for block in message.blocks if (parts := self._block(block))]
-            if not written:
-                continue
-            if message.role == "system":
-                self._losses.lose_each("messages.role", "system", "only the first messages can be system", sent="user")
-            parts = [part for _, some in written for part in some]
-            content = {"role": self._role(message), "parts": parts, **fields_for(NAME, message.carried)}
-            if self._own or message.role == "assistant":
-                if not turn.is_empty:
-                    contents += turn.contents()
-                    turn = UserTurn()
-                contents.append(content)
-                turn.follow([call.id for call in message.calls])
-            elif ToolResultBlock in message.kinds:
-                results = [(block.call_id, some) for block, some in written if isinstance(block, ToolResultBlock)]
-                beside = [part for block, some in written if not isinstance(block, ToolResultBlock) for part in some]
-                turn.add_results(content, results, beside)
-            else:
-                turn.add(content)
-        return _WrittenContents(self._calls, [*contents, *turn.contents()], len(contents), turn)
-
-    def _role(self, message: Message) -> str:
-        return "model" if message.role == "assistant" else "user"
-
-    def _parts(self, message: Message) -> list[Part]:
-        return [part for block in message.blocks for part in self._block(block)]
-
     def _block(self, block: Block) -> list[Part]:
         match block:
             case TextBlock():
-                opaque = self._own_state(block.opaque, "text")
+                opaque = self._own_state(block.opaque, "text") if block.opaque else ()
                 fields = fields_for(NAME, block.carried)
-                return (
-                    [text_part(block.text, fields=fields, opaque=opaque)]
-                    if block.text or opaque or fields or self._own
-                    else []
-                )
+                if block.text or opaque or fields or self._own:
+                    return [text_part(block.text, fields=fields, opaque=opaque)]
+                return []
             case RefusalBlock():
                 return [text_part(block.text)]
             case ReasoningBlock():
@@ -135,12 +97,8 @@ class ContentWriter:
                 return [self._call(block)]
             case ToolResultBlock():
                 return self._result(block)
-            case ImageBlock():
-                return [self._image(block)]
-            case DocumentBlock():
-                return [_document(block)]
-            case UnknownBlock():
-                return self._unknown(block)
+            case ImageBlock() | DocumentBlock() | UnknownBlock():
+                return _medium(block)
 
     def _own_state(self, states: Sequence[Opaque], what: str) -> tuple[Opaque, ...]:
         """Keep Gemini's last signature; report the others: a part has one, and a client may have joined several texts to one."""
@@ -162,13 +120,14 @@ class ContentWriter:
             self._losses.lose_each("reasoning", asked, "Gemini takes back only its own thoughts")
             return []
         self._losses.lose_fields(block.carried)
-        return reasoning_parts(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "reasoning")))
+        return reasoning_parts(block, self._own_state(block.opaque, "reasoning"))
 
     def _call(self, block: ToolCallBlock) -> Part:
-        if is_malformed(block):
+        opaque = self._own_state(block.opaque, "tool_call") if block.opaque else ()
+        part, raw = call_part(block, opaque)
+        if raw:
             why = "args must be an object, so the text stands under this key"
             self._losses.lose_each("tool_call.arguments", block.id, why, sent=RAW_ARGUMENTS)
-        part = call_part(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "tool_call")))
         if not (self._own or block.own_id):
             # An id that is not Gemini's own says nothing to it: calls and results are matched by name and order.
             part["functionCall"].pop("id", None)
@@ -176,12 +135,16 @@ class ContentWriter:
 
     def _result(self, block: ToolResultBlock) -> list[Part]:
         fields = fields_for(NAME, block.carried)
-        media = [self._medium(one) for one in block.content if not isinstance(one, TextBlock)]
-        beside = [part for part in media if part]
+        beside = [part for one in block.content if not isinstance(one, TextBlock) for part in _medium(one) if part]
         response = fields.get("functionResponse", {})
-        part_names = display_names([*beside, *(response.get("parts") or ())])
-        inside: Part = {"name": self._name(block), "response": self._response(block, part_names)}
-        if self._own or ((call := self._calls.get(block.call_id)) is not None and call.own_id):
+        call = self._calls.get(block.call_id)
+        name = (call.name if call is not None else "") or block.name
+        if not name:
+            name = "unknown"
+            why = "no call in the conversation has this id, and Gemini asks for the function's name"
+            self._losses.lose_each("tool_result.name", block.call_id, why, sent=name)
+        inside: Part = {"name": name, "response": self._response(block, [*beside, *(response.get("parts") or ())])}
+        if self._own or (call is not None and call.own_id):
             inside["id"] = block.call_id
         if beside and self._signed:
             inside["parts"] = beside
@@ -191,52 +154,19 @@ class ContentWriter:
         # Models before Gemini 3 know no media inside a result.
         return [part] if self._signed else [part, *beside]
 
-    def _response(self, block: ToolResultBlock, part_names: frozenset[str]) -> dict[str, Any]:
-        """Return a result as the object Gemini wants. `part_names` are the names of its parts, which it may refer to."""
+    def _response(self, block: ToolResultBlock, parts: list[Part]) -> Part:
+        """Return a result as the object Gemini wants. It may refer to its parts by their names."""
         key, text = "error" if block.is_error else "output", block.text
         found = object_in(text)
         if found is None:
             return {key: text}
-        if _REFERENCE in text and refers_beyond(found, part_names if self._own else frozenset()):
+        if _REFERENCE in text and refers_beyond(found, display_names(parts) if self._own else frozenset()):
             # "The referenced name `#/$defs/A` in function_response.response does not match to a display_name in the
             # function_response.parts" (vercel/ai#14369): to Gemini 3 this key names a part, and a schema means something else by it.
             why = "Gemini takes $ref for the name of a part, so the result goes as text"
             self._losses.lose_each("tool_result", block.call_id, why, sent="text")
             return {key: text}
         return found if not block.is_error or "error" in found else {"error": found}
-
-    def _named(self, block: ToolResultBlock) -> str:
-        """Return the name of the tool whose result this is, empty where nobody says it."""
-        call = self._calls.get(block.call_id)
-        return call.name if call is not None and call.name else block.name
-
-    def _name(self, block: ToolResultBlock) -> str:
-        name = self._named(block)
-        if not name:
-            name = "unknown"
-            why = "no call in the conversation has this id, and Gemini asks for the function's name"
-            self._losses.lose_each("tool_result.name", block.call_id, why, sent=name)
-        return name
-
-    def _medium(self, block: ResultPart) -> Part | None:
-        if isinstance(block, ImageBlock):
-            return self._image(block)
-        if isinstance(block, DocumentBlock):
-            return _document(block)
-        return next(iter(self._unknown(block)), None) if isinstance(block, UnknownBlock) else None
-
-    def _image(self, block: ImageBlock) -> Part:
-        kind = {"mimeType": block.media_type} if block.media_type else {}
-        fields = fields_for(NAME, block.carried)
-        head, comma, data = block.url.partition(";base64,")
-        if comma and head.startswith("data:"):
-            return {"inlineData": {"mimeType": head[5:], "data": data}, **fields}
-        if block.url:
-            return {"fileData": {**kind, "fileUri": block.url}, **fields}
-        return {"inlineData": {**kind, "data": block.data}, **fields}
-
-    def _unknown(self, block: UnknownBlock) -> list[Part]:
-        return [block.value] if block.dialect == NAME else []
 
     def _mark_unsigned(self, contents: list[Part]) -> None:
         """Mark the first call of each step of the current turn where it has no signature: Gemini 3 answers 400 otherwise."""
@@ -251,34 +181,82 @@ class ContentWriter:
                 self._losses.lose_each("thoughtSignature", None, why, sent=NO_SIGNATURE)
 
 
-def _document(block: DocumentBlock) -> Part:
+def _medium(block: ResultPart) -> list[Part]:
+    if isinstance(block, UnknownBlock):
+        return [block.value] if block.dialect == NAME else []
     fields = fields_for(NAME, block.carried)
-    media_type, data = data_of(block)
-    if data:
-        return {"inlineData": {"mimeType": media_type, "data": data}, **fields}
-    return {"fileData": {"mimeType": block.media_type or type_by_name(block.url), "fileUri": block.url}, **fields}
+    if isinstance(block, DocumentBlock):
+        media_type, data = data_of(block)
+        if data:
+            return [{"inlineData": {"mimeType": media_type, "data": data}, **fields}]
+        file = {"mimeType": block.media_type or type_by_name(block.url), "fileUri": block.url}
+        return [{"fileData": file, **fields}]
+    if isinstance(block, ImageBlock):
+        kind = {"mimeType": block.media_type} if block.media_type else {}
+        head, comma, data = block.url.partition(";base64,")
+        if comma and head.startswith("data:"):
+            return [{"inlineData": {"mimeType": head[5:], "data": data}, **fields}]
+        if block.url:
+            return [{"fileData": {**kind, "fileUri": block.url}, **fields}]
+        return [{"inlineData": {**kind, "data": block.data}, **fields}]
+    return []
+
+
+class _UserTurn:
+    """Collects contents between two of the model, whose results come first, in one content, in the order of the calls before them.
+
+    Gemini counts the results in the content that follows the calls: "Please ensure that the number of function response parts is equal to
+    the number of function call parts of the function call turn".
+    """
+
+    def __init__(self, call_ids: Iterable[str] = (), after: _UserTurn | None = None) -> None:
+        # Calls that nothing of the user followed are answered in the same turn.
+        self._order: dict[str, int] = {} if after is None or after._contents or after._results else after._order
+        for call_id in call_ids:
+            self._order.setdefault(call_id, len(self._order))
+        self._contents: list[Part] = []
+        self._results: list[tuple[str, list[Part]]] = []
+        self._beside: list[Part] = []
+        self._content: Part = {}
+
+    def add(self, content: Part, written: list[tuple[Block, list[Part]]]) -> None:
+        """Add a content whose blocks are written so. Of one with results the parts are told apart."""
+        results = [(block.call_id, parts) for block, parts in written if isinstance(block, ToolResultBlock)]
+        if not results:
+            self._contents.append(content)
+            return
+        self._content = self._content or content
+        self._results += results
+        self._beside += [part for block, parts in written if not isinstance(block, ToolResultBlock) for part in parts]
+
+    def contents(self) -> list[Part]:
+        """Return all contents. Results of calls that the model did not make before this turn are the last of the results."""
+        if not self._results:
+            return self._contents
+        unknown = len(self._order)
+        ordered = sorted(self._results, key=lambda result: self._order.get(result[0], unknown))
+        parts = [part for _, written in ordered for part in written]
+        return [{**self._content, "parts": [*parts, *self._beside]}, *self._contents]
 
 
 def _turn_start(contents: list[Part]) -> int:
     """Return where the current turn starts: at the last thing a person said."""
     for index in range(len(contents) - 1, -1, -1):
-        if contents[index]["role"] != "model" and not _are_results(contents[index]):
+        content = contents[index]
+        if content["role"] != "model" and not any("functionResponse" in part for part in content["parts"]):
             return index
     return 0
 
 
-def _are_results(content: Part) -> bool:
-    return any("functionResponse" in part for part in content["parts"])
-
-
-def display_names(parts: Sequence[Any]) -> frozenset[str]:
+def display_names(parts: object) -> frozenset[str]:
     """Return the names by which a result may refer to its parts."""
-    blobs = [part.get("inlineData") or part.get("fileData") for part in parts if isinstance(part, dict)]
+    listed = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    blobs = [part.get("inlineData") or part.get("fileData") for part in listed]
     names = [blob.get("displayName") for blob in blobs if isinstance(blob, dict)]
     return frozenset(name for name in names if isinstance(name, str))
 
 
-def refers_beyond(value: Any, part_names: frozenset[str]) -> bool:
+def refers_beyond(value: object, part_names: frozenset[str]) -> bool:
     """Whether JSON has the key of a reference anywhere, with another value than one of these names."""
     left = [value]
     while left:
@@ -292,20 +270,15 @@ def refers_beyond(value: Any, part_names: frozenset[str]) -> bool:
     return False
 
 
-def has_stray_references(contents: Any) -> bool:
+def has_stray_references(contents: object) -> bool:
     """Whether results in contents as a client wrote them refer to what is no part of theirs, which Gemini refuses."""
     for content in contents if isinstance(contents, list) else ():
         parts = content.get("parts") if isinstance(content, dict) else None
         for part in parts if isinstance(parts, list) else ():
             result = part.get("functionResponse") if isinstance(part, dict) else None
-            if isinstance(result, dict) and refers_beyond(result.get("response"), display_names(_result_parts(result))):
+            if isinstance(result, dict) and refers_beyond(result.get("response"), display_names(result.get("parts"))):
                 return True
     return False
-
-
-def _result_parts(result: dict[str, Any]) -> list[Any]:
-    parts = result.get("parts")
-    return parts if isinstance(parts, list) else []
 
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
@@ -340,7 +313,7 @@ DECLARATION = Declaration(
 )
 
 
-def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
     """Return the body."""
     own = request.dialect == NAME
     extra = losses.own_extra(request)
@@ -364,7 +337,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     return merge_fields({name: value for name, value in body.items() if value}, encode_control(request, losses))
 
 
-def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+def encode_control(request: Request, losses: Losses) -> JsonObject:
     """Return what is written of thinking: the control, and a Gemini client's own words beside it."""
     words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
     own = {"generationConfig": {"thinkingConfig": words}} if words else {}
@@ -404,12 +377,12 @@ def request_path(request: Request) -> str:
     return f"{collection}/{quote(name, safe='')}:{method}"
 
 
-def _object(extra: dict[str, Any], name: str) -> dict[str, Any]:
+def _object(extra: JsonObject, name: str) -> JsonObject:
     value = extra.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def _generation_config(request: Request) -> dict[str, Any]:
+def _generation_config(request: Request) -> JsonObject:
     config = {
         **encode_sampling(request.sampling, SAMPLING),
         "maxOutputTokens": request.max_output_tokens,
@@ -419,7 +392,7 @@ def _generation_config(request: Request) -> dict[str, Any]:
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _output_format(output_format: OutputFormat | None, request: Request) -> dict[str, Any]:
+def _output_format(output_format: OutputFormat | None, request: Request) -> JsonObject:
     if output_format is None:
         return {}
     if output_format.mode == "json_object":
@@ -427,12 +400,11 @@ def _output_format(output_format: OutputFormat | None, request: Request) -> dict
     return {"responseMimeType": "application/json", **_schema_field(output_format.schema, request)}
 
 
-def _schema_field(schema: Any, request: Request) -> dict[str, Any]:
+def _schema_field(schema: object, request: Request) -> JsonObject:
     """Return the schema under the name the client used: older models know only Google's own schema words."""
     if request.dialect == NAME and request.body is not None:
-        body, _ = split_fields(request.body, ("generationConfig",))
-        config, _ = split_fields(_object(body, "generationConfig"), ("responseSchema",))
-        original = config.get("responseSchema")
+        config = field_in(request.body, "generationConfig")
+        original = field_in(config, "responseSchema") if isinstance(config, dict) else None
         if isinstance(original, dict) and json_schema(original) == schema:
             return {"responseSchema": original}
     return {"responseJsonSchema": schema}
@@ -445,9 +417,9 @@ def _system_role(request: Request) -> str:
     return role if isinstance(role, str) else ""
 
 
-def _tools(tools: tuple[Tool, ...], losses: Losses, known: frozenset[str], *, own: bool) -> list[dict[str, Any]]:
-    declarations: list[dict[str, Any]] = []
-    written: list[dict[str, Any]] = []
+def _tools(tools: tuple[Tool, ...], losses: Losses, known: frozenset[str], *, own: bool) -> list[JsonObject]:
+    declarations: list[JsonObject] = []
+    written: list[JsonObject] = []
     for tool in tools:
         fields = losses.own_fields(tool.carried)
         if not tool.hosted:
@@ -476,7 +448,7 @@ def _with_lone_references(tool: Tool, losses: Losses) -> Tool:
     return tool if schema is tool.schema else msgspec.structs.replace(tool, schema=schema)
 
 
-def _declaration(tool: Tool, fields: dict[str, Any]) -> dict[str, Any]:
+def _declaration(tool: Tool, fields: JsonObject) -> JsonObject:
     parameters = fields.get("parameters")
     others = {name: value for name, value in fields.items() if name != "parameters"}
     if parameters is not None and json_schema(parameters) == tool.schema:
@@ -487,7 +459,7 @@ def _declaration(tool: Tool, fields: dict[str, Any]) -> dict[str, Any]:
     return {"name": tool.name, **description, **schema, **others}
 
 
-def _tool_config(request: Request, extra: dict[str, Any]) -> dict[str, Any]:
+def _tool_config(request: Request, extra: JsonObject) -> JsonObject:
     choice, held = request.tool_choice, dict(_object(extra, "toolConfig"))
     calling = _calling(choice, request)
     rest = _object(held, "functionCallingConfig")
@@ -498,7 +470,7 @@ def _tool_config(request: Request, extra: dict[str, Any]) -> dict[str, Any]:
     return held
 
 
-def _calling(choice: ToolChoice | None, request: Request) -> dict[str, Any]:
+def _calling(choice: ToolChoice | None, request: Request) -> JsonObject:
     if choice is None:
         return {}
     if request.dialect != NAME and not any(not tool.hosted for tool in request.tools):

@@ -1,29 +1,25 @@
-"""What the contents of a generateContent request look like, as Google's reference says it (2026-11). Both spellings of names are read.
+"""What generateContent's bodies look like, as Google's reference says it (2026-11), and its words beside bardo's.
 
-What bardo has a word for is read; fields beside it are carried as they came.
-
-Gemini's words beside bardo's: spelling of fields, reasons for ending, and what a thought signature holds.
-
-Citations of web pages in Gemini's form: pages in `groundingChunks`, and in `groundingSupports` the stretches that they support.
-
-Places are bytes of UTF-8. A page that supports no stretch is one without places.
-Source: https://ai.google.dev/api/generate-content#GroundingMetadata.
+Requests are read in both spellings of their names. What bardo has a word for is read; fields beside it are carried as they came.
+Source: https://ai.google.dev/api/generate-content.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
 from bardo.dialects.shared.content_forms import Citation, CitationForm, Citations
 from bardo.dialects.shared.declaration import is_empty
-from bardo.dialects.shared.json_values import without
+from bardo.dialects.shared.json_values import JsonObject, without
 from bardo.dialects.shared.states import seal, unseal
 from bardo.dialects.shared.structs import Wire
 from bardo.values.blocks import Opaque, has_no_arguments
 from bardo.values.events import Finish, FinishReason
+
+Number = int | float
+"""A number; a whole one is also written as 40.0."""
 
 
 class Blob(Wire, kw_only=True, rename="camel"):
@@ -52,7 +48,7 @@ class FunctionCall(Wire, kw_only=True, rename="camel"):
 
     name: str
     id: str | None = None
-    args: dict[str, Any] | None = None
+    args: JsonObject | None = None
 
 
 class FunctionResponse(Wire, kw_only=True, rename="camel"):
@@ -60,7 +56,7 @@ class FunctionResponse(Wire, kw_only=True, rename="camel"):
 
     name: str
     id: str | None = None
-    response: dict[str, Any] | None = None
+    response: JsonObject | None = None
     parts: list[ResponsePart] | None = None
 
 
@@ -81,6 +77,79 @@ class Content(Wire, kw_only=True, rename="camel"):
 
     parts: list[Part | str] | Part | str | None = None
     role: str | None = None
+
+
+class FunctionDeclaration(Wire, kw_only=True, rename="camel"):
+    """A function that the model may call. `parameters` are in Google's own words for schemas."""
+
+    name: str
+    description: str | None = None
+    parameters: JsonObject | None = None
+    parameters_json_schema: JsonObject | None = None
+
+
+class FunctionCallingConfig(Wire, kw_only=True, rename="camel"):
+    """Whether the model must call a function, and which of them it may call."""
+
+    mode: str | None = None
+    allowed_function_names: list[str] | None = None
+
+
+class ToolConfig(Wire, kw_only=True, rename="camel"):
+    """What goes for all tools."""
+
+    function_calling_config: FunctionCallingConfig | None = None
+
+
+class ThinkingConfig(Wire, kw_only=True, rename="camel"):
+    """How much the model thinks, and whether its thoughts are shown."""
+
+    thinking_budget: Number | None = None
+    thinking_level: str | None = None
+    include_thoughts: bool | None = None
+
+
+class GenerationConfig(Wire, kw_only=True, rename="camel"):
+    """Sampling, thinking and the shape of the answer."""
+
+    temperature: Number | None = None
+    top_p: Number | None = None
+    top_k: Number | None = None
+    frequency_penalty: Number | None = None
+    presence_penalty: Number | None = None
+    seed: Number | None = None
+    stop_sequences: list[str] | None = None
+    max_output_tokens: Number | None = None
+    candidate_count: Number | None = None
+    response_mime_type: str | None = None
+    response_schema: object = None
+    response_json_schema: object = None
+    response_logprobs: object = None
+    thinking_config: ThinkingConfig | None = None
+
+
+class Request(Wire, kw_only=True, rename="camel"):
+    """The body of a request. Each tool is an object whose fields are functions, or tools that Google runs.
+
+    Nobody looks at `model` where the path names one.
+    """
+
+    contents: list[Content] | Content | None = None
+    model: object = None
+    system_instruction: list[Part | str] | Content | str | None = None
+    tools: list[JsonObject] | JsonObject | None = None
+    tool_config: ToolConfig | None = None
+    generation_config: GenerationConfig | None = None
+
+
+class EmbedContentRequest(Wire, kw_only=True, rename="camel"):
+    """A request for the vector of one content."""
+
+    content: JsonObject
+    model: object = None
+    task_type: str | None = None
+    title: object = None
+    output_dimensionality: object = None
 
 
 NAME = "gemini"
@@ -141,16 +210,9 @@ def camel(name: str) -> str:
     return first + "".join(word[:1].upper() + word[1:] for word in others)
 
 
-def split_fields(fields: dict[str, Any], names: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields called one of `names`, in camel case, and all others as they are. A null counts as absent."""
-    known: dict[str, Any] = {}
-    others: dict[str, Any] = {}
-    for name, value in fields.items():
-        spelled = name if name in names else camel(name)
-        if value is not None:
-            target, key = (known, spelled) if spelled in names else (others, name)
-            target[key] = value
-    return known, others
+def field_in(fields: JsonObject, name: str) -> object:
+    """Return a field of an object in whichever spelling it stands there; None where it is absent or null."""
+    return next((value for key, value in reversed(fields.items()) if value is not None and camel(key) == name), None)
 
 
 def is_native(opaque: Opaque) -> bool:
@@ -174,7 +236,7 @@ def opaque_of(signature: str) -> tuple[tuple[Opaque, ...], bool]:
     return ((Opaque("signature", signature, FORMAT),) if signature else ()), False
 
 
-def arguments_object(arguments: str) -> tuple[dict[str, Any], bool]:
+def arguments_object(arguments: str) -> tuple[JsonObject, bool]:
     """Return the arguments as the object Gemini wants, and whether they had to be kept as raw text."""
     if has_no_arguments(arguments):
         return {}, False
@@ -183,6 +245,14 @@ def arguments_object(arguments: str) -> tuple[dict[str, Any], bool]:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         parsed = None
     return (parsed, False) if isinstance(parsed, dict) else ({RAW_ARGUMENTS: arguments}, True)
+
+
+def arguments_text(args: JsonObject) -> str:
+    """Return the arguments as JSON text, or as the raw text that could not be put in an object."""
+    raw = args.get(RAW_ARGUMENTS)
+    if len(args) == 1 and isinstance(raw, str):
+        return raw
+    return msgspec.json.encode(args).decode()
 
 
 SAMPLING = {
@@ -201,7 +271,7 @@ _FIELD = "groundingMetadata"
 _CHUNKS, _SUPPORTS = "groundingChunks", "groundingSupports"
 
 
-def _decode(value: Any) -> Citations:
+def _decode(value: object) -> Citations:
     grounding = value if isinstance(value, dict) else {}
     pages = [_page(chunk) for chunk in _objects(grounding.get(_CHUNKS))]
     found: list[Citation] = []
@@ -223,7 +293,7 @@ def _decode(value: Any) -> Citations:
     return Citations(tuple(found), tuple(lost) if found else (_FIELD,))
 
 
-def _write(citations: Sequence[Citation]) -> dict[str, Any]:
+def _write(citations: Sequence[Citation]) -> JsonObject:
     pages = {(one.url, one.title): None for one in citations}
     numbers = {page: number for number, page in enumerate(pages)}
     stretches: dict[tuple[int, int, str], list[int]] = {}
@@ -238,7 +308,7 @@ def _write(citations: Sequence[Citation]) -> dict[str, Any]:
     return {_CHUNKS: [{"web": {"uri": url, "title": title}} for url, title in pages], _SUPPORTS: supports}
 
 
-def _page(chunk: dict[str, Any]) -> Citation | None:
+def _page(chunk: JsonObject) -> Citation | None:
     web = chunk.get("web")
     if not isinstance(web, dict) or not isinstance(web.get("uri"), str):
         return None
@@ -246,7 +316,7 @@ def _page(chunk: dict[str, Any]) -> Citation | None:
     return Citation(web["uri"], title if isinstance(title, str) else "")
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
+def _objects(value: object) -> list[JsonObject]:
     return [one if isinstance(one, dict) else {} for one in value] if isinstance(value, list) else []
 
 

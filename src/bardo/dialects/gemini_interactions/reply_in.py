@@ -17,8 +17,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.gemini.reply_in import arguments_text
-from bardo.dialects.gemini.wire import FORMAT
+from bardo.dialects.gemini.wire import FORMAT, arguments_text
 from bardo.dialects.gemini_interactions.errors import refusal_in_reply
 from bardo.dialects.gemini_interactions.usage import decode_usage
 from bardo.dialects.gemini_interactions.wire import NAME, finish_of, states_of

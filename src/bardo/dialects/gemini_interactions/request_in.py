@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bardo.dialects.gemini.reply_in import arguments_text
-from bardo.dialects.gemini.wire import FORMAT
+from bardo.dialects.gemini.wire import FORMAT, arguments_text
 from bardo.dialects.gemini_interactions.wire import NAME, SAMPLING, states_of
 from bardo.dialects.shared.control_fields import decode_sampling
 from bardo.dialects.shared.json_values import decode_object, encode_json, optional, required, take, without

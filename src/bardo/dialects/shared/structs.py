@@ -83,6 +83,8 @@ def read(value: Any, kind: Any, at: str) -> Any:
 
 def carried_fields(struct: Wire) -> dict[str, Any] | None:
     """Return the fields of a struct that are only carried, without those that are null; None where there are none."""
+    if struct.others is None and not struct.CARRIED:
+        return None
     names, find = _carried_by(type(struct))
     values = find(struct)
     if values.count(None) == len(values):
@@ -91,6 +93,12 @@ def carried_fields(struct: Wire) -> dict[str, Any] | None:
     if struct.others is not None:
         fields.update((name, value) for name, value in struct.others.items() if value is not None)
     return fields or None
+
+
+def carried(struct: Wire, dialect: str) -> Carried | None:
+    """Return the fields of a struct that are only carried, as those of a dialect; None where there are none."""
+    fields = carried_fields(struct)
+    return Carried(dialect, fields) if fields else None
 
 
 @cache
@@ -186,7 +194,8 @@ def _part_of_struct(kind: type[Wire]) -> _Part:
             known = name if name in fields else spelled.get(name)
             if known is None:
                 others[name] = item
-            else:
+            elif item is not None or known not in found:
+                # A field in both spellings is what the one says that is not null.
                 found[known] = fields[known](item)
         return {**found, OTHERS: others} if others else found
 
