@@ -18,7 +18,6 @@ from recordings import RECORDINGS, Recording, rows
 
 FOLDERS = {
     "anthropic-messages": "anthropic_messages",
-    "gemini": "gemini",
     "openai-responses": "openai_responses",
 }
 STREAMS = {name: [one for one in rows(name) if one.framing == "sse"] for name in FOLDERS}
@@ -57,21 +56,3 @@ def plain_frames(name: str, frames: Sequence[Frame]) -> int:
 def test_plain_frames_of_recorded_streams_say_what_others_say(folder: str) -> None:
     count = sum(plain_frames(FOLDERS[folder], frames_of(one)) for one in STREAMS[folder])
     assert count > (100 if RECORDINGS else 5)
-
-
-USAGES = (
-    "",
-    ',"usageMetadata":{}',
-    ',"usageMetadata":null',
-    ',"usageMetadata":{"promptTokenCount":3}',
-    ',"usageMetadata":[]',
-)
-
-
-@pytest.mark.parametrize("usage", USAGES)
-@pytest.mark.parametrize("later", USAGES)
-def test_a_chunk_of_gemini_reports_usage_in_whatever_way(usage: str, later: str) -> None:
-    chunk = '{"candidates":[{"content":{"parts":[{"text":"a"}],"role":"model"},"index":0}],"modelVersion":"m"%s}'
-    end = '{"candidates":[{"finishReason":"STOP","index":0}],"modelVersion":"m"}'
-    frames = [Frame(text.encode()) for text in (chunk % usage, chunk % usage, chunk % later, end)]
-    plain_frames("gemini", frames)

@@ -9,6 +9,7 @@ import pytest
 
 from bardo.dialects.gemini import DIALECT
 from bardo.streams.frames import Frame
+from bardo.streams.sse import SseDecoder
 from bardo.values.blocks import (
     Carried,
     Opaque,
@@ -19,10 +20,11 @@ from bardo.values.blocks import (
     fields_for,
 )
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused
-from bardo.values.events import Finish, FinishReason, ThinkEnd
+from bardo.values.events import BlockFields, Finish, FinishReason, ReplyFields, ThinkEnd
 from bardo.values.fold import fold
 from bardo.values.usage import Usage
 from dialects.gemini.support import REQUEST, ROW, chunks_of, events_of, parts, read, read_whole, row_with, sse, streamed
+from recordings import Recording, each_recording, rows
 
 SIGNATURE = "c2lnbmVk"
 SIGNED = (Opaque("signature", SIGNATURE, "google-gemini-v1"),)
@@ -358,3 +360,66 @@ def test_whole_streamed_and_array_say_the_same() -> None:
     payloads = [parts(thought("a"), text("b", thoughtSignature=SIGNATURE), finish="STOP")]
     array = fold(events_of([msgspec.json.encode(payloads)], sse=False))
     assert read(*payloads) == read_whole(payloads[0]) == array
+
+
+@pytest.mark.parametrize("empty", [b"null", b"{}"])
+def test_an_empty_report_of_usage_leaves_the_one_before(empty: bytes) -> None:
+    counted = {**parts(text("a")), "usageMetadata": {"promptTokenCount": 3}}
+    later = msgspec.json.encode({**parts(text("b")), "usageMetadata": msgspec.Raw(empty)})
+    stream = sse(counted) + b"data: " + later + b"\r\n\r\n" + sse(parts(finish="STOP"))
+    assert fold(events_of([stream], sse=True)).usage.input_tokens == 3
+
+
+def test_what_stands_before_a_fault_in_its_chunk_is_read() -> None:
+    response = read_whole(parts(text("a"), {"functionCall": {"name": "f"}}, {"text": 1}, text("never"), finish="STOP"))
+    assert isinstance(response.error, MalformedReply)
+    assert response.error.message == "`text` is not what the Gemini API says it is"
+    assert [type(block) for block in response.blocks] == [TextBlock, ToolCallBlock]
+
+
+@pytest.mark.parametrize(
+    ("fault", "name"),
+    [
+        ({"candidates": [{"content": {"parts": [{"functionCall": {"name": 1}}]}}]}, "functionCall.name"),
+        ({"candidates": [{"content": {"parts": [{"text": "", "thought": 1}]}}]}, "thought"),
+        ({"candidates": [{"finishReason": []}]}, "finishReason"),
+        ({"candidates": [5]}, "candidates[]"),
+        ({"responseId": 5}, "responseId"),
+    ],
+)
+def test_the_field_that_is_wrong_is_named(fault: Any, name: str) -> None:
+    error = read_whole(fault).error
+    assert error is not None
+    assert error.message == f"`{name}` is not what the Gemini API says it is"
+
+
+def test_fields_that_are_null_are_carried_as_such() -> None:
+    found = events_of([sse({**parts(text("a")), "promptFeedback": None, "createTime": None})], sse=True)
+    assert ReplyFields("gemini", {"createTime": None, "promptFeedback": None}) in found
+    (call,) = [
+        one
+        for one in events_of([sse(parts({"functionCall": {"name": "f"}, "text": None}))], sse=True)
+        if isinstance(one, BlockFields)
+    ]
+    assert call.fields == {"text": None, "functionCall": {"id": None}}
+
+
+def test_a_piece_of_a_call_is_no_call() -> None:
+    piece = {"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.a"}]}, "thought": "no matter"}
+    assert read_whole(parts(piece, finish="STOP")).blocks == (UnknownBlock("gemini", piece),)
+
+
+def test_a_carried_field_that_is_nested_too_deeply_is_refused() -> None:
+    deep: Any = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    assert isinstance(read_whole({**parts(text("a"), finish="STOP"), "promptFeedback": deep}).error, MalformedReply)
+
+
+@each_recording([one for one in rows("gemini") if one.framing == "sse"])
+def test_a_chunk_alone_says_what_it_says_in_an_array(recording: Recording) -> None:
+    framing, alone, listed = SseDecoder(), DIALECT.open_decoder(ROW), DIALECT.open_decoder(ROW)
+    for frame in [*framing.feed(recording.body), *framing.finish()]:
+        data = None if frame.data is None else b"[" + frame.data + b"]"
+        assert [*alone.feed(frame)] == [*listed.feed(Frame(data, complete=frame.complete))]
+    assert alone.finish() == listed.finish()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from bardo.dialects.shared.content_forms import Citation, CitationForm, Citations
 from bardo.dialects.shared.declaration import is_empty
@@ -150,6 +151,59 @@ class EmbedContentRequest(Wire, kw_only=True, rename="camel"):
     task_type: str | None = None
     title: object = None
     output_dimensionality: object = None
+
+
+class ReplyCall(Wire, kw_only=True, rename="camel"):
+    """A call of a function in a reply. A piece of one has `partialArgs`, and is no call yet."""
+
+    name: str | None = None
+    args: JsonObject | None = None
+    id: str | None = None
+
+
+class ReplyPart(Wire, kw_only=True, rename="camel"):
+    """A part of a reply: text or a call with what goes with it, or else something that has no counterpart elsewhere."""
+
+    text: str | UnsetType | None = UNSET
+    thought: bool | UnsetType | None = UNSET
+    thought_signature: str | UnsetType | None = UNSET
+    function_call: ReplyCall | UnsetType | None = UNSET
+
+
+class ReplyContent(Wire, kw_only=True, rename="camel"):
+    """The parts that a chunk adds to a candidate."""
+
+    parts: list[ReplyPart] | None = None
+    role: object = None
+
+
+class Candidate(Wire, kw_only=True, rename="camel"):
+    """An answer, or what a chunk adds to it. What stands in fields that are not set is carried where they are."""
+
+    content: ReplyContent | None = None
+    finish_reason: str | None = None
+    index: object = None
+    finish_message: object = UNSET
+    safety_ratings: object = UNSET
+    citation_metadata: object = UNSET
+    grounding_metadata: object = UNSET
+    url_context_metadata: object = UNSET
+    token_count: object = UNSET
+    avg_logprobs: object = UNSET
+    logprobs_result: object = UNSET
+
+
+class Response(Wire, kw_only=True, rename="camel"):
+    """A GenerateContentResponse: a whole reply, or a chunk of a stream."""
+
+    candidates: list[Candidate] | None = None
+    usage_metadata: msgspec.Raw = msgspec.Raw()
+    model_version: str | None = None
+    response_id: str | None = None
+    create_time: str | UnsetType | None = UNSET
+    prompt_feedback: object = UNSET
+    model_status: object = UNSET
+    error: object = None
 
 
 NAME = "gemini"
