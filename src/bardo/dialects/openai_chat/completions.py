@@ -7,13 +7,14 @@ not give is left to the provider: the older API's 16 tokens would all go into th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from bardo.dialects.openai_chat.reply_out import ChatEncoder, encode_response
 from bardo.dialects.openai_chat.request_in import decode_request
-from bardo.dialects.shared.json_values import decode_object, encode_json, optional, take, write_json
+from bardo.dialects.openai_chat.wire import Completion
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, decode_object, encode_json, take, write_json
+from bardo.dialects.shared.structs import OTHERS, read
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, Unsupported
@@ -23,7 +24,7 @@ from bardo.values.response import Response
 
 MOST_PROMPTS = 64
 """Prompts in one request: each is a call of its own."""
-_OWN = frozenset(("prompt", "suffix", "echo", "best_of", "logprobs"))
+_OWN = {field.encode_name for field in msgspec.structs.fields(Completion)} - {OTHERS}
 _DATA = b"data: "
 _DONE = b"data: [DONE]\n\n"
 
@@ -47,19 +48,22 @@ def decode_completion(body: bytes) -> CompletionRequest:
     if "messages" in fields:
         hint = "send a prompt here, or the messages to /v1/chat/completions"
         raise InvalidRequest("a completion takes no messages", hint=hint, param="messages")
-    prompts = _prompts(fields.get("prompt"))
-    echo = bool(optional(fields, "echo", bool))
-    shared = {name: value for name, value in fields.items() if name not in _OWN} | _logprobs(fields)
+    asked = read({name: value for name, value in fields.items() if name in _OWN}, Completion, "")
+    prompts = _prompts(asked.prompt)
+    shared = {name: value for name, value in fields.items() if name not in _OWN}
+    if asked.logprobs is not None:
+        # Of a chat, log probabilities are asked for by a flag, and how many beside those of the tokens that were chosen.
+        shared |= {"logprobs": True, "top_logprobs": asked.logprobs} if asked.logprobs else {"logprobs": True}
     requests = tuple(decode_request(_chat_body(shared, prompt)) for prompt in prompts)
-    degraded = _degraded(fields, requests[0], echo=echo)
+    degraded = _degraded(asked, requests[0])
     return CompletionRequest(
         prompts=prompts,
         requests=tuple(msgspec.structs.replace(one, operation="complete", degraded=degraded) for one in requests),
-        echo=echo,
+        echo=bool(asked.echo),
     )
 
 
-def _prompts(value: Any) -> tuple[str, ...]:
+def _prompts(value: JsonValue) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if not value:
@@ -73,33 +77,23 @@ def _prompts(value: Any) -> tuple[str, ...]:
     return tuple(take(one, str, f"prompt[{place}]") for place, one in enumerate(listed))
 
 
-def _logprobs(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return how a chat is asked for log probabilities: a flag, and how many beside those of the tokens that were chosen."""
-    wanted = optional(fields, "logprobs", int)
-    if wanted is None:
-        return {}
-    return {"logprobs": True, "top_logprobs": wanted} if wanted else {"logprobs": True}
-
-
-def _chat_body(shared: dict[str, Any], prompt: str) -> bytes:
+def _chat_body(shared: JsonObject, prompt: str) -> bytes:
     return write_json({**shared, "messages": [{"role": "user", "content": prompt}]})
 
 
-def _degraded(fields: dict[str, Any], request: Request, *, echo: bool) -> tuple[Degradation, ...]:
+def _degraded(asked: Completion, request: Request) -> tuple[Degradation, ...]:
     """Return what a chat leaves out. Raises Unsupported for a suffix, unless the caller allows that loss."""
     degraded: list[Degradation] = []
-    suffix = optional(fields, "suffix", str)
-    if suffix:
+    if asked.suffix:
         why = "a chat has no place for what comes after the completion"
         if not {"suffix", "*"} & set(request.options.allow_loss):
             hint = 'leave it out; or allow the loss with "bardo": {"allow_loss": ["suffix"]}'
             raise Unsupported(why, hint=hint, param="suffix", details={"unsupported": ["suffix"]})
-        degraded.append(Degradation("suffix", suffix, why=why))
-    best_of = optional(fields, "best_of", int)
-    if best_of is not None and best_of > request.choices:
+        degraded.append(Degradation("suffix", asked.suffix, why=why))
+    if asked.best_of is not None and asked.best_of > request.choices:
         why = "a chat gives every completion it makes: none is chosen among more"
-        degraded.append(Degradation("best_of", best_of, request.choices, why))
-    if echo and fields.get("logprobs") is not None:
+        degraded.append(Degradation("best_of", asked.best_of, request.choices, why))
+    if asked.echo and asked.logprobs is not None:
         degraded.append(Degradation("logprobs", why="a chat says nothing of the tokens of the prompt"))
     return tuple(degraded)
 
@@ -124,7 +118,7 @@ def encode_completion(responses: Sequence[Response], asked: CompletionRequest) -
     )
 
 
-def _choice(choice: dict[str, Any], asked: CompletionRequest, place: int) -> dict[str, Any]:
+def _choice(choice: JsonObject, asked: CompletionRequest, place: int) -> JsonObject:
     message = choice.get("message") or {}
     prompt = asked.prompts[place] if asked.echo else ""
     return {
@@ -136,12 +130,12 @@ def _choice(choice: dict[str, Any], asked: CompletionRequest, place: int) -> dic
     }
 
 
-def _finish(word: Any) -> Any:
+def _finish(word: str | None) -> str | None:
     """Return why a completion ended: it calls no tools, so a chat that stopped for one has stopped."""
     return "stop" if word in ("tool_calls", "function_call") else word
 
 
-def _legacy_logprobs(value: Any, offset: int) -> tuple[dict[str, Any] | None, int]:
+def _legacy_logprobs(value: JsonValue, offset: int) -> tuple[JsonObject | None, int]:
     """Return log probabilities in the older shape, tokens in one list and their numbers in another, and where the next token begins."""
     rows = value.get("content") if isinstance(value, dict) else None
     if not isinstance(rows, list):
@@ -160,7 +154,7 @@ def _legacy_logprobs(value: Any, offset: int) -> tuple[dict[str, Any] | None, in
     return written, offset
 
 
-def _sum(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _sum(usages: Sequence[JsonObject]) -> JsonObject:
     """Return the counts of all prompts together."""
     if len(usages) < 2:
         return usages[0] if usages else {}
@@ -173,8 +167,8 @@ class CompletionStream:
 
     def __init__(self, asked: CompletionRequest) -> None:
         self.asked = asked
-        self.head: dict[str, Any] = {}
-        self.usages: list[dict[str, Any]] = []
+        self.head: JsonObject = {}
+        self.usages: list[JsonObject] = []
 
     def encoders(self) -> list[CompletionEncoder]:
         """Return what writes the reply to each prompt, in order."""
@@ -224,7 +218,7 @@ class CompletionEncoder:
             return ()
         return (encode_sse(encode_json({**chunk, **head, "object": "text_completion", "choices": choices})),)
 
-    def _choice(self, choice: dict[str, Any]) -> list[dict[str, Any]]:
+    def _choice(self, choice: JsonObject) -> list[JsonObject]:
         """Return a choice of a frame, none where it only names the role."""
         delta, index = choice.get("delta") or {}, choice["index"]
         text = delta.get("content") or ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+
+import msgspec
 
 from bardo.catalog.rows import EmbedEndpoint
-from bardo.dialects.openai_chat.wire import NAME
+from bardo.dialects.openai_chat.wire import NAME, Embedding
 from bardo.dialects.shared.dialect import (
     EmbeddingForm,
     count_field,
@@ -16,16 +18,17 @@ from bardo.dialects.shared.dialect import (
     with_bardo,
 )
 from bardo.dialects.shared.json_values import (
+    JsonObject,
+    JsonValue,
     WrongShape,
     decode_object,
     encode_json,
-    optional,
-    required,
     take,
     want,
     write_json,
 )
 from bardo.dialects.shared.options import read_options
+from bardo.dialects.shared.structs import OTHERS, read
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, Unsupported
 from bardo.values.operations import (
@@ -41,7 +44,7 @@ from bardo.values.operations import (
 from bardo.values.usage import Usage
 from bardo.values.wire import Arrival, WireRequest
 
-_READ = frozenset(("model", "input", "dimensions", "encoding_format", "bardo"))
+_READ = {field.encode_name for field in msgspec.structs.fields(Embedding)} - {*Embedding.CARRIED, OTHERS}
 _INPUT = "input must be a text, a list of texts, a list of tokens, or a list of such lists"
 # The field that hosts of other makers' models (NVIDIA, Voyage, Cohere's compatible route) have, with the words they use.
 _TASKS: dict[str, Task] = {
@@ -58,28 +61,26 @@ _TASKS: dict[str, Task] = {
 def decode_request(body: bytes, arrival: Arrival) -> EmbedRequest:
     """Read a request. Raises InvalidRequest naming the field."""
     fields = decode_object(body)
-    encoding = optional(fields, "encoding_format", str) or "float"
+    asked = read(fields, Embedding, "")
+    encoding, kind = asked.encoding_format or "float", asked.input_type
     if encoding not in ("float", "base64"):
         raise InvalidRequest(f"encoding_format is {encoding!r}", hint="use float or base64", param="encoding_format")
-    kind = fields.get("input_type")
+    task = _TASKS.get(kind) if isinstance(kind, str) else None
+    known = _READ | {"input_type"} if task is not None else _READ
     return EmbedRequest(
-        model=required(fields, "model", str),
-        inputs=_inputs(fields.get("input")),
-        dimensions=count_field(fields.get("dimensions"), "dimensions"),
+        model=asked.model,
+        inputs=_inputs(asked.input),
+        dimensions=count_field(asked.dimensions, "dimensions"),
         encoding="base64" if encoding == "base64" else "float",
-        task=_TASKS.get(kind) if isinstance(kind, str) else None,
+        task=task,
         dialect=NAME,
-        extra={
-            name: value
-            for name, value in fields.items()
-            if name not in _READ and value is not None and not (name == "input_type" and kind in _TASKS)
-        },
+        extra={name: value for name, value in fields.items() if name not in known and value is not None},
         body={name: value for name, value in fields.items() if name != "bardo"},
         options=read_options(fields),
     )
 
 
-def _inputs(value: Any) -> tuple[EmbedInput, ...]:
+def _inputs(value: JsonValue) -> tuple[EmbedInput, ...]:
     if isinstance(value, str):
         return (value,)
     if value is None:
@@ -92,7 +93,7 @@ def _inputs(value: Any) -> tuple[EmbedInput, ...]:
     return tuple(_input(one, f"input[{place}]") for place, one in enumerate(listed))
 
 
-def _input(value: Any, at: str) -> EmbedInput:
+def _input(value: JsonValue, at: str) -> EmbedInput:
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value and _are_tokens(value):
@@ -102,7 +103,7 @@ def _input(value: Any, at: str) -> EmbedInput:
     raise InvalidRequest(_INPUT, param=at)
 
 
-def _are_tokens(value: list[Any]) -> bool:
+def _are_tokens(value: list[JsonValue]) -> bool:
     return all(type(one) is int for one in value)
 
 
@@ -118,28 +119,22 @@ def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireReques
     for place, value in enumerate(request.inputs):
         if isinstance(value, NativeInput) and value.dialect != NAME:
             raise Unsupported("this provider makes vectors of texts only", param=f"input[{place}]")
-    body: dict[str, Any] = {
+    body: JsonObject = {
         "model": request.model,
         "input": [value.value if isinstance(value, NativeInput) else value for value in request.inputs],
     }
     if request.dimensions is not None:
         body["dimensions"] = request.dimensions
-    fields, lost = _task(request.task, endpoint)
-    body |= fields
-    degraded = (*lost, *lost_fields(request, "this provider's endpoint", truncate=request.truncate))
+    degraded = lost_fields(request, "this provider's endpoint", truncate=request.truncate)
+    task = request.task
+    if task is not None and task in endpoint.tasks:
+        body["input_type"] = endpoint.tasks[task]
+    elif task is not None:
+        degraded = (Degradation("task", asked=task, why="this provider is not told what vectors are for"), *degraded)
     return WireRequest(path=endpoint.path, body=write_json(body), degraded=degraded)
 
 
-def _task(task: Task | None, endpoint: EmbedEndpoint) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
-    if task is None:
-        return {}, ()
-    word = endpoint.tasks.get(task)
-    if word is None:
-        return {}, (Degradation("task", asked=task, why="this provider is not told what vectors are for"),)
-    return {"input_type": word}, ()
-
-
-def decode_reply(body: dict[str, Any], headers: Any) -> Embeddings:
+def decode_reply(body: JsonObject, headers: Mapping[str, str]) -> Embeddings:
     """Read a reply. Raises WrongShape."""
     rows = [want(row, dict, f"data[{place}]") for place, row in enumerate(want(body.get("data"), list, "data"))]
     rows.sort(key=lambda row: row["index"] if isinstance(row.get("index"), int) else 0)
@@ -153,7 +148,7 @@ def decode_reply(body: dict[str, Any], headers: Any) -> Embeddings:
     )
 
 
-def _vector(value: Any, place: int) -> Vector:
+def _vector(value: JsonValue, place: int) -> Vector:
     if isinstance(value, str):
         try:
             floats_of(value)

@@ -1,25 +1,20 @@
-"""A Chat Completions request, as a client sends it, to a Request.
-
-Chat messages to blocks: what a client sends.
-"""
+"""A Chat Completions request, as a client sends it, to a Request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
 
 import msgspec
 
 from bardo.dialects.openai_chat import wire
 from bardo.dialects.openai_chat.thinking import PlacedDetail, ThinkingBlocks, decode_details, plain_before
 from bardo.dialects.openai_chat.wire import NAME, decode_states
-from bardo.dialects.shared.control_fields import OPENAI_SAMPLING, decode_sampling, read_thinking, without_thinking
-from bardo.dialects.shared.json_values import decode_object, kind_of, optional, required, take, without
+from bardo.dialects.shared.control_fields import read_thinking, whole_number, without_thinking
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, decode_object, kind_of, required, take
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
 from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.repeated_items import read_messages, read_once, without_own
 from bardo.dialects.shared.repeated_tools import REPEATED_TOOLS
-from bardo.dialects.shared.structs import Unknown, Wire, as_it_came, carried_fields, read
+from bardo.dialects.shared.structs import OTHERS, Unknown, Wire, as_it_came, carried, carried_fields, read
 from bardo.dialects.shared.tools import with_allowed_tools
 from bardo.values.blocks import (
     Block,
@@ -36,7 +31,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import Message, OutputFormat, Request, Role, Tool, ToolChoice
+from bardo.values.request import BardoOptions, Message, OutputFormat, Request, Role, Sampling, Tool, ToolChoice
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -46,37 +41,94 @@ _ROLES: dict[str, Role] = {
     "tool": "user",
     "function": "user",
 }
-_SPEAKERS: dict[str, Role] = {name: role for name, role in _ROLES.items() if name not in ("tool", "function")}
-_THINKING: tuple[Literal["reasoning_content", "reasoning"], ...] = ("reasoning_content", "reasoning")
+_KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(wire.Request)) - {OTHERS}
+_READ = _KNOWN.difference(wire.Request.CARRIED)
+"""The fields of a request that bardo has a word for."""
 
 
-def decode_message(value: Any, at: str) -> Message:
+def decode_request(body: bytes) -> Request:
+    """Read a request. Raises InvalidRequest naming the field."""
+    fields = decode_object(body)
+    # Servers of the family have fields by the dozen: what none of them is called by here is carried without a look at it.
+    known = fields if fields.keys() <= _KNOWN else {name: value for name, value in fields.items() if name in _KNOWN}
+    asked = read(known, wire.Request, "")
+    thinking, options = read_thinking(fields, NAME), read_options(fields) if asked.bardo is not None else BardoOptions()
+    limit = _count(asked.max_completion_tokens, "max_completion_tokens")
+    if limit is None:
+        limit = _count(asked.max_tokens, "max_tokens")
+    # In the order in which the client wrote them: what is lost of them is told in it.
+    extra = {name: value for name, value in fields.items() if name not in _READ and value is not None}
+    if "chat_template_kwargs" in extra:
+        extra = without_thinking(extra)
+    stream_options = asked.stream_options
+    if stream_options is not None and (more := carried_fields(stream_options)):
+        extra["stream_options"] = more
+    choice, unusual = _tool_choice(asked)
+    return Request(
+        model=asked.model,
+        messages=tuple([_message(message, f"messages[{place}]") for place, message in enumerate(asked.messages)]),
+        tools=_tools(asked, fields),
+        tool_choice=choice,
+        max_output_tokens=limit,
+        sampling=Sampling(
+            temperature=asked.temperature,
+            top_p=asked.top_p,
+            top_k=None if asked.top_k is None else whole_number(fields, "top_k"),
+            min_p=asked.min_p,
+            repetition_penalty=asked.repetition_penalty,
+            frequency_penalty=asked.frequency_penalty,
+            presence_penalty=asked.presence_penalty,
+            seed=None if asked.seed is None else whole_number(fields, "seed"),
+            stop=(asked.stop,) if isinstance(asked.stop, str) else tuple(asked.stop or ()),
+        ),
+        reasoning=thinking.policy,
+        output_format=_output_format(asked),
+        choices=_count(asked.n, "n") or 1,
+        stream=bool(asked.stream),
+        stream_usage=stream_options is not None and bool(stream_options.include_usage),
+        dialect=NAME,
+        extra=extra | unusual,
+        body={name: value for name, value in fields.items() if name != "bardo"} if "bardo" in fields else fields,
+        body_bytes=body,
+        options=msgspec.structs.replace(options, omit_reasoning=True) if thinking.omit else options,
+    )
+
+
+def _count(count: int | None, name: str) -> int | None:
+    if count is not None and count < 1:
+        raise InvalidRequest(f"{name} must be at least 1", param=name)
+    return count
+
+
+def decode_message(value: JsonValue, at: str) -> Message:
     """Return one message. Raises InvalidRequest naming the field."""
-    if type(value) is dict and len(value) == 2 and type(text := value.get("content")) is str:
-        # Most messages are no more.
-        speaker = _SPEAKERS.get(name) if type(name := value.get("role")) is str else None
-        if speaker is not None:
-            return Message(speaker, (TextBlock(text),) if text else ())
-    message = read(value, wire.Message, at)
+    return _message(read(value, wire.Message, at), at)
+
+
+def _message(message: wire.Message, at: str) -> Message:
     role = _ROLES.get(message.role)
     if role is None:
         known = ", ".join(sorted(_ROLES))
         raise InvalidRequest(f"{at}.role is {message.role!r}", hint=f"use one of {known}", param=f"{at}.role")
     if message.role in ("tool", "function"):
         return Message(role, (_tool_result(message, at),))
-    states, extra = decode_states(message.extra_content) if message.extra_content is not None else ((), {})
-    said = _with_states(_content(message.content), states) if states else _content(message.content)
+    blocks = _content(message.content)
+    more: JsonObject = {}
+    if message.extra_content is not None:
+        states, extra = decode_states(message.extra_content)
+        blocks = _with_states(blocks, states) if states else blocks
+        more = {"extra_content": extra} if extra else {}
     if message.refusal:
-        said.append(RefusalBlock(message.refusal))
-    blocks = interleaved(_reasoning(message), said, _calls(message, at))
-    return Message(role, tuple(blocks), _carried(message, {"extra_content": extra} if extra else {}))
+        blocks.append(RefusalBlock(message.refusal))
+    thoughts = _reasoning(message)
+    if thoughts or message.tool_calls or message.function_call is not None:
+        blocks = interleaved(thoughts, blocks, _calls(message, at))
+    return Message(role, tuple(blocks), _carried_with(message, more) if more else carried(message, NAME))
 
 
-def _carried(struct: Wire, more: dict[str, Any] | None = None) -> Carried | None:
-    """Return what is only carried of a struct, and more than that; None where there is nothing."""
-    fields = carried_fields(struct)
-    if more:
-        fields = {**(fields or {}), **more}
+def _carried_with(struct: Wire, more: JsonObject) -> Carried | None:
+    """Return what is only carried of a struct, and more than that."""
+    fields = {**(carried_fields(struct) or {}), **more}
     return Carried(NAME, fields) if fields else None
 
 
@@ -85,8 +137,12 @@ def _reasoning(message: wire.Message) -> list[PlacedDetail]:
     details, blocks = message.reasoning_details, message.thinking_blocks
     if isinstance(details, str):
         return [PlacedDetail(ReasoningBlock(text=details, format="reasoning_details"))] if details else []
-    placed = decode_details(details or ThinkingBlocks().pieces(blocks or ())) if details or blocks else []
-    name, text = next(((name, text) for name in _THINKING if (text := getattr(message, name))), ("", ""))
+    text, name = message.reasoning_content, "reasoning_content"
+    if not text:
+        text, name = message.reasoning or "", "reasoning"
+    if not details and not blocks:
+        return [PlacedDetail(ReasoningBlock(text=text, format=name))] if text else []
+    placed = decode_details(details or ThinkingBlocks().pieces(blocks or ()))
     readable = [one.block.readable for one in placed if one.block.readable]
     if not text or readable:
         before = plain_before(text, readable)
@@ -107,43 +163,44 @@ def _calls(message: wire.Message, at: str) -> list[Block]:
 
 
 def _call(call: wire.Call, at: str) -> Block:
-    kind = "custom" if call.type == "custom" else "function"
-    said = call.custom if kind == "custom" else call.function
+    custom = call.type == "custom"
+    said = call.custom if custom else call.function
     if said is None:
         return UnknownBlock(NAME, {"tool_call": as_it_came(call)})
-    text = "input" if isinstance(said, wire.Custom) else "arguments"
-    states, extra = decode_states(call.extra_content) if call.extra_content is not None else ((), {})
-    rest: dict[str, Any] = {}
-    if more := carried_fields(said):
+    text = said.input if isinstance(said, wire.Custom) else said.arguments
+    if text is not None and not isinstance(text, str):
+        place = f"{at}.custom.input" if custom else f"{at}.function.arguments"
+        hint = "arguments are JSON text, not JSON" if isinstance(text, dict) else ""
+        raise InvalidRequest(f"{place} must be a string, not {kind_of(text)}", hint=hint, param=place)
+    rest: JsonObject = {}
+    states: tuple[Opaque, ...] = ()
+    if said.others and (more := carried_fields(said)):
         rest["function"] = more
-    if extra:
-        rest["extra_content"] = extra
-    if kind == "custom":
-        rest["type"] = kind
+    if call.extra_content is not None:
+        states, extra = decode_states(call.extra_content)
+        if extra:
+            rest["extra_content"] = extra
+    if custom:
+        rest["type"] = "custom"
     return ToolCallBlock(
         id=call.id or "",
         name=said.name,
-        arguments=_arguments(getattr(said, text), f"{at}.{kind}.{text}"),
+        arguments=text or "",
         opaque=states,
-        carried=_carried(call, rest),
+        carried=_carried_with(call, rest) if rest or call.others else None,
     )
-
-
-def _arguments(value: Any, at: str) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    hint = "arguments are JSON text, not JSON" if isinstance(value, dict) else ""
-    raise InvalidRequest(f"{at} must be a string, not {kind_of(value)}", hint=hint, param=at)
 
 
 def _tool_result(message: wire.Message, at: str) -> ToolResultBlock:
     older = message.role == "function"
-    for name in ("name",) if older else ("tool_call_id",):
-        if getattr(message, name) is None:
-            raise InvalidRequest(f"{at}.{name} is required", param=f"{at}.{name}")
-    rest = _carried(message)
+    name, call_id = message.name, message.tool_call_id
+    if (name if older else call_id) is None:
+        missing = f"{at}.name" if older else f"{at}.tool_call_id"
+        raise InvalidRequest(f"{missing} is required", param=missing)
+    rest = carried(message, NAME)
     if older and rest is not None:
-        left = {name: value for name, value in rest.fields.items() if name != "name"}
+        # The older form has the name in its place.
+        left = {field: value for field, value in rest.fields.items() if field != "name"}
         rest = Carried(NAME, left) if left else None
     content: list[ResultPart] = []
     for place, block in enumerate(_content(message.content)):
@@ -152,8 +209,8 @@ def _tool_result(message: wire.Message, at: str) -> ToolResultBlock:
             raise InvalidRequest(f"{place_of} cannot stand in the result of a tool", param=place_of)
         content.append(block)
     return ToolResultBlock(
-        call_id="" if older else message.tool_call_id or "",
-        name=take(message.name or "", str, f"{at}.name"),
+        call_id="" if older else call_id or "",
+        name=take(name or "", str, f"{at}.name"),
         content=tuple(content),
         carried=rest,
     )
@@ -161,6 +218,8 @@ def _tool_result(message: wire.Message, at: str) -> ToolResultBlock:
 
 def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: Sequence[Block]) -> list[Block]:
     """Return the blocks of a message, each stretch of thinking behind as much text and as many calls as it says."""
+    if not any(one.characters or one.calls for one in thoughts):
+        return [*[one.block for one in thoughts], *said, *calls]
     blocks: list[Block] = []
     rest, characters, called = list(said), 0, 0
     for one in thoughts:
@@ -208,7 +267,7 @@ def _with_states(blocks: list[Block], states: tuple[Opaque, ...]) -> list[Block]
 
 
 def _read_text(part: wire.Text) -> TextBlock:
-    return TextBlock(part.text, carried=_carried(part))
+    return TextBlock(part.text, carried=carried(part, NAME))
 
 
 def _read_file(part: wire.File) -> DocumentBlock | UnknownBlock:
@@ -218,7 +277,7 @@ def _read_file(part: wire.File) -> DocumentBlock | UnknownBlock:
     found = read_file(data, file.filename or "") if data else None
     if found is None:
         return UnknownBlock(NAME, as_it_came(part))
-    return msgspec.structs.replace(found, carried=_carried(part))
+    return msgspec.structs.replace(found, carried=carried(part, NAME))
 
 
 def _read_image(part: wire.Image) -> ImageBlock | DocumentBlock:
@@ -227,8 +286,8 @@ def _read_image(part: wire.Image) -> ImageBlock | DocumentBlock:
     url, detail = (image, None) if isinstance(image, str) else (image.url, image.detail)
     inline = split_data_url(url)
     if inline:
-        return picture_or_document(*inline, detail=detail or "", carried=_carried(part))
-    return ImageBlock(url=url, detail=detail or "", carried=_carried(part))
+        return picture_or_document(*inline, detail=detail or "", carried=carried(part, NAME))
+    return ImageBlock(url=url, detail=detail or "", carried=carried(part, NAME))
 
 
 def _read_thinking(part: wire.Thinking) -> ReasoningBlock:
@@ -241,7 +300,7 @@ def _read_thinking(part: wire.Thinking) -> ReasoningBlock:
     )
 
 
-_READERS: dict[type, Callable[[Any], Block]] = {
+_READERS: dict[type, Callable[..., Block]] = {
     str: TextBlock,
     wire.Text: _read_text,
     wire.InputText: _read_text,
@@ -254,118 +313,58 @@ _READERS: dict[type, Callable[[Any], Block]] = {
 }
 
 
-READ = frozenset(
-    {
-        "model", "messages", "tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "n", "stream",
-        "max_tokens", "max_completion_tokens", "stream_options", "response_format", "bardo", *OPENAI_SAMPLING.values(),
-    }
-)  # fmt: skip
+def _tools(asked: wire.Request, fields: JsonObject) -> tuple[Tool, ...]:
+    # A plan of an earlier call is taken over where its tools are the same values.
+    tools = REPEATED_TOOLS.read(fields.get("tools") or [], NAME, _read_tools)
+    return (*tools, *[_function(function, {}) for function in asked.functions]) if asked.functions else tools
 
 
-_TOOL_FIELDS = frozenset({"tools", "functions", "tool_choice", "function_call", "parallel_tool_calls"})
-# All that most requests hold.
-_COMMON = frozenset(
-    {"model", "messages", "stream", "max_tokens", "max_completion_tokens", "stream_options", *OPENAI_SAMPLING.values()}
-    | _TOOL_FIELDS
-)
-
-
-def decode_request(body: bytes) -> Request:
-    """Read a request. Raises InvalidRequest naming the field."""
-    fields = decode_object(body)
-    messages = required(fields, "messages", list)
-    # Most requests lack most fields: what none of them names is not looked for one by one.
-    stream_options = (optional(fields, "stream_options", dict) or {}) if "stream_options" in fields else {}
-    limit = _count(fields, "max_completion_tokens") if "max_completion_tokens" in fields else None
-    if limit is None and "max_tokens" in fields:
-        limit = _count(fields, "max_tokens")
-    request = Request(
-        model=required(fields, "model", str),
-        messages=tuple(read_messages(messages, "messages", NAME, decode_message)),
-        max_output_tokens=limit,
-        sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),
-        stream="stream" in fields and bool(optional(fields, "stream", bool)),
-        stream_usage=bool(stream_options and optional(stream_options, "include_usage", bool, "stream_options.")),
-        dialect=NAME,
-        extra=_stream_extra(stream_options) if stream_options else {},
-        body=fields,
-        body_bytes=body,
-    )
-    if not _TOOL_FIELDS.isdisjoint(fields):
-        request = _with_tools(request, fields)
-    return request if fields.keys() <= _COMMON else _with_others(request, fields)
-
-
-def _with_tools(request: Request, fields: dict[str, Any]) -> Request:
-    choice, unusual = _tool_choice(fields)
-    extra = {**request.extra, **unusual} if unusual else request.extra
-    return msgspec.structs.replace(request, tools=_tools(fields), tool_choice=choice, extra=extra)
-
-
-def _with_others(request: Request, fields: dict[str, Any]) -> Request:
-    """Return the request with all that its less common fields say."""
-    options, asked = read_options(fields), read_thinking(fields, NAME)
-    if asked.omit:
-        options = msgspec.structs.replace(options, omit_reasoning=True)
-    return msgspec.structs.replace(
-        request,
-        reasoning=asked.policy,
-        output_format=_output_format(fields),
-        choices=_count(fields, "n") or 1,
-        extra={**_extra(fields), **request.extra},
-        body=without_own(fields),
-        options=options,
-    )
-
-
-def _count(fields: dict[str, Any], name: str) -> int | None:
-    count = optional(fields, name, int)
-    if count is not None and count < 1:
-        raise InvalidRequest(f"{name} must be at least 1", param=name)
-    return count
-
-
-def _extra(fields: dict[str, Any]) -> dict[str, Any]:
-    return without_thinking({name: value for name, value in fields.items() if name not in READ and value is not None})
-
-
-def _stream_extra(stream_options: dict[str, Any]) -> dict[str, Any]:
-    rest = {name: value for name, value in stream_options.items() if name != "include_usage" and value is not None}
-    return {"stream_options": rest} if rest else {}
-
-
-def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
-    tools = REPEATED_TOOLS.read(optional(fields, "tools", list) or [], NAME, _read_tools)
-    older = optional(fields, "functions", list) or []
-    if not older:
-        return tools
-    return (*tools, *[_function(function, f"functions[{place}]", {}) for place, function in enumerate(older)])
-
-
-def _read_tools(tools: list[Any]) -> tuple[Tool, ...]:
+def _read_tools(tools: list[JsonObject]) -> tuple[Tool, ...]:
     return tuple([decode_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)])
 
 
-def decode_tool(value: Any, at: str) -> Tool:
+def decode_tool(value: JsonValue, at: str) -> Tool:
     """Return one tool. Raises InvalidRequest naming the field; a tool that is no function is carried whole."""
     tool = take(value, dict, at)
-    kind = optional(tool, "type", str, f"{at}.") or "function"
-    if kind != "function":
+    kind = tool.get("type")
+    if isinstance(kind, str) and kind not in ("", "function"):
         return Tool(name=kind, carried=Carried(NAME, tool), hosted=True)
-    rest = {name: held for name, held in tool.items() if name not in ("type", "function")}
-    return _function(required(tool, "function", dict, f"{at}."), f"{at}.function", rest)
+    function = read(tool, wire.FunctionTool, at).function
+    return _function(function, {name: held for name, held in tool.items() if name not in ("type", "function")})
 
 
-def _function(value: Any, at: str, rest: dict[str, Any]) -> Tool:
-    function = take(value, dict, at)
-    if more := without(function, "name", "description", "parameters", "strict"):
+def _function(function: wire.FunctionDefinition, rest: JsonObject) -> Tool:
+    if more := carried_fields(function):
         rest = {**rest, "function": more}
     return Tool(
-        name=required(function, "name", str, f"{at}."),
-        description=optional(function, "description", str, f"{at}.") or "",
-        schema=optional(function, "parameters", dict, f"{at}."),
-        strict=optional(function, "strict", bool, f"{at}."),
+        name=function.name,
+        description=function.description or "",
+        schema=function.parameters,
+        strict=function.strict,
         carried=Carried(NAME, rest) if rest else None,
+    )
+
+
+def _tool_choice(asked: wire.Request) -> tuple[ToolChoice | None, JsonObject]:
+    """Return the choice, and one of a form that only this dialect has."""
+    choice, parallel = asked.tool_choice, asked.parallel_tool_calls
+    if choice is None:
+        # The field of older clients: a word, or the name alone.
+        older = asked.function_call
+        choice = {"function": older} if isinstance(older, dict) else older
+    if choice is None:
+        return (ToolChoice(parallel=parallel) if parallel is not None else None), {}
+    if choice in ("auto", "none", "required"):
+        return ToolChoice(mode=choice, parallel=parallel), {}
+    if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
+        name = read(choice["function"], wire.ChosenFunction, "tool_choice.function").name
+        return ToolChoice(mode="named", name=name, parallel=parallel), {}
+    if isinstance(choice, dict) and choice.get("type") in ("allowed_tools", "custom"):
+        return (ToolChoice(parallel=parallel) if parallel is not None else None), {"tool_choice": choice}
+    raise InvalidRequest(
+        "tool_choice must be auto, none, required, or name a function",
+        hint='{"type": "function", "function": {"name": …}}',
+        param="tool_choice",
     )
 
 
@@ -383,48 +382,18 @@ def with_plain_choice(request: Request) -> Request:
     return msgspec.structs.replace(plain, extra=extra)
 
 
-def _tool_name(tool: dict[str, Any]) -> str:
+def _tool_name(tool: JsonObject) -> str:
     """Return the name of a tool that a choice lists, empty where it has none."""
     inner = tool.get(str(tool.get("type")))
     name = inner.get("name") if isinstance(inner, dict) else tool.get("name")
     return name if isinstance(name, str) else ""
 
 
-def _tool_choice(fields: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, Any]]:
-    """Return the choice, and one of a form that only this dialect has."""
-    choice = fields.get("tool_choice")
-    if choice is None:
-        # The field of older clients: a word, or the name alone.
-        older = fields.get("function_call")
-        choice = {"function": older} if isinstance(older, dict) else older
-    parallel = optional(fields, "parallel_tool_calls", bool)
-    if choice is None:
-        return (ToolChoice(parallel=parallel) if parallel is not None else None), {}
-    if choice in ("auto", "none", "required"):
-        return ToolChoice(mode=choice, parallel=parallel), {}
-    if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
-        name = required(choice["function"], "name", str, "tool_choice.function.")
-        return ToolChoice(mode="named", name=name, parallel=parallel), {}
-    if isinstance(choice, dict) and choice.get("type") in ("allowed_tools", "custom"):
-        return (ToolChoice(parallel=parallel) if parallel is not None else None), {"tool_choice": choice}
-    raise InvalidRequest(
-        "tool_choice must be auto, none, required, or name a function",
-        hint='{"type": "function", "function": {"name": …}}',
-        param="tool_choice",
-    )
-
-
-def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
-    field = "output_config" if fields.get("response_format") is None else "response_format"
-    return read_once(fields, field, f"{NAME}.format", lambda: _read_format(fields))
-
-
-def _read_format(fields: dict[str, Any]) -> OutputFormat | None:
-    wanted = optional(fields, "response_format", dict)
-    config = optional(fields, "output_config", dict) or {}
-    if wanted is None and config.get("format") is not None:
+def _output_format(asked: wire.Request) -> OutputFormat | None:
+    wanted = asked.response_format
+    if wanted is None and asked.output_config is not None and asked.output_config.get("format") is not None:
         # Anthropic's form of it: the schema stands in the object itself.
-        own = required(config, "format", dict, "output_config.")
+        own = required(asked.output_config, "format", dict, "output_config.")
         wanted = {"type": own.get("type"), "json_schema": {"schema": own.get("schema")}}
     if wanted is None or wanted.get("type") == "text":
         return None
@@ -434,11 +403,11 @@ def _read_format(fields: dict[str, Any]) -> OutputFormat | None:
         raise InvalidRequest(
             "response_format.type must be text, json_object or json_schema", param="response_format.type"
         )
-    inner = required(wanted, "json_schema", dict, "response_format.")
+    inner = read(wanted, wire.JsonSchemaFormat, "response_format").json_schema
     return OutputFormat(
         mode="json_schema",
-        name=optional(inner, "name", str, "response_format.json_schema.") or "answer",
-        schema=optional(inner, "schema", (dict, bool), "response_format.json_schema."),
-        strict=optional(inner, "strict", bool, "response_format.json_schema."),
-        description=optional(inner, "description", str, "response_format.json_schema.") or "",
+        name=inner.name or "answer",
+        schema=None if inner.schema is None else take(inner.schema, (dict, bool), "response_format.json_schema.schema"),
+        strict=inner.strict,
+        description=inner.description or "",
     )

@@ -1,22 +1,18 @@
-"""What a message of Chat Completions looks like, as OpenAI's reference says it (`POST /v1/chat/completions`, 2026-11).
+"""What the requests of Chat Completions look like, as OpenAI's reference says it (`POST /v1/chat/completions`, 2026-11), and its words.
 
-Its family adds fields of its own. What bardo has a word for is read; fields beside it are carried as they came.
-
-The names and words of this dialect that several of its files use.
-
-`extra_content`: where opaque state of a text or a tool call stands in this dialect.
-
-Google documents `extra_content.google.thought_signature` for its own signatures. State of any other kind goes beside it under
-`extra_content.bardo`, and is restored exactly when a client sends the message back.
+Its family adds fields of its own. What bardo has a word for is read; fields beside it are carried as they came. Opaque state of a text or a
+call stands in `extra_content`: Google documents `extra_content.google.thought_signature` for its own signatures, and state of any other
+kind goes beside it under `extra_content.bardo`, and is restored exactly when a client sends the message back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
+from bardo.dialects.shared.json_values import JsonObject, JsonValue
 from bardo.dialects.shared.structs import Unknown, Wire
 from bardo.values.blocks import Opaque
 from bardo.values.events import Finish, FinishReason
@@ -27,8 +23,8 @@ class Text(Wire, tag="text", kw_only=True):
 
     CARRIED: ClassVar = ("cache_control", "prompt_cache_breakpoint")
     text: str
-    cache_control: Any = None
-    prompt_cache_breakpoint: Any = None
+    cache_control: JsonValue = None
+    prompt_cache_breakpoint: JsonValue = None
 
 
 class InputText(Text, tag="input_text", kw_only=True):
@@ -57,8 +53,8 @@ class Image(Wire, tag="image_url", kw_only=True):
 
     CARRIED: ClassVar = ("cache_control", "prompt_cache_breakpoint")
     image_url: ImageUrl | str
-    cache_control: Any = None
-    prompt_cache_breakpoint: Any = None
+    cache_control: JsonValue = None
+    prompt_cache_breakpoint: JsonValue = None
 
 
 class FileData(Wire, kw_only=True):
@@ -73,8 +69,8 @@ class File(Wire, tag="file", kw_only=True):
 
     CARRIED: ClassVar = ("cache_control", "prompt_cache_breakpoint")
     file: FileData
-    cache_control: Any = None
-    prompt_cache_breakpoint: Any = None
+    cache_control: JsonValue = None
+    prompt_cache_breakpoint: JsonValue = None
 
 
 class Thought(Wire, kw_only=True):
@@ -98,25 +94,25 @@ class Function(Wire, kw_only=True):
     """Which function is called with which arguments, as JSON text."""
 
     name: str
-    arguments: Any = None
+    arguments: JsonValue = None
 
 
 class Custom(Wire, kw_only=True):
     """Which custom tool is called with which text."""
 
     name: str
-    input: Any = None
+    input: JsonValue = None
 
 
 class Call(Wire, kw_only=True):
     """A call of a tool. One that is neither of a function nor of a custom tool is carried whole."""
 
     id: str | None = None
-    type: Any = None
+    type: JsonValue = None
     function: Function | None = None
     custom: Custom | None = None
-    index: Any = None
-    extra_content: Any = None
+    index: JsonValue = None
+    extra_content: JsonValue = None
 
 
 class OlderCall(Wire, kw_only=True):
@@ -136,14 +132,150 @@ class Message(Wire, kw_only=True):
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
     function_call: OlderCall | None = None
-    name: Any = None
+    name: JsonValue = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    reasoning_details: str | list[dict[str, Any]] | None = None
-    thinking_blocks: list[Any] | None = None
-    extra_content: Any = None
-    annotations: Any = None
-    audio: Any = None
+    reasoning_details: str | list[JsonObject] | None = None
+    thinking_blocks: list[JsonValue] | None = None
+    extra_content: JsonValue = None
+    annotations: JsonValue = None
+    audio: JsonValue = None
+
+
+class FunctionDefinition(Wire, kw_only=True):
+    """What a function is called, is for and takes."""
+
+    name: str
+    description: str | None = None
+    parameters: JsonObject | None = None
+    strict: bool | None = None
+
+
+class FunctionTool(Wire, kw_only=True):
+    """A function that the model may call; clients leave the type out."""
+
+    type: str | None = None
+    function: FunctionDefinition
+
+
+class ChosenFunction(Wire, kw_only=True):
+    """The function that must be called."""
+
+    name: str
+
+
+class SchemaFormat(Wire, kw_only=True):
+    """A schema that the answer must fit. Anthropic's form of it has the schema alone."""
+
+    name: str | None = None
+    description: str | None = None
+    schema: JsonValue = None
+    strict: bool | None = None
+
+
+class JsonSchemaFormat(Wire, kw_only=True):
+    """The format of an answer that fits a schema."""
+
+    type: str
+    json_schema: SchemaFormat
+
+
+class StreamOptions(Wire, kw_only=True):
+    """What a stream holds beside the answer."""
+
+    CARRIED: ClassVar = ("include_obfuscation",)
+    include_usage: bool | None = None
+    include_obfuscation: JsonValue = None
+
+
+class Request(Wire, kw_only=True):
+    """A request.
+
+    `functions` and `function_call` are those of older clients. A tool, a choice and a format are of a shape that their types tell. The
+    fields behind `reasoning_effort` say how to think in the words of many servers, `output_config` in Anthropic's.
+    """
+
+    CARRIED: ClassVar = (
+        "audio", "chat_template_kwargs", "logit_bias", "logprobs", "metadata", "modalities", "moderation", "prediction", "prompt_cache_key",
+        "prompt_cache_options", "prompt_cache_retention", "safety_identifier", "service_tier", "store", "top_logprobs", "user", "verbosity",
+        "web_search_options",
+    )  # fmt: skip
+    model: str
+    messages: list[Message]
+    tools: list[JsonObject] | None = None
+    functions: list[FunctionDefinition] | None = None
+    tool_choice: JsonValue = None
+    function_call: JsonValue = None
+    parallel_tool_calls: bool | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    n: int | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    response_format: JsonObject | None = None
+    bardo: JsonObject | None = None
+
+    temperature: int | float | None = None
+    top_p: int | float | None = None
+    top_k: int | float | None = None
+    min_p: int | float | None = None
+    repetition_penalty: int | float | None = None
+    frequency_penalty: int | float | None = None
+    presence_penalty: int | float | None = None
+    seed: int | float | None = None
+    stop: str | list[str] | None = None
+
+    reasoning_effort: str | None = None
+    reasoning: JsonObject | None = None
+    include_reasoning: bool | None = None
+    thinking: bool | JsonObject | None = None
+    enable_thinking: bool | None = None
+    thinking_budget: int | None = None
+    thinking_token_budget: int | None = None
+    think: bool | str | None = None
+    output_config: JsonObject | None = None
+
+    audio: JsonValue = None
+    chat_template_kwargs: JsonValue = None
+    logit_bias: JsonValue = None
+    logprobs: JsonValue = None
+    metadata: JsonValue = None
+    modalities: JsonValue = None
+    moderation: JsonValue = None
+    prediction: JsonValue = None
+    prompt_cache_key: JsonValue = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: JsonValue = None
+    safety_identifier: JsonValue = None
+    service_tier: JsonValue = None
+    store: JsonValue = None
+    top_logprobs: JsonValue = None
+    user: JsonValue = None
+    verbosity: JsonValue = None
+    web_search_options: JsonValue = None
+
+
+class Completion(Wire, kw_only=True):
+    """What a request of the older `POST /v1/completions` has beside the fields of a chat. `prompt` is a text or several, or tokens."""
+
+    prompt: JsonValue = None
+    suffix: str | None = None
+    echo: bool | None = None
+    best_of: int | None = None
+    logprobs: int | None = None
+
+
+class Embedding(Wire, kw_only=True):
+    """A request of `POST /v1/embeddings`. `input` is a text or several, or tokens; `input_type` is a field of other makers' hosts."""
+
+    CARRIED: ClassVar = ("input_type", "user")
+    model: str
+    input: JsonValue = None
+    dimensions: JsonValue = None
+    encoding_format: str | None = None
+    bardo: JsonObject | None = None
+    input_type: JsonValue = None
+    user: JsonValue = None
 
 
 NAME = "openai_chat"
@@ -227,7 +359,7 @@ USUAL = {
 """The values of other fields that say nothing."""
 
 
-def decode_states(extra: Any) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
+def decode_states(extra: JsonValue) -> tuple[tuple[Opaque, ...], JsonObject]:
     """Return the opaque states in an `extra_content` object, and what else it holds."""
     if not isinstance(extra, dict):
         return (), {}
@@ -244,9 +376,9 @@ def decode_states(extra: Any) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
     return tuple(states), rest
 
 
-def encode_states(states: Iterable[Opaque], *, before: int = 0) -> dict[str, Any]:
+def encode_states(states: Iterable[Opaque], *, before: int = 0) -> JsonObject:
     """Return an `extra_content` object that holds `states`; `before` says how many of the same message were written already."""
-    written: dict[str, Any] = {}
+    written: JsonObject = {}
     others: dict[str, dict[str, str]] = {}
     for number, state in enumerate(states, before):
         if state.format == GEMINI and state.kind == "signature" and not before and "google" not in written:
@@ -261,7 +393,7 @@ def encode_states(states: Iterable[Opaque], *, before: int = 0) -> dict[str, Any
     return written
 
 
-def merge_extra(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def merge_extra(one: JsonObject, other: JsonObject) -> JsonObject:
     """Return both objects as one: what stands under one vendor's name is joined."""
     merged = dict(one)
     for vendor, fields in other.items():
@@ -270,7 +402,7 @@ def merge_extra(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _own_states(value: Any) -> list[Opaque]:
+def _own_states(value: JsonValue) -> list[Opaque]:
     if not isinstance(value, dict):
         return []
     try:
@@ -279,7 +411,7 @@ def _own_states(value: Any) -> list[Opaque]:
         return []
 
 
-def _set_or_delete(fields: dict[str, Any], name: str, value: dict[str, Any]) -> None:
+def _set_or_delete(fields: JsonObject, name: str, value: JsonObject) -> None:
     if value:
         fields[name] = value
     else:

@@ -186,7 +186,7 @@ def _part_of_struct(kind: type[Wire]) -> _Part:
         spelled.clear()
 
     def put_apart(value: Any) -> Any:
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             return value
         found: dict[str, Any] = {}
         others = Others()
@@ -211,7 +211,7 @@ def _part_of_union(kinds: tuple[Any, ...]) -> _Part:
     def put_apart(value: Any) -> Any:
         if lists and isinstance(value, list):
             return lists[0](value)
-        if type(value) is not dict or not structs:
+        if not structs or not isinstance(value, dict):
             return value
         if None in tags:
             return tags[None](value)
