@@ -15,7 +15,7 @@ from bardo.dialects.gemini import wire
 from bardo.dialects.gemini.schemas import json_schema
 from bardo.dialects.gemini.wire import FORMAT, NAME, arguments_text, camel, field_in, opaque_of
 from bardo.dialects.shared.bounded_json import MAX_DEPTH
-from bardo.dialects.shared.control_fields import whole
+from bardo.dialects.shared.control_fields import as_whole_number
 from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, is_object, take
 from bardo.dialects.shared.media import is_document, picture_or_document, picture_type
 from bardo.dialects.shared.options import read_options
@@ -96,14 +96,14 @@ def _request(body: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         messages=(*_system(request.system_instruction), *_messages(request.contents or [])),
         tools=_tools(request.tools),
         tool_choice=choice,
-        max_output_tokens=whole(config.max_output_tokens, f"{_AT}maxOutputTokens"),
+        max_output_tokens=as_whole_number(config.max_output_tokens, f"{_AT}maxOutputTokens"),
         sampling=Sampling(
             temperature=config.temperature,
             top_p=config.top_p,
-            top_k=whole(config.top_k, f"{_AT}topK"),
+            top_k=as_whole_number(config.top_k, f"{_AT}topK"),
             frequency_penalty=config.frequency_penalty,
             presence_penalty=config.presence_penalty,
-            seed=whole(config.seed, f"{_AT}seed"),
+            seed=as_whole_number(config.seed, f"{_AT}seed"),
             stop=tuple(config.stop_sequences or ()),
         ),
         reasoning=reasoning,
@@ -128,7 +128,7 @@ def _model(request: wire.Request, arrival: Arrival) -> str:
 
 
 def _choices(config: wire.GenerationConfig) -> int:
-    choices = whole(config.candidate_count, f"{_AT}candidateCount")
+    choices = as_whole_number(config.candidate_count, f"{_AT}candidateCount")
     if choices is not None and choices < 1:
         raise InvalidRequest(f"{_AT}candidateCount must be at least 1", param=f"{_AT}candidateCount")
     return choices or 1
@@ -161,7 +161,7 @@ def _output_format(config: wire.GenerationConfig) -> OutputFormat | None:
 def _reasoning(config: wire.ThinkingConfig | None) -> ReasoningPolicy | None:
     if config is None:
         return None
-    budget = whole(config.thinking_budget, f"{_THINKING_AT}thinkingBudget")
+    budget = as_whole_number(config.thinking_budget, f"{_THINKING_AT}thinkingBudget")
     effort = _effort((config.thinking_level or "").lower())
     others = carried(config, NAME)
     if budget is not None and effort is not None:

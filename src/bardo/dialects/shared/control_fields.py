@@ -49,19 +49,11 @@ def decode_sampling(
 
 def whole_number(fields: dict[str, Any], name: str, at: str = "") -> int | None:
     """Return a whole number; 40.0 is one too, as clients in some languages write it."""
-<<<<<<< HEAD
     return as_whole_number(number(fields, name, at), f"{at}{name}")
 
 
 def as_whole_number(value: float | None, param: str) -> int | None:
     """Return a number as a whole one. Raises InvalidRequest naming `param` where it is none."""
-=======
-    return whole(number(fields, name, at), f"{at}{name}")
-
-
-def whole(value: float | None, param: str) -> int | None:
-    """Return a number as a whole one. Raises InvalidRequest naming `param` for one that is none."""
->>>>>>> 61f2e88a (A request of Gemini is read into structs as a whole, and its conversation is written in one pass without memory)
     if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
         raise InvalidRequest(f"{param} must be a whole number", param=param)
     return None if value is None else int(value)

@@ -26,9 +26,6 @@ JsonObject: TypeAlias = dict[str, Any]
 JsonValue: TypeAlias = Any
 """A value that is arbitrary JSON by nature: bardo carries it and does not look into it."""
 
-JsonObject = dict[str, Any]
-"""An object that may hold anything: a schema, arguments, or fields that are only carried."""
-
 
 def decode_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object a client sent. Raises InvalidRequest for anything else, hostile nesting included."""

@@ -95,12 +95,6 @@ def carried_fields(struct: Wire) -> dict[str, Any] | None:
     return fields or None
 
 
-def carried(struct: Wire, dialect: str) -> Carried | None:
-    """Return the fields of a struct that are only carried, as those of a dialect; None where there are none."""
-    fields = carried_fields(struct)
-    return Carried(dialect, fields) if fields else None
-
-
 @cache
 def _carried_by(kind: type[Wire]) -> tuple[tuple[str, ...], Callable[[Wire], tuple[Any, ...]]]:
     # Two names at least: of one, `attrgetter` gives the bare value.
@@ -158,16 +152,27 @@ def _part_of(kind: Any) -> _Part:
 
 
 def _part_of_list(kind: Any) -> _Part:
-    inner = _part_of(get_args(kind)[0])
+    (item_kind,) = get_args(kind)
+    inner = _part_of(item_kind)
+
+    def item_apart(item: Any) -> Any:
+        # Of a history most items fit, and one that does is a struct from here on.
+        try:
+            return msgspec.convert(item, item_kind)
+        except msgspec.ValidationError:
+            return inner(item)
+
+    # A union is taken apart faster than msgspec looks at its type.
+    part = item_apart if isinstance(item_kind, type) and issubclass(item_kind, Wire) else inner
 
     def put_apart(value: Any) -> Any:
-        if type(value) is not list:
+        if not isinstance(value, list):
             return value
         try:
             # An odd field beside a long history does not have all of that looked through.
             msgspec.convert(value, kind)
         except msgspec.ValidationError:
-            return [*map(inner, value)]
+            return [*map(part, value)]
         return value
 
     return put_apart
