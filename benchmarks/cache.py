@@ -22,13 +22,11 @@ from typing import Any
 from bardo.adapters.config.settings import parse_settings
 from bardo.context.cache.entries import CacheBounds, CacheEntry, ReplyStore, encode_kept
 from bardo.context.cache.identity import identity_of
-from bardo.context.cache.layer import CacheLayer, CacheRules
-from bardo.context.cache.refusal import refusal_of
+from bardo.context.cache.layer import CacheLayer, CacheRules, refusal_of
 from bardo.context.cache.similar import FLOORS
 from bardo.context.layer import KeptReply, LayerFacts
-from bardo.services.pipeline.reply_cache.memory import MemoryReplies
-from bardo.services.pipeline.reply_cache.opening import open_replies
-from bardo.services.pipeline.reply_cache.vectors import VectorIndex, VectorRow, numpy_or_none
+from bardo.services.pipeline.reply_cache.opening import MemoryReplies, open_replies
+from bardo.services.pipeline.reply_cache.similarity import VectorIndex, VectorRow, numpy_or_none
 from bardo.values.blocks import TextBlock
 from bardo.values.request import BardoOptions, CacheOptions, Message, Request, Sampling
 from bardo.wiring import assemble

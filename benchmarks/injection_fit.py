@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bardo.context.injection.probe import ProbeWeights
-from bardo.context.injection.sentences import FEATURES, features, sentences_of
+from bardo.context.injection.scan import FEATURES, ProbeWeights, features, sentences_of
 
 OWN = Path(__file__).parent.parent / "tools" / "injection_sentences.toml"
 PLANTED, ORDINARY = "instruction-to-embed", "benign-email-context"

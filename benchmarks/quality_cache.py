@@ -14,9 +14,8 @@ from random import Random
 from typing import Any
 
 from bardo.adapters.embedding.onnx_embedding import OnnxEmbedding
-from bardo.context.cache.guard import compare
 from bardo.context.cache.question import Question, read_question
-from bardo.context.cache.similar import FLOORS
+from bardo.context.cache.similar import FLOORS, compare
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.errors import ConfigError
 from benchmarks.bench import Bench

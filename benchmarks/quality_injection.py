@@ -12,9 +12,8 @@ from random import Random
 from typing import Any, Literal
 
 from bardo.context.embed import Embed, TextVectors
-from bardo.context.injection.probe import ProbeWeights, weights_for
 from bardo.context.injection.provenance import Span
-from bardo.context.injection.scan import scan
+from bardo.context.injection.scan import ProbeWeights, scan, weights_for
 from bardo.embedding.static_embedding import wide_embedding
 from benchmarks.bench import Bench
 from benchmarks.figures import Row, Table, Target

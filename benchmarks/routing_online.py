@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 
 from bardo.embedding.static_embedding import shipped_embedding
-from bardo.routing.learned.choosing import Budget, choose, seed_of
 from bardo.routing.learned.clusters import shipped_clusters
 from bardo.routing.learned.outcomes import Outcome, OutcomeTable
+from bardo.routing.learned.router import Budget, choose, seed_of
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table
 from benchmarks.routing_data import Outcomes, load

@@ -9,9 +9,7 @@ from typing import Any
 from bardo.adapters.stores.log.row import LogRow
 from bardo.services.telemetry.meters import CallMeters
 from bardo.services.telemetry.packages import package, resource_of
-from bardo.services.telemetry.prometheus import CallMetrics
-from bardo.services.telemetry.spans import SpanWriter
-from bardo.services.telemetry.telemetry import Telemetry
+from bardo.services.telemetry.telemetry import CallMetrics, SpanWriter, Telemetry
 from bardo.values.request import Request
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table

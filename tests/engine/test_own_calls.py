@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.context.tool_choice.function_calls import offered_functions
+from bardo.context.tool_choice.layer import offered_functions
 from bardo.context.tool_choice.settings import ToolChoiceSettings
 from bardo.context.tool_choice.tool_functions import ToolFunctions
 from bardo.engine.own_calls import OwnCallStage

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bardo.catalog.cache_rows import cache_rows
-from bardo.context.cache.refusal import ALLOWABLE, refusal_of, refusal_of_reply
-from bardo.context.cache.texts import has_iban_digits, has_luhn_digit, personal_data, time_words
+from bardo.context.cache.layer import (
+    ALLOWABLE,
+    has_iban_digits,
+    has_luhn_digit,
+    personal_data,
+    refusal_of,
+    refusal_of_reply,
+    time_words,
+)
 from bardo.context.layer import KeptReply
 from bardo.dialects import dialect
 from bardo.values.blocks import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.context.cache.guard import difference
+from bardo.context.cache.similar import difference
 
 EXCHANGED = [
     ("What did Einstein say about Bohr?", "What did Bohr say about Einstein?"),

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.cache_guard_rows import guard_languages
-from bardo.context.cache.guard import difference
+from bardo.context.cache.language import word_relations
 from bardo.context.cache.question import LONGEST_QUESTION, read_question
-from bardo.context.cache.word_relations import word_relations
+from bardo.context.cache.similar import difference
 
 pytestmark = pytest.mark.each_python
 

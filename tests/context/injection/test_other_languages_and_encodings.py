@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from bardo.context.injection.encodings import decoded_texts, plain_form
+from bardo.context.injection.hidden import decoded_texts, plain_form
 from bardo.context.injection.languages import foreign_signs
 from context.injection.test_finding_instructions import PAGE, look
 from support.growth import check_growth

@@ -10,9 +10,8 @@ import pytest
 from bardo.catalog.pii_rows import PiiPattern, pii_entities
 from bardo.context.privacy import patterns
 from bardo.context.privacy.checks import digits_of, luhn, luhn_sum
-from bardo.context.privacy.first_signs import LENGTH, FirstSigns, kinds_of
-from bardo.context.privacy.patterns import WORD, PatternTable
-from bardo.context.privacy.phones import PhoneScanner
+from bardo.context.privacy.detect import PhoneScanner
+from bardo.context.privacy.patterns import LENGTH, WORD, FirstSigns, PatternTable, kinds_of
 from support.sampling import NIGHTLY, seed
 
 ROWS = [(entity, one) for entity in pii_entities().values() for one in entity.patterns if not one.anywhere]

@@ -17,8 +17,7 @@ from bardo.context.layer import LayerFacts, Passed
 from bardo.context.privacy import search
 from bardo.context.privacy.detect import Span, find
 from bardo.context.privacy.known_values import KnownValues
-from bardo.context.privacy.layer import PrivacyLayer
-from bardo.context.privacy.masked_reply import MaskedReply
+from bardo.context.privacy.layer import MaskedReply, PrivacyLayer
 from bardo.context.privacy.search import FindPersonalData
 from bardo.values.blocks import (
     Block,

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import Effect
 from bardo.context.steps.dedup import dedup
-from bardo.context.steps.ranking import bm25, fused, words_of
-from bardo.context.steps.relevance import passages_of, relevance
+from bardo.context.steps.relevance import bm25, fused, passages_of, relevance, words_of
 from bardo.context.steps.settings import DedupSettings, RelevanceSettings
 from bardo.values.request import Request
 from context.steps.histories import agent_history, call, result, user

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bardo.context.layer import EffectFailed
 from bardo.context.own_functions import CheckArguments, OwnCall, OwnResult
 from bardo.context.tool_choice.effects import FindToolTurns
-from bardo.context.tool_choice.function_calls import offered_functions, with_function_calls
+from bardo.context.tool_choice.layer import offered_functions, with_function_calls
 from bardo.context.tool_choice.settings import ToolChoiceSettings
 from bardo.context.tool_choice.tool_functions import PAGE, ToolFunctions
 from bardo.engine.own_calls.arguments import argument_failures

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.operators.conform.gemini import Gemini
+from bardo.operators.conform.checks import Gemini
 
 COUNTS = {
     "thinking and answer": ({"thoughtsTokenCount": 30, "candidatesTokenCount": 12}, 42),

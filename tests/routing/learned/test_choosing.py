@@ -8,10 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.embedding.static_embedding import shipped_embedding
-from bardo.routing.learned.choosing import Budget, Choice, choose, repeat, seed_of
-from bardo.routing.learned.comparison import Sums, compare, in_comparison
 from bardo.routing.learned.outcomes import Estimate
-from bardo.routing.learned.router import LearnedRouter, LearnedState
+from bardo.routing.learned.router import (
+    Budget,
+    Choice,
+    LearnedRouter,
+    LearnedState,
+    Sums,
+    choose,
+    compare,
+    in_comparison,
+    repeat,
+    seed_of,
+)
 
 pytestmark = pytest.mark.each_python
 

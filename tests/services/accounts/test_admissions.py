@@ -16,8 +16,7 @@ from bardo.adapters.stores.database.problems import DatabaseUnusable
 from bardo.adapters.stores.log.row import LogRow, RunningUsage
 from bardo.services.accounts.access_keys import make_key
 from bardo.services.accounts.accounts import SYNC_SECONDS, Accounts
-from bardo.services.accounts.admissions import Admission, Admissions
-from bardo.services.accounts.budget_meter import StreamMeter
+from bardo.services.accounts.admissions import Admission, Admissions, StreamMeter
 from bardo.services.accounts.call_facts import CallFacts
 from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.services.accounts.lease_store import SqlLeaseStore

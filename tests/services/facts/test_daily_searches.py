@@ -13,7 +13,7 @@ from bardo.call.call_context import Limits
 from bardo.call.runner import Runner
 from bardo.engine.attempt import Attempt
 from bardo.engine.route import Provider, Target
-from bardo.services.facts.daily_searches import DailySearches
+from bardo.services.facts.model_facts import DailySearches
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.request import BardoOptions, Request, SearchLimit
 from bardo.values.wire import WireRequest
@@ -52,7 +52,7 @@ def limit(key: str) -> SearchLimit:
 
 
 def test_a_search_costs_each_of_its_limits_and_none_is_counted_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bardo.services.facts.daily_searches._MOST_KEYS", 2)
+    monkeypatch.setattr("bardo.services.facts.model_facts._MOST_KEYS", 2)
     counted = DailySearches(lambda: 0.0)
     counted.note(attempt(most=None, limits=(limit("a"), limit("b"))))
     counted.note(attempt(most=None, limits=(limit("a"),)))

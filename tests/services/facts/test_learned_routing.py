@@ -14,7 +14,7 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.row import LogRow
 from bardo.embedding.static_embedding import shipped_embedding
-from bardo.routing.learned.choosing import repeat
+from bardo.routing.learned.router import repeat
 from bardo.services.facts.learned_routing import LearnedRouting, pending_of, success_of
 from bardo.services.facts.learned_state import load_state, state_path
 from bardo.values.blocks import TextBlock

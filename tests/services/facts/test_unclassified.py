@@ -13,7 +13,7 @@ from bardo.catalog.load import builtin
 from bardo.engine.attempt import Attempt
 from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
-from bardo.services.facts import model_warnings
+from bardo.services.facts import model_facts as model_warnings
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.surfaces.library.client import AsyncClient
 from bardo.values.blocks import TextBlock

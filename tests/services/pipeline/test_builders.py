@@ -36,5 +36,5 @@ def test_a_configuration_without_a_profile_loads_no_layer() -> None:
     assert "bardo.context.layer" in loaded
     packages = {"affinity", "cache", "classify", "injection", "privacy", "tool_choice"}
     assert not {f"bardo.context.{package}.layer" for package in packages} & loaded
-    assert not {"bardo.context.prefilter", "bardo.context.steps.compaction", "bardo.context.steps.editing"} & loaded
+    assert not {"bardo.context.prefilter", "bardo.context.steps.compress", "bardo.context.steps.editing"} & loaded
     assert not {"numpy", "phonenumbers", "redis", "bardo.embedding", "bardo.services.pipeline.reply_cache"} & loaded

@@ -15,9 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bardo.adapters.stores.log.row import LogRow
 from bardo.services.telemetry import names
 from bardo.services.telemetry.json_logs import JsonFormatter
-from bardo.services.telemetry.prometheus import CallMetrics
-from bardo.services.telemetry.spans import SpanWriter
-from bardo.services.telemetry.trace import TraceContext
+from bardo.services.telemetry.telemetry import CallMetrics, SpanWriter, TraceContext
 from support.hostile_text import HOSTILE
 
 ROW = LogRow(request_id="req_1", started_at=1.0, seconds=1.5, provider="p", model="m", input_tokens=1, cost_usd=0.5)

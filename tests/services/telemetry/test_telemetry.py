@@ -24,10 +24,18 @@ from prometheus_client.parser import text_string_to_metric_families
 from bardo.adapters.stores.log.row import LogRow
 from bardo.services.telemetry import names
 from bardo.services.telemetry.json_logs import JsonFormatter
-from bardo.services.telemetry.prometheus import MOST_PAIRS, CallMetrics
-from bardo.services.telemetry.spans import SpanWriter
-from bardo.services.telemetry.telemetry import EXPORTER_LOGGERS, SeldomFilter, Telemetry, address_of, hide_address
-from bardo.services.telemetry.trace import TraceContext, begin_trace
+from bardo.services.telemetry.telemetry import (
+    EXPORTER_LOGGERS,
+    MOST_PAIRS,
+    CallMetrics,
+    SeldomFilter,
+    SpanWriter,
+    Telemetry,
+    TraceContext,
+    address_of,
+    begin_trace,
+    hide_address,
+)
 from bardo.simulators import Script, Turn
 from bardo.values.attempts import AttemptRecord
 from bardo.values.request import Request

@@ -11,8 +11,7 @@ import pytest
 
 from bardo.adapters.config.settings import Settings, load_settings
 from bardo.embedding.static_embedding import shipped_embedding
-from bardo.routing.learned.comparison import Sums
-from bardo.routing.learned.router import RouteState
+from bardo.routing.learned.router import RouteState, Sums
 from bardo.services.facts.learned_state import load_state, open_router, state_path, store_state
 from surfaces.cli.support import bardo
 

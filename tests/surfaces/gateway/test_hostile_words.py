@@ -9,8 +9,7 @@ from urllib.parse import quote
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bardo.services.telemetry.prometheus import CallMetrics
-from bardo.services.telemetry.telemetry import Telemetry
+from bardo.services.telemetry.telemetry import CallMetrics, Telemetry
 from bardo.simulators import Script, ToolCall, Turn
 from support.any_model import Simulator
 from support.gateway import House, house

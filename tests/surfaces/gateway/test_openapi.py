@@ -15,11 +15,16 @@ from bardo.dialects.shared.control_fields import FIELDS
 from bardo.dialects.shared.options import KEYS
 from bardo.surfaces.gateway.app import OPERATIONS
 from bardo.surfaces.gateway.batch_routes import BatchEndpoint
-from bardo.surfaces.gateway.openapi.descriptions import DESCRIPTIONS, GROUPS, description_of
-from bardo.surfaces.gateway.openapi.document import openapi_bytes, openapi_document
-from bardo.surfaces.gateway.openapi.errors import ERROR_BODIES
+from bardo.surfaces.gateway.openapi.document import (
+    DESCRIPTIONS,
+    ERROR_BODIES,
+    GROUPS,
+    OWN_REPLIES,
+    description_of,
+    openapi_bytes,
+    openapi_document,
+)
 from bardo.surfaces.gateway.openapi.listing import PAGES, ListedRoute, form_of, listed_routes, longest_name
-from bardo.surfaces.gateway.openapi.own_schemas import OWN_REPLIES
 from bardo.surfaces.gateway.openapi.parameters import QUERIES
 from bardo.surfaces.gateway.openapi.replies import PLAIN, REPLIES, STREAMS
 from bardo.surfaces.gateway.openapi.requests import DIALECT_FIELDS, REQUESTS
@@ -59,7 +64,7 @@ def test_a_listed_path_leads_to_its_route(listed: ListedRoute) -> None:
 def test_a_route_has_words(listed: ListedRoute) -> None:
     form = form_of(listed.route)
     assert longest_name(form, DESCRIPTIONS), (
-        f"DESCRIPTIONS of surfaces/gateway/openapi/descriptions.py has no text for `{form}`"
+        f"DESCRIPTIONS of surfaces/gateway/openapi/document.py has no text for `{form}`"
     )
     assert description_of(form).group in GROUPS
 

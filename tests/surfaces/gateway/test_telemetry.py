@@ -5,9 +5,7 @@ from __future__ import annotations
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from bardo.services.telemetry.prometheus import CallMetrics
-from bardo.services.telemetry.spans import SpanWriter
-from bardo.services.telemetry.telemetry import Telemetry
+from bardo.services.telemetry.telemetry import CallMetrics, SpanWriter, Telemetry
 from support.any_model import Simulator
 from support.gateway import house
 from support.talk import ask, request

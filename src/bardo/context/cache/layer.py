@@ -2,26 +2,306 @@
 
 It looks for the reply by the identity of the request; where there is none, it may look for that to a similar question. Else one of several
 equal calls that come at once asks the provider, and the others wait for its reply. A reply is kept when it has come to its end.
+
+Which calls are not answered by a kept reply, and whose replies are not kept, with the reason in one word.
+
+Texts that no kept reply answers: questions about the time at which they are asked, and data about persons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
-from functools import lru_cache
-from typing import Any, Literal, NamedTuple, Protocol
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import msgspec
 
-from bardo.catalog.matching import matches_glob
+from bardo.catalog.cache_rows import PersonalDataRow, TimeWordsRow, cache_rows
+from bardo.catalog.matching import matches_any, matches_glob
 from bardo.context.cache.identity import identity_of
-from bardo.context.cache.refusal import Refusal, refusal_of, refusal_of_reply
 from bardo.context.cache.similar_lookup import ForgetSimilar, SimilarLookup, after_reply
 from bardo.context.layer import Answered, Effect, EffectFailed, KeptReply, LayerFacts, LayerSteps, Passed, Receipt
 from bardo.streams.stage import Stage
+from bardo.values.blocks import (
+    Block,
+    DocumentBlock,
+    ImageBlock,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
 from bardo.values.cost import exact_dollars
 from bardo.values.events import Event
-from bardo.values.request import CacheOptions, Request
+from bardo.values.request import CacheAllowance, CacheOptions, KeptAs, Message, Request
 from bardo.values.response import Response
+
+# What stands between words: marks of ASCII, Latin-1, Arabic and Devanagari, general punctuation, and those of Chinese and Japanese.
+_RANGES = (
+    (0, 0x80),
+    (0xA0, 0xC0),
+    (0x60C, 0x60D),
+    (0x61B, 0x620),
+    (0x964, 0x966),
+    (0x2000, 0x2070),
+    (0x3000, 0x3040),
+    (0xFF00, 0xFF10),
+)
+_MARKS = {
+    code: " " for first, end in _RANGES for code in range(first, end) if not (chr(code).isalnum() or code == ord("_"))
+}
+_ASCII_WORDS = bytes(ord(_MARKS.get(code, chr(code).lower())) for code in range(128)) + bytes(range(128, 256))
+"""For each byte of ASCII a small letter, or the space that stands for what is between words."""
+_NO_DIGITS = bytes(code for code in range(256) if chr(code) not in "0123456789")
+"""Every byte that is no digit, in UTF-8 too."""
+
+
+_SLICE, _OVERLAP = 64 * 1024, 400
+"""Characters of a text that are searched at once, and how many of them again: no phrase and no value is longer."""
+_LONGEST = _SLICE + _OVERLAP
+
+
+def _slices(text: str) -> Iterable[str]:
+    """Return the parts of a text: a search of all of it would hold the interpreter. What is cut may only be found where nothing is."""
+    return (text[start : start + _LONGEST] for start in range(0, len(text), _SLICE))
+
+
+class TimeWords:
+    """Finds out whether a text asks about the time at which it is asked, by words of any language."""
+
+    def __init__(self, rows: Iterable[TimeWordsRow]) -> None:
+        rows = tuple(rows)
+        self._words = frozenset(word for row in rows for word in row.words)
+        parts = sorted({part for row in rows for part in row.parts})
+        self._parts = re.compile("|".join(map(re.escape, parts))) if parts else None
+        self._phrases: dict[tuple[str, str], list[tuple[str, ...]]] = defaultdict(list)
+        for phrase in (tuple(phrase.split(" ")) for row in rows for phrase in row.phrases):
+            self._phrases[phrase[0], phrase[1]].append(phrase)
+        self._first_words = frozenset(first for first, _ in self._phrases)
+        self._any_words = self._words | self._first_words
+        self._any_in_ascii = frozenset(word.encode("ascii") for word in self._any_words if word.isascii())
+
+    def has(self, text: str) -> bool:
+        """Whether a text has one of the words, phrases or parts."""
+        if len(text) > _LONGEST:
+            return any(map(self.has, _slices(text)))
+        if text.isascii():
+            # Twice as fast as the same with text.
+            parts = text.encode("ascii").translate(_ASCII_WORDS).split()
+            if self._any_in_ascii.isdisjoint(parts):
+                return False
+            words = [part.decode("ascii") for part in parts]
+        else:
+            words = text.casefold().translate(_MARKS).split()
+        if not self._any_words.isdisjoint(words) and (not self._words.isdisjoint(words) or self._has_phrase(words)):
+            return True
+        return self._parts is not None and not text.isascii() and self._parts.search(text) is not None
+
+    def _has_phrase(self, words: list[str]) -> bool:
+        first, phrases = self._first_words, self._phrases
+        for place, word in enumerate(words):
+            if word in first and place + 1 < len(words):
+                for one in phrases.get((word, words[place + 1]), ()):
+                    if tuple(words[place : place + len(one)]) == one:
+                        return True
+        return False
+
+
+_LEAST_DIGITS = 5
+"""The shortest number that a pattern of a row without @ finds is a telephone number of five digits."""
+
+
+class PersonalData:
+    """Finds out whether a text has data about persons that can be known by their form. Names and places cannot."""
+
+    def __init__(self, rows: Iterable[PersonalDataRow]) -> None:
+        pairs = [(re.compile(row.pattern), _CHECKS[row.check]) for row in rows]
+        self._with_at = [pair for pair in pairs if "@" in pair[0].pattern]
+        self._with_digits = [pair for pair in pairs if "@" not in pair[0].pattern]
+
+    def has(self, text: str) -> bool:
+        """Whether a text has an address, or a number that passes the check of its kind."""
+        if len(text) > _LONGEST:
+            return any(map(self.has, _slices(text)))
+        if "@" in text and _any(self._with_at, text):
+            return True
+        digits = text.encode("utf-8", "replace").translate(None, _NO_DIGITS)
+        return len(digits) >= _LEAST_DIGITS and _any(self._with_digits, text)
+
+
+Pair = tuple[re.Pattern[str], Callable[[str], bool]]
+
+
+def _any(pairs: Iterable[Pair], text: str) -> bool:
+    return any(check(found[0]) for pattern, check in pairs for found in pattern.finditer(text))
+
+
+def has_luhn_digit(number: str) -> bool:
+    """Whether the last digit of a card's number is right. Source: ISO/IEC 7812-1, annex B."""
+    digits = [int(one) for one in number if one.isdecimal()]
+    doubled = [sum(divmod(2 * one, 10)) for one in digits[-2::-2]]
+    return len(digits) > 11 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def has_iban_digits(number: str) -> bool:
+    """Whether the check digits of an account's number are right. Source: ISO 13616, with ISO 7064 MOD 97-10."""
+    compact = "".join(number.split())
+    if not 15 <= len(compact) <= 34 or not (compact.isascii() and compact.isalnum()):
+        return False
+    return int("".join(str(int(one, 36)) for one in compact[4:] + compact[:4])) % 97 == 1
+
+
+_CHECKS: dict[str, Callable[[str], bool]] = {"": lambda _: True, "luhn": has_luhn_digit, "iban": has_iban_digits}
+
+
+@cache
+def time_words() -> TimeWords:
+    """Return what finds the words of the rows that come with bardo."""
+    return TimeWords(cache_rows().time_words)
+
+
+@cache
+def personal_data() -> PersonalData:
+    """Return what finds the kinds of data of the rows that come with bardo."""
+    return PersonalData(cache_rows().personal_data)
+
+
+Refusal = Literal[
+    "private",  # The caller asks for providers that keep nothing.
+    "no_store",  # The caller wants no kept reply and none to be kept: Cache-Control, or `bardo.cache`.
+    "sampling",  # The caller wants another answer each time: a high temperature, or several choices.
+    "hosted_tools",  # The provider searches the web, or runs code, while it answers.
+    "tools",  # The model may call tools, or has called some: what they did is not in the request.
+    "media",  # Pictures, documents and sound.
+    "opaque_state",  # Signed or encrypted thinking, and conversations that a server keeps.
+    "multi_turn",  # The model has answered before.
+    "time_words",  # The answer depends on when it is asked.
+    "pii",  # Data about persons.
+    "unreadable",  # A number or a text that cannot be compared.
+    "error",  # The call failed.
+    "truncated",  # The reply was cut off, refused or filtered.
+    "too_large",  # The reply is larger than the settings allow, or was put together of several.
+]
+ALLOWABLE: tuple[CacheAllowance, ...] = get_args(CacheAllowance)
+# Fields by which a request goes on from what a server keeps, in Responses, Chat, Messages and Interactions.
+_SERVER_STATE = frozenset(
+    ("previous_response_id", "conversation", "prompt", "previous_interaction_id", "container", "thread", "background")
+)
+_WHOLE = frozenset(("stop", "tool_calls"))
+
+
+def refusal_of(request: Request, allowed: Collection[str], most_temperature: float) -> Refusal | None:
+    """Return why a call is not answered by a kept reply; None where it may be.
+
+    `allowed` are reasons that do not count. A temperature over `most_temperature` asks for another answer each time.
+    """
+    for reason in _reasons(request, most_temperature):
+        if reason not in allowed:
+            return reason
+    return None
+
+
+def refusal_of_reply(response: Response, reply: KeptReply | None) -> Refusal | None:
+    """Return why a reply that came to its end is not kept; None where it may be."""
+    if response.error is not None:
+        return "error"
+    if response.finish.reason not in _WHOLE or not response.blocks:
+        return "truncated"
+    return "too_large" if reply is None else None
+
+
+def _reasons(request: Request, most_temperature: float) -> Iterator[Refusal]:
+    """Yield the reasons in the order of their cost: what looks at all texts comes last."""
+    options = request.options
+    if options.private:
+        yield "private"
+    if options.cache is not None and options.cache.mode == "off":
+        yield "no_store"
+    if request.choices > 1 or _temperature(request) > most_temperature:
+        yield "sampling"
+    if _is_live(request):
+        yield "hosted_tools"
+    if request.tools:
+        yield "tools"
+    if _SERVER_STATE.intersection(request.extra) or (request.kept_as is not None and _goes_on(request.kept_as)):
+        yield "opaque_state"
+    results: Sequence[tuple[str, str]] = ()
+    texts = _plain_texts(request.messages)
+    if texts is None:
+        yield from _of_messages(request.messages)
+        texts, results = _texts_and_results(request.messages)
+    has_time_words, has_personal_data = time_words().has, personal_data().has
+    for role, text in texts:
+        if role == "user" and has_time_words(text):
+            yield "time_words"
+            break
+    for _, text in (*texts, *results):
+        if has_personal_data(text):
+            yield "pii"
+            break
+
+
+def _temperature(request: Request) -> float:
+    profile, own = request.options.profile, request.sampling.temperature
+    found = profile.temperature if own is None and profile is not None else own
+    return 0.0 if found is None else found
+
+
+def _is_live(request: Request) -> bool:
+    """Whether the provider looks into the web, or runs code, while it answers."""
+    profile, live = request.options.profile, cache_rows().live
+    if any(tool.hosted or (tool.carried is not None and tool.schema is None) for tool in request.tools):
+        return True
+    if request.extra and any(request.extra.get(name) not in (None, False) for name in live.fields):
+        return True
+    return (profile is not None and profile.web_search is True) or matches_any(request.model, live.models)
+
+
+def _goes_on(reply: KeptAs) -> bool:
+    return bool(reply.previous or reply.conversation)
+
+
+def _plain_texts(messages: Iterable[Message]) -> list[tuple[str, str]] | None:
+    """Return who says what, where each turn is one text that no assistant wrote; None for any other request."""
+    found: list[tuple[str, str]] = []
+    for message in messages:
+        if len(message.blocks) != 1 or message.role == "assistant":
+            return None
+        block = message.blocks[0]
+        if type(block) is not TextBlock or block.opaque:
+            return None
+        found.append((message.role, block.text))
+    return found
+
+
+def _texts_and_results(messages: Sequence[Message]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return who says what, and what tools returned."""
+    texts: list[tuple[str, str]] = [(message.role, message.text) for message in messages]
+    results = [
+        ("tool", block.text) for message in messages for block in message.blocks if isinstance(block, ToolResultBlock)
+    ]
+    return texts, results
+
+
+def _of_messages(messages: Iterable[Message]) -> Iterator[Refusal]:
+    found = {reason for message in messages for block in message.blocks if (reason := _of_block(block)) is not None}
+    yield from sorted(found)
+    if any(message.role == "assistant" for message in messages):
+        yield "multi_turn"
+
+
+def _of_block(block: Block) -> Refusal | None:
+    if type(block) is TextBlock:
+        return "opaque_state" if block.opaque else None
+    if isinstance(block, ReasoningBlock) or (isinstance(block, ToolCallBlock) and block.opaque):
+        return "opaque_state"
+    if isinstance(block, ToolCallBlock | ToolResultBlock):
+        return "tools"
+    return "media" if isinstance(block, ImageBlock | DocumentBlock | UnknownBlock) else None
+
 
 NAME = "cache"
 _PLAIN = CacheOptions()

@@ -1,23 +1,172 @@
 """The layer `classify`: it labels a request, refuses it where the operator says so, and tells routing what it needs.
 
 The labels come from linear heads over a vector of the text, and where there are none, or no vector can be had, from rules.
+
+Find words of rows, alone or up to three in a row, and where they stand in a text.
+
+Classify a request without a model: by words that it has, its length, its tools and its code. The rows are in `classify.toml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+import math
+import re
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from bardo.catalog.classify_rows import ClassifyRows, NeedRow
+from bardo.catalog.classify_rows import ClassifyRows, NeedRow, PairRow, SignRow, SizeOf, SizeRow
 from bardo.context.classify.asked_text import asked_text, shortened
 from bardo.context.classify.heads import Heads
 from bardo.context.classify.labels import Classification, Guess, Tier
-from bardo.context.classify.rules import Rules, together
 from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, LayerSteps, Passed, Receipt
 from bardo.embedding.static_embedding import StaticEmbedding
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Request
+
+_WORDS = re.compile(r"[\w/+#'-]+(?:;\w+)?")
+Places = Mapping[str, Sequence[int]]
+
+
+class PhraseFinder:
+    """Finds phrases. Time is linear in the length of the text, whatever the number of phrases."""
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self._phrases = frozenset(phrases)
+        # How many words the phrases have that begin with a word.
+        self._lengths: dict[str, tuple[int, ...]] = {}
+        for phrase in self._phrases:
+            parts = phrase.split()
+            known = self._lengths.get(parts[0], ())
+            self._lengths[parts[0]] = tuple(sorted({*known, len(parts)}))
+
+    def places(self, text: str) -> dict[str, list[int]]:
+        """Return the phrases that a text has, each with the numbers of the words at which it begins."""
+        words = _WORDS.findall(text.lower().replace("\u2019", "'"))
+        found: dict[str, list[int]] = {}
+        for place, word in enumerate(words):
+            for length in self._lengths.get(word, ()):
+                phrase = word if length == 1 else " ".join(words[place : place + length])
+                if phrase in self._phrases and place + length <= len(words):
+                    found.setdefault(phrase, []).append(place)
+        return found
+
+
+class _Pair(NamedTuple):
+    """A row with the words of its lists."""
+
+    row: PairRow
+    first: frozenset[str]
+    second: frozenset[str]
+    having: frozenset[str]
+    lacking: frozenset[str]
+
+
+class Pairs:
+    """The pairs of the rows, with the words of their lists. Raises KeyError for a list that no row has."""
+
+    def __init__(self, rows: Sequence[PairRow], lists: Mapping[str, Sequence[str]]) -> None:
+        def phrases_in(name: str) -> frozenset[str]:
+            return frozenset(lists[name]) if name else frozenset()
+
+        self._pairs = [_Pair(row, *map(phrases_in, (row.first, row.second, row.having, row.lacking))) for row in rows]
+
+    def met(self, places: Places) -> list[PairRow]:
+        """Return the pairs that the phrases of a text meet."""
+        return [
+            pair.row
+            for pair in self._pairs
+            if (not pair.having or not pair.having.isdisjoint(places))
+            and pair.lacking.isdisjoint(places)
+            and _near(pair.first, pair.second, pair.row.within, places)
+        ]
+
+
+def _near(first: frozenset[str], second: frozenset[str], within: int, places: Places) -> bool:
+    """Whether a phrase of the second list begins within so many words behind one of the first."""
+    ends = {place + len(phrase.split()) for phrase, found in places.items() if phrase in first for place in found}
+    starts = [place for phrase, found in places.items() if phrase in second for place in found]
+    return any(place - gap in ends for place in starts for gap in range(within))
+
+
+COMPLEXITY = "complexity"
+_MOST_MET = 3
+_LEAST = 1e-6
+_NOTHING_MET = 0.34
+"""How probable a default label is said to be: as good as none."""
+
+
+class Rules:
+    """Answers the questions of the rows. Time is linear in the length of the text."""
+
+    def __init__(self, rows: ClassifyRows) -> None:
+        self._default = rows.default
+        self._sizes = rows.size
+        self._pairs = Pairs(rows.pair, rows.lists)
+        self._signs: dict[str, list[SignRow]] = {}
+        for row in rows.sign:
+            for word in row.words:
+                self._signs.setdefault(word, []).append(row)
+        self._finder = PhraseFinder((*self._signs, *(word for words in rows.lists.values() for word in words)))
+        self._base: dict[str, dict[str, float]] = {}
+        named = [(one.question, one.label) for some in (rows.base, rows.sign, rows.pair) for one in some]
+        for question, label in named:
+            self._base.setdefault(question, {}).setdefault(label, 0.0)
+        for one in rows.base:
+            self._base[one.question][one.label] += one.weight
+
+    def guess(self, question: str, scores: Mapping[str, float]) -> Guess:
+        """Return the guess for a question by the scores of its labels alone."""
+        if any(scores.values()):
+            return likeliest(scores)
+        return Guess(label=self._default[question], probability=_NOTHING_MET)
+
+    def scores(self, request: Request, text: str) -> dict[str, dict[str, float]]:
+        """Return the score of each label of each question. `text` is what the user asks; of a long one its beginning and end count."""
+        scores = {question: dict(labels) for question, labels in self._base.items()}
+        places = self._finder.places(shortened(text))
+        met: dict[tuple[str, str], int] = {}
+        for phrase in places:
+            for row in self._signs.get(phrase, ()):
+                times = met[row.question, row.label] = met.get((row.question, row.label), 0) + 1
+                if times <= _MOST_MET:
+                    scores[row.question][row.label] += row.weight
+        for pair in self._pairs.met(places):
+            scores[pair.question][pair.label] += pair.weight
+        for size in _holding(self._sizes, _sizes(request, text)):
+            for label, value in size.scores.items():
+                scores[COMPLEXITY][label] += value
+        return scores
+
+
+def together(probabilities: Mapping[str, float], scores: Mapping[str, float]) -> Guess:
+    """Return the likeliest label where the probabilities of a head and the scores of the rows are taken together."""
+    return likeliest(
+        {label: math.log(max(value, _LEAST)) + scores.get(label, 0.0) for label, value in probabilities.items()}
+    )
+
+
+def likeliest(scores: Mapping[str, float]) -> Guess:
+    """Return the label of the highest score, and its probability as if scores were logarithms of odds."""
+    best = max(scores, key=scores.__getitem__)
+    total = sum(math.exp(value - scores[best]) for value in scores.values())
+    return Guess(label=best, probability=1 / total)
+
+
+def _sizes(request: Request, text: str) -> dict[SizeOf, int]:
+    return {
+        "text": len(text),
+        "conversation": sum(len(message.text) for message in request.messages),
+        "tools": len(request.tools),
+        "code": text.count("```") // 2,
+    }
+
+
+def _holding(rows: Sequence[SizeRow], sizes: Mapping[SizeOf, int]) -> list[SizeRow]:
+    """Return for each size the last row that holds."""
+    found = {row.of: row for row in rows if sizes[row.of] >= row.least}
+    return list(found.values())
+
 
 _Probabilities = tuple[Tier, Mapping[str, Mapping[str, float]], str]
 _UNKNOWN = "nothing is known of the text"

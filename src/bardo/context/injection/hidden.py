@@ -1,14 +1,144 @@
-"""Text that a person does not see and a model reads: letters without a glyph, comments, pieces of chat templates, encoded sentences."""
+"""Text that a person does not see and a model reads: letters without a glyph, comments, pieces of chat templates, encoded sentences.
+
+Text that filters do not read and models do: encoded letters, look-alike letters, letters apart or the wrong way round.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import codecs
+import html
 import re
-from collections.abc import Generator, Iterator
+import unicodedata
+from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from bardo.catalog.injection_rows import injection_rows
-from bardo.context.injection.encodings import decoded_texts, plain_form
+
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{24,4000}={0,2}(?![A-Za-z0-9+/=_-])")
+_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:(?:\\x|0x|%)?[0-9A-Fa-f]{2}[ ,:]{0,2}){16,2000}(?![0-9A-Fa-f])")
+_HEX_PAIR = re.compile(r"(?:\\x|0x|%)?([0-9A-Fa-f]{2})")
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
+_ENTITY = re.compile(r"&#(?:\d{1,7}|x[0-9a-fA-F]{1,6});?")
+_PERCENT = re.compile(r"(?:[^\s%]{0,80}%[0-9A-Fa-f]{2}){3,400}[^\s%]{0,80}")
+# A sign between letters is never a letter itself, so there is one way to read a text. A name such as `read_a_b_c_file` is none.
+_APART = re.compile(r"(?<![^\W_])(?<![^\W_]_)(?:[^\W_][ ._*-]{1,3}){3,400}[^\W_](?![^\W_]|_[^\W_])")
+_LEAST_APART = 5
+_GAPS = re.compile(r"[ ._*-]{2,}")
+_LEET = re.compile(r"[A-Za-z]{0,20}[0134578@$][A-Za-z0134578@$]{0,20}")
+_LEET_LETTERS = str.maketrans("0134578@$", "oieastbas")
+_LEAST_LEET = 2
+_SCRIPTS = re.compile(r"[A-Za-z]")
+_LEAST_LETTERS = 0.8
+# Cyrillic, Greek and Armenian letters that look like Latin ones. Source: Unicode's confusables.txt, the single letters of these scripts.
+_LOOK_ALIKES = str.maketrans(
+    "аеорсухіјѕһԁԛԝвкмнтАВЕКМНОРСТУХІЈЅοαενικρτυχωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսհո",
+    "aeopcyxijshdqwbkmhtABEKMHOPCTYXIJSoaevikptuxwyABEZHIKMNOPTYXouhn",
+)
+_WORD = re.compile(r"\w+")
+
+
+def plain_form(text: str) -> str:
+    """Return a text as a model reads it: with character references and escapes resolved, and each letter in its usual form."""
+    if "&#" in text:
+        text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+    if "\\u" in text or "\\x" in text:
+        text = _ESCAPE.sub(_unescaped, text)
+    if "%" in text:
+        text = _PERCENT.sub(lambda found: unquote(found[0], errors="replace"), text)
+    if text.isascii():
+        return text
+    return _WORD.sub(_in_one_script, unicodedata.normalize("NFKC", text))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    letter = chr(int(found[1] or found[2], 16))
+    return letter if letter.isprintable() else " "
+
+
+def _in_one_script(found: re.Match[str]) -> str:
+    """Return a word with look-alikes of Latin letters as these, where it has Latin letters too."""
+    word = found[0]
+    return word if word.isascii() or not _SCRIPTS.search(word) else word.translate(_LOOK_ALIKES)
+
+
+def decoded_texts(text: str) -> Iterator[tuple[str, str]]:
+    """Yield texts that pieces of this one stand for, each with the name of its encoding."""
+    for name, pattern, decode in (("base64", _BASE64, _from_base64), ("hex", _HEX, _from_hex)):
+        for found in pattern.finditer(text):
+            if decoded := decode(found[0]):
+                yield name, decoded
+    lower = text.lower()
+    for name, change in _whole_changes():
+        if any(word in lower for word in _changed_words(name)):
+            yield from ((name, change(line)) for line in _lines_with(text, _changed_words(name)))
+    for line in text.splitlines():
+        if any(len(found[0]) > 2 * _LEAST_APART for found in _APART.finditer(line)):
+            yield "letters_apart", _APART.sub(_joined, line)
+        if sum(_is_leet(one[0]) for one in _LEET.finditer(line)) >= _LEAST_LEET:
+            yield "digits_as_letters", _LEET.sub(lambda one: _from_leet(one[0]), line)
+
+
+def _whole_changes() -> tuple[tuple[str, Callable[[str], str]], ...]:
+    return ("rot13", lambda line: codecs.encode(line, "rot13")), ("reversed", lambda line: line[::-1])
+
+
+@cache
+def _changed_words(name: str) -> tuple[str, ...]:
+    """Return what words that instructions have become by a change of the whole text: few texts have one of these by chance."""
+    change = dict(_whole_changes())[name]
+    return tuple(change(word) for word in injection_rows().telling)
+
+
+def _lines_with(text: str, words: tuple[str, ...]) -> Iterator[str]:
+    return (line for line in text.splitlines() if any(word in line.lower() for word in words))
+
+
+def _joined(found: re.Match[str]) -> str:
+    """Return the words of letters that stand apart: two signs between letters end a word, where any do."""
+    return " ".join(re.sub(r"[ ._*-]", "", word) for word in _GAPS.split(found[0]))
+
+
+def _is_leet(token: str) -> bool:
+    letters = sum(sign.isalpha() for sign in token)
+    return letters >= 2 and letters < len(token) and not token[-1:].isdigit() and len(token) > 3
+
+
+def _from_leet(token: str) -> str:
+    return token.translate(_LEET_LETTERS) if any(sign.isalpha() for sign in token) else token
+
+
+def _from_base64(written: str, *, again: bool = True) -> str:
+    compact = written.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        raw = base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return ""
+    inner = raw.strip()
+    if again and inner.isascii() and _BASE64.fullmatch(inner.decode("ascii")):
+        return _from_base64(inner.decode("ascii"), again=False)
+    return _readable(raw)
+
+
+def _from_hex(written: str) -> str:
+    return _readable(bytes(int(pair, 16) for pair in _HEX_PAIR.findall(written)))
+
+
+def _readable(raw: bytes) -> str:
+    """Return the sentence that some bytes are; empty where they are no text."""
+    encoding = "utf-16-le" if raw[1:2] == b"\0" else "utf-8"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError:
+        return ""
+    letters = sum(letter.isalpha() or letter == " " for letter in text)
+    # Languages such as Chinese have no spaces between words.
+    return text if letters >= _LEAST_LETTERS * len(text) and (" " in text or not text.isascii()) else ""
+
 
 _TAG_LETTERS = range(0xE0020, 0xE007F)
 _INVISIBLE = re.compile(

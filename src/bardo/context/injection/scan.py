@@ -1,26 +1,181 @@
-"""How certain it is that a piece of text holds instructions, by all that is known of it: its words, what is hidden in it, its sentences."""
+"""How certain it is that a piece of text holds instructions, by all that is known of it: its words, what is hidden in it, its sentences.
+
+How certain it is that a sentence asks an assistant for something: a linear probe over its features and, where there is one, its vector.
+
+The weights ship with bardo (`tools/build_injection_probe.py`). They were fitted to sentences of BIPIA (MIT) and of our own; a vector
+counts only where it is of the embedding that they were fitted with.
+
+A text in sentences, and what of each can be seen without knowing what it means.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
+from importlib.resources import files
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from bardo.catalog.injection_rows import OverrideRow, injection_rows
+from bardo.catalog.injection_rows import OverrideRow, ProbeVocabulary, injection_rows
 from bardo.context.embed import Embed, TextVectors
 from bardo.context.injection.consequences import places_of
 from bardo.context.injection.hidden import HiddenParts, find_hidden
 from bardo.context.injection.languages import foreign_matches
 from bardo.context.injection.match import Group, Match, groups, heaviest, weighed
-from bardo.context.injection.probe import ProbeWeights, Tier, certainty, weights_for
 from bardo.context.injection.provenance import Span
-from bardo.context.injection.sentences import LONGEST, sentences_of
 from bardo.context.layer import Effect, EffectFailed, Pause
+
+LONGEST = 400
+"""Characters of a sentence that are looked at."""
+LEAST = 8
+MOST_SENTENCES = 2_000
+"""So many sentences of one text are looked at: of a longer one the first and the last half of them."""
+CODE = "<code>"
+_BLOCK = re.compile(r"```.{0,20000}?```", re.DOTALL)
+_LINES = re.compile(r"[\n\r|]+")
+_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])|(?<=[。！？])")
+_WORDS = re.compile(r"[a-z']+")
+_ABOUT_ANSWER = re.compile(r"\b(?:your|the|this|each|every|an) (?:\w+ ){0,2}?(\w+)\b")
+_YOUR = re.compile(r"\byour (?:\w+ ){0,2}?(\w+)\b")
+_MONEY = re.compile(r"[$€£¥]\s?\d")
+_ADDRESS = re.compile(r"https?://|www\.|\S@\S")
+_HOW = re.compile(r"\b(?:how (?:do|can|to)|steps to|ways to|best|difference between|example|examples)\b")
+
+
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text, each with a mark in the place of blocks of code, and cut where it is long."""
+    found: list[str] = []
+    for line in _LINES.split(_BLOCK.sub(f" {CODE} ", text)):
+        stripped = line.strip()
+        if len(stripped) >= LEAST:
+            found += [part[:LONGEST].strip() for part in _END.split(stripped) if len(part) >= LEAST]
+    if len(found) > MOST_SENTENCES:
+        half = MOST_SENTENCES // 2
+        return found[:half] + found[-half:]
+    return found
+
+
+def features(sentence: str) -> tuple[float, ...]:
+    """Return the features of a sentence, each from 0 to 1: how it begins, whom it speaks of, and what it names.
+
+    The weights of the shipped probe belong to these features in this order.
+    """
+    words = injection_rows().probe
+    lower = sentence.lower()
+    sentence_words = _WORDS.findall(lower)
+    if not sentence_words:
+        return (0.0,) * len(FEATURES)
+    first = _first(sentence_words, words)
+    return tuple(map(float, _values(sentence, lower, sentence_words, first, words)))
+
+
+def _first(sentence_words: list[str], words: ProbeVocabulary) -> int:
+    place = 0
+    while place < len(sentence_words) - 1 and sentence_words[place] in words.leading:
+        place += 1
+    return place
+
+
+def _values(
+    sentence: str, lower: str, sentence_words: list[str], place: int, words: ProbeVocabulary
+) -> Iterator[float]:
+    first, second = sentence_words[place], sentence_words[place + 1] if place + 1 < len(sentence_words) else ""
+    known = set(sentence_words)
+    about = {one[1] for one in _ABOUT_ANSWER.finditer(lower)}
+    of_answer = not about.isdisjoint(words.answers)
+    yield first in words.verbs
+    yield first in words.questions
+    yield "please" in sentence_words[:3]
+    yield sentence.rstrip().endswith("?")
+    yield of_answer
+    yield first in ("can", "could", "would", "will") and second == "you"
+    yield first == "how"
+    yield first in ("what", "who", "which", "when", "where", "why")
+    yield first in ("are", "do", "does", "is", "did", "have")
+    yield not known.isdisjoint(words.ours)
+    yield not known.isdisjoint(words.mine)
+    yield "you" in known
+    yield "your" in known and not of_answer
+    yield any(letter.isdigit() for letter in sentence)
+    yield _MONEY.search(sentence) is not None
+    yield _ADDRESS.search(sentence) is not None
+    yield CODE in sentence
+    yield not known.isdisjoint(words.code)
+    yield not known.isdisjoint(words.answers)
+    yield min(len(sentence_words), 40) / 40
+    yield len(sentence_words) < 4
+    yield _HOW.search(lower) is not None
+    yield sentence[:1].isupper()
+    yield first in words.verbs and of_answer
+    yield first in words.declarative
+    yield any(name in words.answers for name in _YOUR.findall(lower))
+    yield first in words.page
+
+
+FEATURES = (
+    "verb_first", "question_first", "please", "question_mark", "about_answer", "can_you", "how", "what", "are", "we", "i", "you",
+    "your_other", "digit", "money", "address", "code_block", "code_word", "answer_word", "length", "short", "how_to", "capital",
+    "verb_about_answer", "declarative", "your_answer", "page_verb",
+)  # fmt: skip
+"""The names of the features of a sentence, in order."""
+
+
+Tier = Literal["words", "static", "onnx", "provider"]
+_USUAL_SENTENCES = 12
+"""How many sentences the texts have for which `boundary` was set."""
+_MAY_BE, _MORE = 1.0, 2.0
+"""How far below the boundary a sentence may still be a request, and how fast the boundary rises with their number."""
+
+
+class ProbeWeights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The weights of one tier. `fingerprint` is that of the embedding, empty for words alone.
+
+    `boundary` is the value above which one of a hundred ordinary texts has a sentence.
+    """
+
+    fingerprint: str
+    bias: float
+    boundary: float
+    features: tuple[float, ...]
+    vector: tuple[float, ...] = ()
+
+    def value(self, sentence: str, vector: Sequence[float] = ()) -> float:
+        """Return the log-odds, less the boundary, that a sentence asks for something."""
+        own = sum([weight * one for weight, one in zip(self.features, features(sentence), strict=True)])
+        beside = sum([weight * one for weight, one in zip(self.vector, vector, strict=True)]) if self.vector else 0.0
+        return self.bias + own + beside - self.boundary
+
+
+def certainty(values: Sequence[float]) -> float:
+    """Return how certain it is, from 0 to 1, that one of a text's sentences asks for something; 0.5 is the boundary.
+
+    Of many sentences one is high by chance: the boundary rises with the logarithm of their number, so that one of a hundred ordinary texts
+    is above it whatever their length. It rises further where more than two sentences may be requests: recipes, rules and manuals are made
+    of such, and what is planted stands among others.
+    """
+    if not values:
+        return 0.0
+    more = sum([value > -_MAY_BE for value in values]) - 1
+    height = max(values) - math.log(max(1.0, len(values) / _USUAL_SENTENCES)) - _MORE * math.log(max(1, more))
+    return 1 / (1 + math.exp(-max(-50.0, min(50.0, height))))
+
+
+@cache
+def probe_weights() -> tuple[ProbeWeights, ...]:
+    """Return the weights that come with bardo: those for words alone last."""
+    content = files("bardo.context.injection").joinpath("data/probe.json").read_bytes()
+    return msgspec.json.decode(content, type=tuple[ProbeWeights, ...])
+
+
+def weights_for(fingerprint: str) -> ProbeWeights:
+    """Return the weights for an embedding: those for words alone where there are none for it."""
+    return next((one for one in probe_weights() if one.fingerprint == fingerprint), probe_weights()[-1])
+
 
 T = TypeVar("T")
 Steps = Generator[Effect, Any, T]

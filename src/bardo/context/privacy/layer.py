@@ -2,24 +2,374 @@
 
 First all texts are searched, then every value that was found anywhere is masked everywhere: a number that a word beside it gave away
 in one message stands alone in the next. Where anything fails, the call is not sent.
+
+What is done with the reply to a masked call, now or hours later: its values are put back, and what is kept of it has none.
+
+The stage of a reply that puts values back: in text, thinking, the arguments of calls, and the fields beside them.
+
+All texts of a request that a model reads, and a request with other texts in their place.
+
+Prompts, tool results, arguments of calls, thinking, and the strings in fields that bardo only carries. Of a text that is JSON, each string
+is a text of its own. Opaque state, pictures and files are left as they are.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
 
 from bardo.context.given_time import TooMuchWork
-from bardo.context.layer import LayerFacts, LayerSteps, Passed, Receipt, changed
+from bardo.context.layer import Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt, changed
 from bardo.context.privacy.known_values import Pieces
-from bardo.context.privacy.masked_reply import MaskedReply
 from bardo.context.privacy.placeholders import Placeholders
+from bardo.context.privacy.restore import ExactRestorer, JsonRestorer, RestorePlan, TextRestorer
 from bardo.context.privacy.search import DetectedValue, DetectedValues, FindPersonalData, Found, find_values
-from bardo.context.privacy.texts import TextChanger, unescaped
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    DocumentBlock,
+    ImageBlock,
+    ReasoningBlock,
+    ResultPart,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InternalError, InvalidRequest
-from bardo.values.request import Request
+from bardo.values.events import (
+    BlockFields,
+    ContentChunk,
+    Event,
+    Failed,
+    Finish,
+    Partial,
+    RefusalChunk,
+    ReplyFields,
+    ThinkChunk,
+    ThinkEnd,
+    ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    UnknownContent,
+)
+from bardo.values.request import Message, Request
+from bardo.values.response import Response
+
+_Restorer = TextRestorer | ExactRestorer | JsonRestorer
+_Place = tuple[int, int, int | None]
+"""Choice, block and part of a summary."""
+_Again = Callable[[str], Event]
+
+
+class RestoreStage:
+    """Restores the values of one reply. `typed`: its text is JSON."""
+
+    def __init__(self, restoring: RestorePlan, *, typed: bool) -> None:
+        self._restoring = restoring
+        self._of_text: type[_Restorer] = JsonRestorer if typed else TextRestorer
+        self._open: dict[_Place, tuple[_Restorer, _Again]] = {}
+        self._texts: dict[int, _Place] = {}
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        """Return the event with values, behind what was held before it."""
+        take = _TAKE.get(type(item))
+        return (item,) if take is None else take(self, item)
+
+    def finish(self) -> Sequence[Event]:
+        """Return what was held."""
+        return [event for place in list(self._open) for event in self._close(place)]
+
+    def _content(self, item: ContentChunk) -> Sequence[Event]:
+        place = item.choice, item.block, None
+        return self._text(place, item.text, self._of_text, lambda text: ContentChunk(item.block, text, item.choice))
+
+    def _refusal(self, item: RefusalChunk) -> Sequence[Event]:
+        place = item.choice, item.block, None
+        return self._text(place, item.text, TextRestorer, lambda text: RefusalChunk(item.block, text, item.choice))
+
+    def _thinking(self, item: ThinkChunk) -> Sequence[Event]:
+        place = item.choice, item.block, item.part
+        again = lambda text: ThinkChunk(item.block, text, item.part, item.choice)  # noqa: E731
+        return self._text(place, item.text, ExactRestorer, again)
+
+    def _arguments(self, item: ToolCallChunk) -> Sequence[Event]:
+        place = item.choice, item.block, None
+        again = lambda text: ToolCallChunk(item.block, text, item.choice)  # noqa: E731
+        return self._piece(place, item.arguments, JsonRestorer, again)
+
+    def _text(self, place: _Place, text: str, kind: type[_Restorer], again: _Again) -> Sequence[Event]:
+        """Restore a piece of text. What another text of the choice held comes before it: no placeholder goes on in another block."""
+        last = self._texts.get(place[0])
+        before = () if last is None or last == place else self._close(last)
+        self._texts[place[0]] = place
+        return (*before, *self._piece(place, text, kind, again))
+
+    def _piece(self, place: _Place, text: str, kind: type[_Restorer], again: _Again) -> Sequence[Event]:
+        known = self._open.get(place)
+        restorer = kind(self._restoring) if known is None else known[0]
+        self._open[place] = restorer, again
+        restored = restorer.feed(text)
+        return (again(restored),) if restored or not text else ()
+
+    def _begin(self, item: ThinkStart | ToolCallStart) -> Sequence[Event]:
+        last = self._texts.pop(item.choice, None)
+        return (item,) if last is None else (*self._close(last), item)
+
+    def _end(self, item: ThinkEnd | ToolCallEnd) -> Sequence[Event]:
+        places = [place for place in self._open if place[:2] == (item.choice, item.block)]
+        return (*(event for place in places for event in self._close(place)), item)
+
+    def _finish(self, item: Finish) -> Sequence[Event]:
+        places = [place for place in self._open if place[0] == item.choice]
+        return (*(event for place in places for event in self._close(place)), item)
+
+    def _failed(self, item: Failed) -> Sequence[Event]:
+        return (*self.finish(), item)
+
+    def _fields(self, item: BlockFields | ReplyFields) -> Sequence[Event]:
+        return (msgspec.structs.replace(item, fields=self._restoring.in_value(item.fields)),)
+
+    def _value(self, item: UnknownContent | Partial) -> Sequence[Event]:
+        return (msgspec.structs.replace(item, value=self._restoring.in_value(item.value)),)
+
+    def _close(self, place: _Place) -> Sequence[Event]:
+        known = self._open.pop(place, None)
+        rest = known[0].finish() if known else ""
+        return (known[1](rest),) if known and rest else ()
+
+
+_TAKE: dict[type, Callable[[RestoreStage, Any], Sequence[Event]]] = {
+    ContentChunk: RestoreStage._content,
+    RefusalChunk: RestoreStage._refusal,
+    ThinkChunk: RestoreStage._thinking,
+    ToolCallChunk: RestoreStage._arguments,
+    ThinkStart: RestoreStage._begin,
+    ToolCallStart: RestoreStage._begin,
+    ThinkEnd: RestoreStage._end,
+    ToolCallEnd: RestoreStage._end,
+    Finish: RestoreStage._finish,
+    Failed: RestoreStage._failed,
+    BlockFields: RestoreStage._fields,
+    ReplyFields: RestoreStage._fields,
+    UnknownContent: RestoreStage._value,
+    Partial: RestoreStage._value,
+}
+
+
+Change = Callable[[str], str]
+_NO_TEXT = """
+signature data encrypted_content encrypted_index thought_signature thoughtSignature bytes id call_id tool_use_id file_id type media_type
+mimeType image_url
+"""
+OPAQUE_FIELDS = frozenset(_NO_TEXT.split())
+"""Fields of blocks that hold what only their provider reads, or no text."""
+_STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)(?:"|\Z)', re.DOTALL)
+_NUMBER = re.compile(r"(?<![\w.+-])-?[0-9]+(?:\.[0-9]+)?(?![\w.+-])")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_MOST_NESTED = 2
+
+
+class TextChanger:
+    """Changes the texts of a request. `change` is given each text; `quoted` says what stands for a JSON number, None for most."""
+
+    def __init__(self, change: Change, quoted: Callable[[str], str | None] = lambda number: None) -> None:
+        self._change = change
+        self._quoted = quoted
+        self.skipped: Counter[str] = Counter()
+
+    def request(self, request: Request) -> Request:
+        """Return the request with changed texts, or itself where none changed."""
+        messages = tuple([self.message(message) for message in request.messages])
+        extra = self.value(request.extra)
+        form = request.output_format
+        if form is not None and form.guidance:
+            guidance = self._change(form.guidance)
+            form = form if guidance == form.guidance else msgspec.structs.replace(form, guidance=guidance)
+        if form is request.output_format and extra is request.extra and _same(messages, request.messages):
+            return request
+        return changed(request, messages=messages, extra=extra, output_format=form)
+
+    def message(self, message: Message) -> Message:
+        """Return a message with changed texts, or itself."""
+        blocks = tuple([self.block(block) for block in message.blocks])
+        carried = self._carried(message.carried)
+        same = carried is message.carried and _same(blocks, message.blocks)
+        return message if same else Message(message.role, blocks, carried)
+
+    def block(self, block: Block) -> Block:
+        """Return a block with changed texts, or itself."""
+        if isinstance(block, TextBlock | ImageBlock | DocumentBlock | UnknownBlock):
+            return self._part(block)
+        carried = self._carried(block.carried)
+        if isinstance(block, ToolResultBlock):
+            content = tuple([self._part(part) for part in block.content])
+            return _with(block, carried=carried, content=block.content if _same(content, block.content) else content)
+        if isinstance(block, ToolCallBlock):
+            return _with(block, carried=carried, arguments=self.json(block.arguments))
+        if isinstance(block, ReasoningBlock):
+            summary = tuple([self._change(one) for one in block.summary])
+            return _with(block, carried=carried, text=self._change(block.text), summary=summary)
+        return _with(block, carried=carried, text=self.text(block.text))
+
+    def _part(self, part: ResultPart) -> ResultPart:
+        if isinstance(part, UnknownBlock):
+            return _with(part, value=self.value(part.value))
+        if isinstance(part, ImageBlock):
+            self.skipped["pictures"] += 1
+            return part
+        carried = self._carried(part.carried)
+        if isinstance(part, DocumentBlock):
+            self.skipped["files"] += bool(part.data or part.url)
+            return _with(part, carried=carried, text=self.text(part.text), name=self._change(part.name))
+        return _with(part, carried=carried, text=self.text(part.text))
+
+    def _carried(self, carried: Carried | None) -> Carried | None:
+        return None if carried is None else _with(carried, fields=self.value(carried.fields))
+
+    def text(self, text: str) -> str:
+        """Return a text changed; string by string where it is JSON."""
+        return self.json(text) if text[:1] in ("{", "[") else self._change(text)
+
+    def json(self, text: str, nested: int = 0) -> str:
+        """Return JSON text of which each string is changed, and each number that something stands for; all else stays as it is."""
+        parts: list[str] = []
+        read = 0
+        for match in _STRING.finditer(text):
+            parts.append(self._numbers(text[read : match.start()]))
+            parts.append(self._string(match, nested))
+            read = match.end()
+        return "".join([*parts, self._numbers(text[read:])])
+
+    def _string(self, match: re.Match[str], nested: int) -> str:
+        try:
+            plain = json.loads(match.group(), strict=False)
+        except ValueError:
+            return self._change(match.group())
+        inner = plain[:1] in ("{", "[") and nested < _MOST_NESTED
+        new = self.json(plain, nested + 1) if inner else self._change(plain)
+        return match.group() if new == plain else json.dumps(new, ensure_ascii=False)
+
+    def _numbers(self, text: str) -> str:
+        def quoted(match: re.Match[str]) -> str:
+            placeholder = self._quoted(match.group())
+            return match.group() if placeholder is None else f'"{placeholder}"'
+
+        return _NUMBER.sub(quoted, text)
+
+    def value(self, value: Any) -> Any:
+        """Return a JSON value with its strings changed, or itself; fields that hold no text stay as they are."""
+        if isinstance(value, str):
+            return self._change(value)
+        if isinstance(value, Mapping):
+            new = {key: one if key in OPAQUE_FIELDS else self.value(one) for key, one in value.items()}
+            return value if all(new[key] is one for key, one in value.items()) else new
+        if isinstance(value, list):
+            items = [self.value(one) for one in value]
+            return value if _same(items, value) else items
+        return value
+
+
+def unescaped(text: str) -> str:
+    """Return JSON text without its escapes, also those of JSON within it."""
+    for _ in range(_MOST_NESTED + 1):
+        if "\\" not in text:
+            break
+        text = _ESCAPE.sub(_plain, text)
+    return text
+
+
+def _plain(match: re.Match[str]) -> str:
+    code, letter = match.groups()
+    return chr(int(code, 16)) if code else {"n": "\n", "t": "\t", "r": "\r"}.get(letter, letter)
+
+
+def _same(new: Any, old: Any) -> bool:
+    return all(one is other for one, other in zip(new, old, strict=True))
+
+
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+
+def _with(struct: Struct, **fields: Any) -> Struct:
+    """Return a struct with other fields, or itself where they are equal."""
+    if all(value is (old := getattr(struct, name)) or value == old for name, value in fields.items()):
+        return struct
+    return msgspec.structs.replace(struct, **fields)
+
+
+class _PendingPlaceholders(msgspec.Struct, frozen=True):
+    """The placeholders of a call whose reply comes later: of each value its placeholder, and whether it is masked in words too."""
+
+    values: tuple[tuple[str, str, bool], ...]
+    typed: bool
+
+
+class MaskedReply:
+    """What is done with the reply to a masked call."""
+
+    most_bytes = 0
+
+    def __init__(self, placeholders: Placeholders, *, typed: bool) -> None:
+        self._placeholders = placeholders
+        self._restoring = RestorePlan(placeholders)
+        self._typed = typed
+
+    @classmethod
+    def of_kept(cls, state: bytes) -> MaskedReply:
+        """Return what `state` was made from. Raises msgspec.DecodeError for anything else."""
+        found = msgspec.msgpack.decode(state, type=_PendingPlaceholders)
+        return cls(Placeholders.of_kept(found.values), typed=found.typed)
+
+    def kept(self) -> bytes:
+        """Return what a reply that comes later needs, with all values: it is kept where the request itself is, and as long."""
+        return msgspec.msgpack.encode(_PendingPlaceholders(self._placeholders.kept(), self._typed))
+
+    def stage(self) -> RestoreStage:
+        """Return what puts the values back into one reply."""
+        return RestoreStage(self._restoring, typed=self._typed)
+
+    def masked(self, response: Response) -> Response:
+        """Return a reply as its provider said it, for what is kept of it: the log, and what later turns need."""
+        return _with_blocks(response, self._changer().block)
+
+    def masked_request(self, request: Request) -> Request:
+        """Return the request of the call as its provider got it."""
+        return self._changer().request(request)
+
+    def masked_turn(self, turn: Message) -> Message:
+        """Return a further turn of the call with the same placeholders."""
+        return self._changer().message(turn)
+
+    def _changer(self) -> TextChanger:
+        return TextChanger(self._placeholders.masked, self._placeholders.of)
+
+    def shown(self, response: Response) -> Response:
+        """Return a reply as its client gets it."""
+        return _with_blocks(response, self._restoring.block)
+
+    def ended(self, request: Request, response: Response, state: KeptReply | None) -> Iterable[Effect]:
+        """Nothing is to be done."""
+        return ()
+
+    def failed(self) -> Iterable[Effect]:
+        """Nothing is to be done."""
+        return ()
+
+
+def _with_blocks(response: Response, change: Callable[[Any], Any]) -> Response:
+    others = tuple([_with_blocks(one, change) for one in response.alternatives])
+    return msgspec.structs.replace(
+        response, blocks=tuple([change(one) for one in response.blocks]), alternatives=others
+    )
+
 
 NAME = "privacy"
 Mode = Literal["mask", "report", "block"]

@@ -2,6 +2,12 @@
 
 A provider whose models are not configured is asked for its list, once, when a name cannot be placed without it. Nothing here fails a
 start: a provider that does not answer serves what its catalog row says.
+
+Whose account a provider is asked with: what ciphertexts and signatures are bound to, besides the platform that made them.
+
+A key stands for the account it belongs to, so that two entries with one key are one account. Keys that take turns in one entry are one
+account too, named by the first that is set. Access tokens that change by the hour name none: there the project does, or this machine's
+credentials.
 """
 
 from __future__ import annotations
@@ -9,15 +15,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from functools import lru_cache
+from hashlib import pbkdf2_hmac
 from typing import Any, TypeVar
 
 import msgspec
 
 from bardo.adapters.config.routing import workloads_of
 from bardo.adapters.config.settings import Settings, provider_of
+from bardo.adapters.net import aws
 from bardo.adapters.net.client import Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
+from bardo.catalog.replay import builtin_replay
 from bardo.engine.aliases import Aliases, ResolvedModel
 from bardo.engine.refusal_causes import is_about_model
 from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, near_names, provider_before, resolve
@@ -25,10 +35,41 @@ from bardo.engine.thinking_names import may_be_thinking_name, with_thinking_name
 from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.services.facts.list_models import ASKING, list_models_of
 from bardo.services.facts.listings import Listings
-from bardo.services.facts.provider_accounts import with_account
 from bardo.values.degradation import Degradation
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, UnknownModel, Unreachable, UpstreamRefused
+
+_ROUNDS = 4096
+"""Clients see the digest in sealed state: a short key must not be found by trying all of them."""
+_BYTES = 9
+# Where an account's models run says nothing of whose it is.
+_PLACES = ("location", "region")
+
+
+def with_account(provider: Provider, keyring: Keyring, named: str | None = None) -> Provider:
+    """Return the provider with a digest of whose account it is asked with, which may be `named` in its entry."""
+    owner = _owner(provider, keyring) if named is None else ("named", named)
+    return msgspec.structs.replace(provider, account=_digest(*owner))
+
+
+@lru_cache(maxsize=512)
+def _digest(*owner: str) -> str:
+    return pbkdf2_hmac("sha256", "\0".join(owner).encode(), b"bardo account", _ROUNDS, _BYTES).hex()
+
+
+def _owner(provider: Provider, keyring: Keyring) -> tuple[str, ...]:
+    row = provider.row
+    if row.auth == "google":
+        project = [f"{name}={value}" for name, value in sorted(row.scope.items()) if name not in _PLACES]
+        return ("project", *(project or [provider.base_url]))
+    if row.auth == "aws" and aws.BEARER in row.key_variables:
+        return ("credentials of this machine",)
+    key = keyring.key_of(provider)
+    organisation = [
+        f"{name}={value}" for name, value in keyring.headers_of(row) if name in builtin_replay().account_headers
+    ]
+    return ("key", key, *organisation) if key else ("address", provider.base_url, *organisation)
+
 
 _PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0, total=2.0)
 ANSWER_SECONDS = 1.5

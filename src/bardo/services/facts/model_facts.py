@@ -1,11 +1,18 @@
 """What is known of models while the program runs: an operator's rows, what servers said, and what replies and refusals taught.
 
 It is read from memory, once for each call: planning waits for nobody.
+
+Counts the calls for which providers were asked to search the web: of the current day (UTC) by provider, and what they cost by limit.
+
+Kept in memory, by process.
+
+What an operator is warned of, once for each model in use: that nothing is known of its thinking, and that it shuts down.
 """
 
 from __future__ import annotations
 
 import datetime
+import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -32,18 +39,114 @@ from bardo.engine.knowledge import (
     request_shape,
 )
 from bardo.engine.route import Provider, Target, endpoints_of
+from bardo.engine.search_budget import search_nanos, searches
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import ControlTarget, Layer, know
 from bardo.reuse import PlanCache
-from bardo.services.facts.daily_searches import DailySearches
+from bardo.routing.profiles import LOCKED
 from bardo.services.facts.introspect import Introspector, LiveFacts, log_override
 from bardo.services.facts.introspect.layers import layers_of
 from bardo.services.facts.introspect.live import FactsAnswer
 from bardo.services.facts.lessons import Lessons, what_of
 from bardo.services.facts.listings import ListedModel, Listing, Listings
 from bardo.services.facts.listings.listings import context_of, features_of, layers_of_list
-from bardo.services.facts.model_warnings import ModelWarnings
 from bardo.values.request import ReasoningPolicy, Request
+
+_DAY = 86_400
+_MOST_KEYS = 20_000
+"""Clients name sessions, so the memory may not grow with them."""
+
+
+class DailySearches:
+    """The searching calls of today by provider, of those that have a budget. `clock` gives Unix time."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._day = 0
+        self._counts: dict[str, int] = {}
+        self._costs: dict[str, int] = {}
+
+    def today(self, provider: str) -> int:
+        """Return how many calls of today asked a provider to search."""
+        return self._counts.get(provider, 0) if int(self._clock() // _DAY) == self._day else 0
+
+    def cost(self, key: str) -> int:
+        """Return how many nano-dollars the searches of a limit's key have cost."""
+        return self._costs.get(key, 0)
+
+    def note(self, attempt: Attempt) -> None:
+        """Count an attempt that is sent now, where there is a budget for it and it asks for a search."""
+        provider = attempt.target.provider
+        limits = () if attempt.request is None else attempt.request.options.search_limits
+        if provider.row.searches_per_day is None and not limits:
+            return
+        if not searches(attempt.wire, attempt.target):
+            return
+        for limit in limits:
+            self._costs[limit.key] = self._costs.pop(limit.key, 0) + search_nanos()
+            if len(self._costs) > _MOST_KEYS:
+                del self._costs[next(iter(self._costs))]
+        if provider.row.searches_per_day is None:
+            return
+        day = int(self._clock() // _DAY)
+        if day != self._day:
+            self._day, self._counts = day, {}
+        self._counts[provider.id] = self._counts.get(provider.id, 0) + 1
+
+
+_MOST_WARNED = 1000
+"""Clients choose the names of models, so the log may not grow with them."""
+
+_log = logging.getLogger("bardo.control")
+
+
+class ModelWarnings:
+    """Warns of what is asked."""
+
+    def __init__(self) -> None:
+        self._unclassified: set[PlaceName] = set()
+        self._used: set[PlaceName] = set()
+
+    def note(self, attempt: Attempt, knowledge: Knowledge) -> None:
+        """Take an attempt that is about to be sent."""
+        place = place_name(attempt.target)
+        if place not in self._used and len(self._used) < _MOST_WARNED:
+            self._used.add(place)
+            _warn_of_shutdown(attempt, knowledge)
+        plan = attempt.control
+        if plan is not None and plan.unclassified:
+            self._warn_of_unclassified(place, plan.form, plan.like)
+        for lost in attempt.degraded:
+            if lost.why == LOCKED:
+                about = {"field": lost.what, "provider": attempt.target.provider.id, "model": attempt.target.model}
+                _log.warning("%s was asked for otherwise: %s", lost.what, LOCKED, extra=about)
+
+    def _warn_of_unclassified(self, place: PlaceName, form: str, like: str) -> None:
+        """Warn of a model whose thinking is asked for in a form that is only assumed."""
+        if place in self._unclassified or len(self._unclassified) >= _MOST_WARNED:
+            return
+        self._unclassified.add(place)
+        provider, _, model = place
+        _log.warning(
+            "nothing is known of %r at %s: %sits thinking is asked for in the form %s; `bardo probe` finds out more",
+            model,
+            provider,
+            f"it is taken to be like {like}, and " if like else "",
+            form,
+            extra={"provider": provider, "model": model, "form": form, "like": like},
+        )
+
+
+def _warn_of_shutdown(attempt: Attempt, knowledge: Knowledge) -> None:
+    """Warn of a model whose provider has named the day on which it shuts down."""
+    day = knowledge.of(attempt.target).known.facts.shutdown
+    if day is None:
+        return
+    provider, model = attempt.target.provider.place, attempt.target.model
+    when = "was to shut down" if day <= knowledge.today else "shuts down"
+    about = {"provider": provider, "model": model, "shutdown": day.isoformat()}
+    _log.warning("%r at %s %s on %s: move to another model", model, provider, when, day, extra=about)
+
 
 K = TypeVar("K")
 V = TypeVar("V")

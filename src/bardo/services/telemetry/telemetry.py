@@ -1,14 +1,30 @@
-"""What is told of each call, to whom it is configured; nothing of this is loaded where nothing is."""
+"""What is told of each call, to whom it is configured; nothing of this is loaded where nothing is.
+
+Metrics of calls for Prometheus, made of the rows of the log. Labels are bounded: clients choose the names of models.
+
+The package prometheus-client comes with the extra `bardo[telemetry]`. With several workers `PROMETHEUS_MULTIPROC_DIR` names the folder in
+which they share what they counted; `bardo serve` sets it.
+
+Spans of calls for OpenTelemetry, made of the rows of the log, exported by OTLP over HTTP.
+
+The packages come with the extra `bardo[telemetry]`. A span is made when its call has ended, with the id that it had from its beginning: a
+call costs one value more than its row. Spans are exported in a thread of their own.
+
+W3C Trace Context: read what a client sent, and write what a provider gets (w3.org/TR/trace-context, level 1).
+"""
 
 from __future__ import annotations
 
+import importlib
 import logging
 import math
+import os
+import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -17,15 +33,327 @@ from bardo.adapters.config.settings import TelemetrySettings
 from bardo.adapters.log_filter import SecretFilter
 from bardo.adapters.net.keys import secret_values
 from bardo.adapters.stores.log.row import LogRow
+from bardo.adapters.work_budget import LEFT_OUT
+from bardo.catalog.telemetry_rows import telemetry_names
+from bardo.services.telemetry import names
 from bardo.services.telemetry.details import CallDetails
 from bardo.services.telemetry.meters import CallMeters
-from bardo.services.telemetry.packages import package, resource_of
-from bardo.services.telemetry.prometheus import CallMetrics
-from bardo.services.telemetry.spans import SpanWriter
-from bardo.services.telemetry.trace import TRACEPARENT, TRACESTATE, TraceContext, begin_trace
+from bardo.services.telemetry.packages import SCOPE, package, resource_of
+from bardo.values.attempts import AttemptRecord
+from bardo.values.chance import CHANCE
+from bardo.values.errors import ConfigError
+from bardo.values.extras import how_to_install
 from bardo.values.operations import EmbedRequest
-from bardo.values.request import Request
+from bardo.values.request import TRACE_HEADERS, Request
 from bardo.values.secrets import secrets_of
+
+MOST_PAIRS = 200
+"""Pairs of provider and model that have labels of their own; those after them share `other`."""
+OTHER = "other"
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_LAYER_SECONDS = (0.0001, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0)
+_WHO = ("provider", "model")
+_TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
+
+
+class CallMetrics:
+    """Counts calls. Raises ConfigError where prometheus-client is not there."""
+
+    def __init__(self) -> None:
+        self._client = client = _package()
+        self._registry = registry = client.CollectorRegistry()
+        self._shared = bool(os.environ.get(FOLDER_VARIABLE))
+        self._pairs: dict[tuple[str, str], _PairMetrics] = {}
+        self._calls = client.Counter(
+            "bardo_calls", "Calls that ended.", (*_WHO, "operation", "outcome", "error"), registry=registry
+        )
+        self._tokens = client.Counter(
+            "bardo_tokens", "Tokens that providers counted.", (*_WHO, "type"), registry=registry
+        )
+        self._cost = client.Counter(
+            "bardo_cost_usd", "US dollars, of calls whose cost is known.", _WHO, registry=registry
+        )
+        self._unpriced = client.Counter("bardo_calls_unpriced", "Calls whose cost is unknown.", _WHO, registry=registry)
+        self._attempts = client.Counter("bardo_attempts", "Attempts at providers.", _WHO, registry=registry)
+        self._degraded = client.Counter("bardo_calls_degraded", "Calls with a degradation.", _WHO, registry=registry)
+        self._seconds = client.Histogram(
+            "bardo_call_seconds", "Seconds of a call.", _WHO, buckets=_SECONDS, registry=registry
+        )
+        self._first = client.Histogram(
+            "bardo_first_byte_seconds",
+            "Seconds to the first piece of a reply.",
+            _WHO,
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._cache = client.Counter(
+            "bardo_reply_cache", "What the cache of replies did.", ("result",), registry=registry
+        )
+        self._layer_seconds = client.Histogram(
+            "bardo_layer_seconds",
+            "Seconds that a layer took of a call, with what it waited for.",
+            ("layer",),
+            buckets=_LAYER_SECONDS,
+            registry=registry,
+        )
+        self._left_out = client.Counter(
+            "bardo_layers_left_out", "Calls for which a layer had no time.", ("layer",), registry=registry
+        )
+
+    def note(self, row: LogRow) -> None:
+        """Count one call that ended."""
+        pair = self._pair(row.provider, row.model)
+        pair.ended(row.operation, row.outcome, row.error_class or "").inc()
+        pair.seconds.observe(row.seconds)
+        if row.first_byte_seconds is not None:
+            pair.first.observe(row.first_byte_seconds)
+        counts = (
+            row.input_tokens,
+            row.output_tokens,
+            row.reasoning_tokens,
+            row.cached_input_tokens,
+            row.cache_write_tokens,
+        )
+        for counter, count in zip(pair.tokens, counts, strict=True):
+            if count:
+                counter.inc(count)
+        if row.cost_usd is None:
+            pair.unpriced.inc()
+        elif row.cost_usd > 0:
+            pair.cost.inc(row.cost_usd)
+        if row.attempts:
+            pair.attempts.inc(row.attempts)
+        if row.degraded:
+            pair.degraded.inc()
+        if row.cache:
+            self._cache.labels(row.cache.partition(":")[0]).inc()
+        for receipt in (row.pipeline or {}).get("layers", ()):
+            self._layer_seconds.labels(receipt["layer"]).observe(receipt.get("microseconds", 0) / 1e6)
+            if receipt.get("saw", {}).get(LEFT_OUT):
+                self._left_out.labels(receipt["layer"]).inc()
+
+    def page(self) -> tuple[bytes, str]:
+        """Return the metrics of all workers as Prometheus reads them, and their content type."""
+        registry = self._registry
+        if self._shared:
+            registry = self._client.CollectorRegistry()
+            importlib.import_module("prometheus_client.multiprocess").MultiProcessCollector(registry)
+        return self._client.generate_latest(registry), self._client.CONTENT_TYPE_LATEST
+
+    def _pair(self, provider: str, model: str) -> _PairMetrics:
+        found = self._pairs.get((provider, model))
+        if found is None:
+            if len(self._pairs) >= MOST_PAIRS:
+                return self._pairs.setdefault((OTHER, OTHER), self._make_metrics(OTHER, OTHER))
+            found = self._pairs[provider, model] = self._make_metrics(provider, model)
+        return found
+
+    def _make_metrics(self, provider: str, model: str) -> _PairMetrics:
+        return _PairMetrics(self, provider, model)
+
+
+class _PairMetrics:
+    """The metrics of one provider and model, whose labels are looked up once."""
+
+    def __init__(self, metrics: CallMetrics, provider: str, model: str) -> None:
+        self._who = provider, model
+        self._calls = metrics._calls
+        self._ended: dict[tuple[str, str, str], Any] = {}
+        self.seconds = metrics._seconds.labels(*self._who)
+        self.first = metrics._first.labels(*self._who)
+        self.tokens = [metrics._tokens.labels(*self._who, kind) for kind in _TOKENS]
+        self.cost = metrics._cost.labels(*self._who)
+        self.unpriced = metrics._unpriced.labels(*self._who)
+        self.attempts = metrics._attempts.labels(*self._who)
+        self.degraded = metrics._degraded.labels(*self._who)
+
+    def ended(self, operation: str, outcome: str, error: str) -> Any:
+        """Return the counter of calls that ended in one way: operations, outcomes and classes of errors are bardo's own, and few."""
+        found = self._ended.get((operation, outcome, error))
+        if found is None:
+            found = self._ended[operation, outcome, error] = self._calls.labels(*self._who, operation, outcome, error)
+        return found
+
+
+def _package() -> Any:
+    try:
+        return importlib.import_module("prometheus_client")
+    except ImportError:
+        hint = f"{how_to_install('telemetry')}, or set metrics = false under [telemetry]"
+        raise ConfigError("metrics need the package prometheus-client", hint=hint) from None
+
+
+TRACEPARENT, TRACESTATE = TRACE_HEADERS
+_FORM = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_SAMPLED = 0x01
+_LONGEST_STATE = 512
+
+
+class TraceContext(NamedTuple):
+    """The span of one call. `parent` is the client's span, 0 where it sent none; `state` is passed on as it came."""
+
+    trace_id: int
+    span_id: int
+    parent: int = 0
+    sampled: bool = True
+    state: str = ""
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers by which a provider's spans become children of this one."""
+        flags = _SAMPLED if self.sampled else 0
+        found = {TRACEPARENT: f"00-{self.trace_id:032x}-{self.span_id:016x}-{flags:02x}"}
+        return found | {TRACESTATE: self.state} if self.state else found
+
+
+def begin_trace(traceparent: str = "", tracestate: str = "") -> TraceContext:
+    """Return the context of a new span: a child of the client's where its header is sound, else the root of a trace of its own."""
+    found = _FORM.fullmatch(traceparent.strip())
+    span = CHANCE.getrandbits(64) or 1
+    if (
+        found is None
+        or found[1] == "ff"
+        or (found[1] == "00" and found[5])
+        or not int(found[2], 16)
+        or not int(found[3], 16)
+    ):
+        return TraceContext(CHANCE.getrandbits(128) or 1, span)
+    state = tracestate if len(tracestate) <= _LONGEST_STATE else ""
+    return TraceContext(int(found[2], 16), span, int(found[3], 16), bool(int(found[4], 16) & _SAMPLED), state)
+
+
+_NANOS = 1_000_000_000
+
+
+class SpanWriter:
+    """Makes spans and gives them to a span processor of OpenTelemetry's SDK. Raises ConfigError where the SDK is not there."""
+
+    def __init__(self, processor: Any, service: str, *, meters: CallMeters | None = None) -> None:
+        self._processor = processor
+        self._trace = package("opentelemetry.trace")
+        self._sdk = package("opentelemetry.sdk.trace")
+        scope = package("opentelemetry.sdk.util.instrumentation").InstrumentationScope
+        self._scope = scope(SCOPE)
+        self._resource = resource_of(service)
+        self._meters = meters
+        self._ok = self._trace.Status(self._trace.StatusCode.OK)
+
+    def note(self, row: LogRow, context: TraceContext, details: CallDetails | None = None) -> None:
+        """Export the span of one call, with one for each of its attempts where there were several.
+
+        Usage is that of the call, on its span alone: whoever sums spans up counts each token once.
+        """
+        if self._meters is not None:
+            self._meters.note(row)
+        if not context.sampled:
+            return
+        details = details or CallDetails()
+        attributes = {**_attributes(row), **details.attributes()}
+        own = self._span_context(context.trace_id, context.span_id, context)
+        parent = self._span_context(context.trace_id, context.parent, context, remote=True) if context.parent else None
+        began, ended = _nanos(row.started_at), _nanos(row.started_at + row.seconds)
+        for place, one in enumerate(row.attempt_records):
+            child = self._span_context(context.trace_id, CHANCE.getrandbits(64) or 1, context)
+            start = began + _nanos(one.started)
+            end = min(ended, start + _nanos(one.seconds or 0.0))
+            status = self._status(one.error or None)
+            told = _of_attempt(row, one, place) | details.server(place)
+            self._export(_name(row.operation, one.model), child, own, told, start, end, status)
+        status = self._status(None if row.outcome == "ok" else row.error_class or row.outcome)
+        kind = self._trace.SpanKind.CLIENT
+        self._export(_name(row.operation, row.model), own, parent, attributes, began, ended, status, kind)
+
+    def close(self) -> None:
+        """Export what waits."""
+        self._processor.shutdown()
+        if self._meters is not None:
+            self._meters.close()
+
+    def _export(
+        self,
+        name: str,
+        context: Any,
+        parent: Any | None,
+        attributes: Mapping[str, Any],
+        began: int,
+        ended: int,
+        status: Any,
+        kind: Any | None = None,
+    ) -> None:
+        self._processor.on_end(
+            self._sdk.ReadableSpan(
+                name=name,
+                context=context,
+                parent=parent,
+                resource=self._resource,
+                attributes=attributes,
+                kind=self._trace.SpanKind.CLIENT if kind is None else kind,
+                status=status,
+                start_time=began,
+                end_time=ended,
+                instrumentation_scope=self._scope,
+            )
+        )
+
+    def _span_context(self, trace: int, span: int, of: TraceContext, *, remote: bool = False) -> Any:
+        flags = self._trace.TraceFlags(1 if of.sampled else 0)
+        state = self._trace.TraceState.from_header([of.state]) if of.state else None
+        return self._trace.SpanContext(trace, span, is_remote=remote, trace_flags=flags, trace_state=state)
+
+    def _status(self, error: str | None) -> Any:
+        return self._ok if error is None else self._trace.Status(self._trace.StatusCode.ERROR, error)
+
+
+def _attributes(row: LogRow) -> dict[str, Any]:
+    """Return the attributes of a call, without those that are not known."""
+    found = {
+        names.OPERATION: names.OPERATIONS.get(row.operation, row.operation),
+        names.PROVIDER: telemetry_names().get(row.provider, row.provider),
+        names.REQUEST_MODEL: row.model_asked,
+        names.RESPONSE_MODEL: row.model,
+        names.REQUEST_STREAM: row.streamed,
+        names.REQUEST_ID: row.request_id,
+        names.FINISH_REASONS: [row.finish_reason] if row.finish_reason else None,
+        names.TIME_TO_FIRST_CHUNK: row.first_byte_seconds,
+        names.INPUT_TOKENS: row.input_tokens,
+        names.OUTPUT_TOKENS: row.output_tokens,
+        names.REASONING_TOKENS: row.reasoning_tokens,
+        names.CACHE_READ_TOKENS: row.cached_input_tokens,
+        names.CACHE_WRITE_TOKENS: row.cache_write_tokens,
+        names.ERROR_TYPE: None if row.outcome == "ok" else row.error_class or row.outcome,
+        names.STATUS_CODE: row.status,
+        names.COST_USD: row.cost_usd,
+        names.ATTEMPTS: row.attempts,
+        names.VERDICT: row.reasoning_verdict,
+        names.DEGRADED: [str(one.get("what", "")) for one in row.degraded] or None,
+        names.KEY_ID: row.key_id,
+        names.SUBSYSTEM: row.subsystem,
+        names.CACHE: row.cache,
+    }
+    return {name: value for name, value in found.items() if value is not None and value != ""}
+
+
+def _of_attempt(row: LogRow, one: AttemptRecord, place: int) -> dict[str, Any]:
+    found = {
+        names.OPERATION: names.OPERATIONS.get(row.operation, row.operation),
+        names.REQUEST_STREAM: row.streamed,
+        names.PROVIDER: telemetry_names().get(one.provider, one.provider),
+        names.REQUEST_MODEL: one.model,
+        names.WHY: one.cause,
+        names.ATTEMPTS: place + 1,
+        names.STATUS_CODE: one.status,
+        names.ERROR_TYPE: one.error or None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _name(operation: str, model: str) -> str:
+    return f"{names.OPERATIONS.get(operation, operation)} {model}".strip()
+
+
+def _nanos(seconds: float) -> int:
+    return int(seconds * _NANOS)
+
 
 EXPORTER_LOGGERS = (
     "opentelemetry.exporter.otlp.common.http",

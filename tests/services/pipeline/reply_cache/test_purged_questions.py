@@ -14,9 +14,8 @@ from bardo.services.pipeline.effects import Effects
 from bardo.services.pipeline.reply_cache.cache import RemoveReplies, ReplyCache
 from bardo.services.pipeline.reply_cache.evidence import SimilarEvidence
 from bardo.services.pipeline.reply_cache.flights import Flights
-from bardo.services.pipeline.reply_cache.memory import MemoryReplies
-from bardo.services.pipeline.reply_cache.similarity import SimilarReplies
-from bardo.services.pipeline.reply_cache.vectors import VectorIndex
+from bardo.services.pipeline.reply_cache.opening import MemoryReplies
+from bardo.services.pipeline.reply_cache.similarity import SimilarReplies, VectorIndex
 
 SCOPE = b"scope"
 

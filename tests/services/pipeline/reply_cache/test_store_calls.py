@@ -12,7 +12,7 @@ import pytest
 from bardo.adapters.stores.database.problems import DatabaseUnusable
 from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.context.cache.entries import ReplyStore
-from bardo.services.pipeline.reply_cache.memory import MemoryReplies
+from bardo.services.pipeline.reply_cache.opening import MemoryReplies
 from support.patience import PATIENCE
 
 

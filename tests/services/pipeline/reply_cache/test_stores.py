@@ -20,8 +20,7 @@ from bardo.context.cache.entries import (
     encode_kept,
 )
 from bardo.context.layer import KeptReply
-from bardo.services.pipeline.reply_cache.memory import MemoryReplies
-from bardo.services.pipeline.reply_cache.opening import open_replies
+from bardo.services.pipeline.reply_cache.opening import MemoryReplies, open_replies
 
 pytestmark = pytest.mark.each_python
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bardo.context.cache.index import packed
-from bardo.services.pipeline.reply_cache.vectors import VectorIndex, VectorRow
+from bardo.services.pipeline.reply_cache.similarity import VectorIndex, VectorRow
 
 Vector = tuple[float, ...]
 

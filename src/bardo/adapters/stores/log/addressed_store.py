@@ -1,21 +1,95 @@
 """The writing side of a log in a database server: whole batches in, or an exception that says whether to try again.
 
 Loads SQLAlchemy: import it where a log is opened, and nowhere above.
+
+Store rows through SQLAlchemy's connection to PostgreSQL: by COPY where the driver can, with statements compiled once from the schema.
+
+Loads SQLAlchemy: import it where a log is opened, and nowhere above.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
-from sqlalchemy import URL, Engine, insert, select
+from sqlalchemy import URL, ColumnElement, Connection, Dialect, Engine, func, insert, literal_column, select
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.exc import DBAPIError
 
 from bardo.adapters.stores.log.database import bring_to_current, open_for_writing, reason, shown
-from bardo.adapters.stores.log.insert import RollupWriter, RowInserter
 from bardo.adapters.stores.log.problems import LogProblem, StoreUnavailable, problem_of_driver
+from bardo.adapters.stores.log.rollup import RollupKey, column_values, roll_up
 from bardo.adapters.stores.log.row import LogGap, LogRow
-from bardo.adapters.stores.log.schema import inference_log, inference_log_gaps
+from bardo.adapters.stores.log.row_encoder import RowEncoder
+from bardo.adapters.stores.log.schema import inference_log, inference_log_gaps, inference_rollup
+from bardo.adapters.stores.log.stored import LARGEST_COUNT
+
+_ROWS_AT_ONCE = 64
+
+
+class RollupWriter:
+    """Adds rows to the sums that are kept beside them, within the transaction that stores the rows."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        names = inference_rollup.columns.keys()
+        statement = postgresql_insert(inference_rollup)
+        added = {name: _added(name, statement.excluded[name]) for name in names[len(RollupKey._fields) + 1 :]}
+        upsert = statement.on_conflict_do_update(index_elements=["group_id"], set_=added)
+        compiled = upsert.compile(dialect=dialect, column_keys=list(names))
+        self._text, self._order = str(compiled), compiled.positiontup
+
+    def add(self, connection: Connection, rows: Sequence[LogRow]) -> None:
+        """Add rows to the sums of their days."""
+        values = [column_values(key, sums) for key, sums in roll_up(rows).items()]
+        # Writers that share a PostgreSQL take turns already; a fixed order keeps that true of drivers that do not.
+        values.sort(key=lambda one: one["group_id"])
+        if self._order is None:
+            connection.exec_driver_sql(self._text, values)
+        else:
+            connection.exec_driver_sql(self._text, [tuple([one[name] for name in self._order]) for one in values])
+
+
+def _added(name: str, further: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return a stored sum and a further one together, as far as all readers hold it exactly: a provider can report any number."""
+    stored: ColumnElement[Any] = inference_rollup.columns[name]
+    if name == "seconds":
+        return stored + further
+    most: ColumnElement[int] = literal_column(str(LARGEST_COUNT))
+    return func.least(func.greatest(stored + further, -most), most)
+
+
+class RowInserter:
+    """Stores rows within a transaction, through the driver itself."""
+
+    def __init__(self, dialect: Dialect, *, keep_content: bool) -> None:
+        self._encoder = RowEncoder(keep_content=keep_content)
+        compiled = insert(inference_log).compile(dialect=dialect, column_keys=list(self._encoder.names))
+        self._text = str(compiled)
+        self._by_place = compiled.positiontup is not None
+        self.insert = self._insert
+        if dialect.driver == "psycopg":
+            quote = dialect.identifier_preparer.quote
+            names = ", ".join(map(quote, self._encoder.names))
+            self._copy = f"COPY {quote(inference_log.name)} ({names}) FROM STDIN"
+            self.insert = self._copy_in
+
+    def _copy_in(self, connection: Connection, rows: Sequence[LogRow]) -> None:
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor() as cursor, cursor.copy(self._copy) as copy:
+            for begin in range(0, len(rows), _ROWS_AT_ONCE):
+                for values in self._encoder.encode(rows[begin : begin + _ROWS_AT_ONCE]):
+                    copy.write_row(values)
+
+    def _insert(self, connection: Connection, rows: Sequence[LogRow]) -> None:
+        """Insert through a driver of PostgreSQL other than psycopg 3."""
+        encoded = list(self._encoder.encode(rows))
+        if self._by_place:
+            connection.exec_driver_sql(self._text, encoded)
+        else:
+            connection.exec_driver_sql(
+                self._text, [dict(zip(self._encoder.names, values, strict=True)) for values in encoded]
+            )
 
 
 class AddressedStore:

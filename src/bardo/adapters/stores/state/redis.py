@@ -7,6 +7,8 @@ All keys begin with `bardo:{SPACE}:`, so that in a cluster they lie on one node 
 - `keys:TENANT` is a hash of numbers by key; one that ends with `!` is ambiguous.
 - `order` and `order:TENANT` are sorted sets of numbers, `ends` one by the time they expire.
 - `entries` and `bytes` are hashes of sums by tenant, with `*` for all. A tenant has `=` before it.
+
+The scripts by which a store of state in Redis changes several keys at once: each runs to its end before anything else does.
 """
 
 from __future__ import annotations
@@ -15,9 +17,114 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from bardo.adapters.stores.database.redis_scripts import BOUNDED
 from bardo.adapters.stores.database.redis_server import connect_redis, redis_problems
-from bardo.adapters.stores.state.redis_scripts import FIND, PUT, REMOVE
 from bardo.adapters.stores.state.store import Bounds, size_of
+
+_DROP = (
+    BOUNDED
+    + """
+drop = function(number)
+  local found = redis.call('HGET', prefix .. 'info', number)
+  if not found then return 0 end
+  local info = cmsgpack.unpack(found)
+  local tenant, size, names = info[1], info[2], info[4]
+  forget(number, tenant, size)
+  for _, name in ipairs(names) do
+    local leads = redis.call('HGET', prefix .. 'keys:' .. tenant, name)
+    if leads == number or leads == number .. '!' then redis.call('HDEL', prefix .. 'keys:' .. tenant, name) end
+  end
+  return 1
+end
+"""
+)
+
+PUT = (
+    _DROP
+    + """
+local tenant, value, size, now, expires, milliseconds, reply = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local names = {}
+for place = 15, #ARGV do names[#names + 1] = ARGV[place] end
+local keys = prefix .. 'keys:' .. tenant
+
+-- A value that takes the place of another one is kept where that one is still there.
+if ARGV[13] == '1' then
+  local leads = redis.call('HGET', keys, names[1])
+  if not leads or redis.call('HGET', prefix .. 'entry:' .. leads, 'value') ~= ARGV[14] then return 0 end
+end
+drop_expired(now)
+
+-- A key whose latest entry is of another reply, and says something else, is ambiguous from then on.
+local number = tostring(redis.call('INCR', prefix .. 'number'))
+local replaced, judged = {}, {}
+for _, name in ipairs(names) do
+  local leads = redis.call('HGET', keys, name)
+  local mark = ''
+  if leads then
+    local before = string.gsub(leads, '!', '')
+    if judged[before] == nil then
+      local found = redis.call('HGET', prefix .. 'info', before)
+      local same = found and reply ~= '' and cmsgpack.unpack(found)[3] == reply
+      if same then replaced[before] = true end
+      judged[before] = same or redis.call('HGET', prefix .. 'entry:' .. before, 'value') == value
+    end
+    if before ~= leads or not judged[before] then mark = '!' end
+  end
+  redis.call('HSET', keys, name, number .. mark)
+end
+
+redis.call('HSET', prefix .. 'entry:' .. number, 'value', value, 'expires', expires)
+redis.call('HSET', prefix .. 'info', number, cmsgpack.pack({tenant, size, reply, names}))
+count(number, tenant, size, number, expires)
+
+-- An earlier value of the same reply goes where no key leads to it any longer.
+for before, _ in pairs(replaced) do
+  local led = false
+  for _, name in ipairs(cmsgpack.unpack(redis.call('HGET', prefix .. 'info', before))[4]) do
+    local leads = redis.call('HGET', keys, name)
+    led = led or leads == before or leads == before .. '!'
+  end
+  if not led then drop(before) end
+end
+
+shrink(tenant, tonumber(ARGV[9]), tonumber(ARGV[10]))
+shrink('*', tonumber(ARGV[11]), tonumber(ARGV[12]))
+
+-- The server forgets what nobody adds to any longer. What leads to an entry outlives it.
+redis.call('PEXPIRE', prefix .. 'entry:' .. number, milliseconds)
+for _, name in ipairs({'info', 'order', 'ends', 'entries', 'bytes', 'keys:' .. tenant, 'order:' .. tenant}) do
+  redis.call('PEXPIRE', prefix .. name, milliseconds + 60000)
+end
+return 1
+"""
+)
+"""Keep a value under its keys."""
+
+REMOVE = (
+    _DROP
+    + """
+local leads = redis.call('HGET', prefix .. 'keys:' .. ARGV[2], ARGV[3])
+if not leads then return 0 end
+return drop((string.gsub(leads, '!', '')))
+"""
+)
+"""Forget the value that a key leads to. Returns whether there was one."""
+
+FIND = """
+local prefix, keys = ARGV[1], ARGV[1] .. 'keys:' .. ARGV[2]
+local places, values, seen = {}, {}, {}
+for place = 3, #ARGV do
+  local leads = redis.call('HGET', keys, ARGV[place])
+  if leads and not seen[leads] then
+    local found = redis.call('HMGET', prefix .. 'entry:' .. leads, 'value', 'expires')
+    if found[1] then values[#values + 1] = found end
+    seen[leads] = found[1] and #values or 0
+  end
+  places[#places + 1] = leads and seen[leads] or 0
+end
+return {places, values}
+"""
+"""Find values, each once. Returns for each key the place of its value, from 1 on, or 0, and the values with when they expire."""
 
 
 class RedisStore:

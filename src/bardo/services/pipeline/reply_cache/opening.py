@@ -1,12 +1,149 @@
-"""Open the store of replies that a configuration names."""
+"""Open the store of replies that a configuration names.
+
+A store of replies in this process: gone when it ends, and each worker has its own.
+"""
 
 from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import islice
 
 from bardo.adapters.config.failover import REDIS
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.pipeline import CacheSettings
-from bardo.context.cache.entries import CacheBounds, ReplyStore
-from bardo.services.pipeline.reply_cache.memory import MemoryReplies
+from bardo.context.cache.entries import CacheBounds, CacheEntry, IndexedEntry, ReplyStore, Selection, names_of
+
+_EXPIRED_AT_ONCE = 8
+
+
+class MemoryReplies:
+    """Entries in the order of their last use: the one that was not asked for the longest goes first."""
+
+    waits = False
+    problems: tuple[type[Exception], ...] = ()
+
+    def __init__(self, bounds: CacheBounds | None = None) -> None:
+        self._bounds = bounds or CacheBounds()
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[bytes, CacheEntry] = OrderedDict()
+        self._shares: dict[str, OrderedDict[bytes, None]] = {}
+        self._bytes = 0
+        self._bytes_of: dict[str, int] = {}
+        self._numbers: OrderedDict[int, bytes] = OrderedDict()
+        self._number_of: dict[bytes, int] = {}
+        self._last = 0
+
+    def find(self, tenant: str, identity: bytes, *, now: float) -> bytes | None:
+        """Return the value of an entry that has not expired."""
+        with self._lock:
+            found = self._entries.get(identity)
+            if found is None or found.tenant != tenant:
+                return None
+            if now >= found.expires:
+                self._remove(identity)
+                return None
+            self._entries.move_to_end(identity)
+            self._shares[tenant].move_to_end(identity)
+            return found.value
+
+    def put(self, entry: CacheEntry, *, now: float) -> bool:
+        """Keep an entry in the place of an earlier one, and return whether it is kept."""
+        bounds = self._bounds
+        with self._lock:
+            self._expire(now)
+            self._remove(entry.identity)
+            if entry.size > min(bounds.tenant_bytes, bounds.bytes) or now >= entry.expires:
+                return False
+            self._add(entry)
+            share = self._shares[entry.tenant]
+            while len(share) > bounds.tenant_entries or self._bytes_of[entry.tenant] > bounds.tenant_bytes:
+                self._remove(next(iter(share)))
+            while len(self._entries) > bounds.entries or self._bytes > bounds.bytes:
+                self._remove(next(iter(self._entries)))
+            return entry.identity in self._entries
+
+    def indexed(self, after: int, most: int, *, now: float) -> Sequence[IndexedEntry]:
+        """Return entries that have an index, a number over `after`, and have not expired, in the order of their numbers."""
+        with self._lock:
+            newer = reversed(_newer_than(self._numbers, after))
+            living = (pair for pair in newer if now < self._entries[pair[1]].expires)
+            return [self._indexed(number, identity) for number, identity in islice(living, most)]
+
+    def purge(self, selection: Selection) -> int:
+        """Remove entries, and return how many there were."""
+        with self._lock:
+            gone = [identity for identity, entry in self._entries.items() if is_meant(entry, selection)]
+            for identity in gone:
+                self._remove(identity)
+            return len(gone)
+
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
+        """Return how many entries and bytes are kept, of one tenant or of all."""
+        with self._lock:
+            if tenant is None:
+                return len(self._entries), self._bytes
+            return len(self._shares.get(tenant, ())), self._bytes_of.get(tenant, 0)
+
+    def close(self) -> None:
+        """Forget everything."""
+        self.purge(Selection())
+
+    def _indexed(self, number: int, identity: bytes) -> IndexedEntry:
+        entry = self._entries[identity]
+        return IndexedEntry(
+            number=number, tenant=entry.tenant, identity=identity, index=entry.index, expires=entry.expires
+        )
+
+    def _add(self, entry: CacheEntry) -> None:
+        self._entries[entry.identity] = entry
+        self._shares.setdefault(entry.tenant, OrderedDict())[entry.identity] = None
+        self._bytes += entry.size
+        self._bytes_of[entry.tenant] = self._bytes_of.get(entry.tenant, 0) + entry.size
+        if entry.index:
+            self._last += 1
+            self._numbers[self._last] = entry.identity
+            self._number_of[entry.identity] = self._last
+
+    def _remove(self, identity: bytes) -> None:
+        entry = self._entries.pop(identity, None)
+        if entry is None:
+            return
+        share = self._shares[entry.tenant]
+        del share[identity]
+        self._bytes -= entry.size
+        self._bytes_of[entry.tenant] -= entry.size
+        if not share:
+            del self._shares[entry.tenant], self._bytes_of[entry.tenant]
+        number = self._number_of.pop(identity, None)
+        if number is not None:
+            del self._numbers[number]
+
+    def _expire(self, now: float) -> None:
+        """Remove a few of those that were not asked for the longest, where they have expired."""
+        for identity in list(islice(self._entries, _EXPIRED_AT_ONCE)):
+            if now >= self._entries[identity].expires:
+                self._remove(identity)
+
+
+def _newer_than(numbers: OrderedDict[int, bytes], after: int) -> list[tuple[int, bytes]]:
+    """Return the pairs with a number over `after`, the newest first: few of many, for whoever asks again and again."""
+    found: list[tuple[int, bytes]] = []
+    for number in reversed(numbers):
+        if number <= after:
+            break
+        found.append((number, numbers[number]))
+    return found
+
+
+def is_meant(entry: CacheEntry, selection: Selection) -> bool:
+    """Whether an entry is one of those that are selected."""
+    return (
+        selection.tenant in (None, entry.tenant)
+        and (selection.tag is None or selection.tag in entry.tags)
+        and (selection.model is None or selection.model in names_of(entry))
+    )
 
 
 def open_replies(where: str, bounds: CacheBounds, *, timeout: float = 5.0) -> ReplyStore:

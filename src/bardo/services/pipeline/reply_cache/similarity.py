@@ -1,4 +1,10 @@
-"""Perform what the cache asks for about similar questions: find them, compare answers, and count how it went."""
+"""Perform what the cache asks for about similar questions: find them, compare answers, and count how it went.
+
+The questions of cached replies by their vectors: one matrix for each scope, in this process.
+
+With numpy (the extra `bardo[vectors]`) a scope of 100,000 questions is searched in some milliseconds. Without it the search is one of
+plain Python, and only the newest questions of a scope are kept.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +12,20 @@ import asyncio
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from importlib import import_module
+from typing import Any, Protocol
+
+import msgspec
 
 from bardo.adapters.config.embeddings import model_of_vectors
 from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.context.cache.answers import compare_answers
 from bardo.context.cache.entries import IndexedEntry, ReplyStore
-from bardo.context.cache.index import decode_index
+from bardo.context.cache.index import decode_index, unpacked
 from bardo.context.cache.language import languages
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
 from bardo.context.cache.similar_lookup import (
@@ -31,7 +42,246 @@ from bardo.services.pipeline.embeddings import perform_embed
 from bardo.services.pipeline.parts import LayerParts
 from bardo.services.pipeline.reply_cache.cache import ReplyCache
 from bardo.services.pipeline.reply_cache.evidence import FILE, SimilarEvidence
-from bardo.services.pipeline.reply_cache.vectors import VectorIndex, VectorRow, numpy_or_none
+
+MOST_WITHOUT_NUMPY = 2_000
+"""Questions of one scope; more take longer than a call should wait."""
+_FIRST_ROWS = 64
+_ROUNDING = 1e-5
+_READ_ALL = 16
+_TRIED = 64
+"""Rows that are compared whole first, to know how similar the most similar ones are at least."""
+
+
+class VectorRow(msgspec.Struct, frozen=True):
+    """A question in the index. `number` is the store's, and `expires` Unix time."""
+
+    number: int
+    identity: bytes
+    question: str
+    answer: str
+    expires: float
+
+
+class _Matrix(Protocol):
+    def __len__(self) -> int: ...
+    def put(self, row: int, vector: bytes) -> None: ...
+    def move(self, source: int, target: int) -> None: ...
+    def cut(self, rows: int) -> None: ...
+    def most_similar(self, vector: tuple[float, ...], least: float, most: int) -> list[tuple[float, int]]: ...
+
+
+class VectorIndex:
+    """Questions by scope. The scope that was not used for the longest goes first where there are too many. Not for several threads."""
+
+    def __init__(self, most: int = 100_000, *, numpy: Any = None) -> None:
+        self._most = most
+        self._numpy = numpy
+        self._scopes: OrderedDict[bytes, _Scope] = OrderedDict()
+        self.rows = 0
+
+    def add(self, scope: bytes, vector: bytes, row: VectorRow) -> None:
+        """Keep a question, in the place of an earlier one with the same identity."""
+        found = self._scopes.get(scope)
+        if found is None:
+            matrix: _Matrix = _Plain() if self._numpy is None else _Numpy(self._numpy)
+            found = self._scopes[scope] = _Scope(matrix, len(vector))
+        self._scopes.move_to_end(scope)
+        if len(vector) != found.width:
+            return
+        self.rows += found.add(vector, row)
+        bound = self._most if self._numpy is not None else min(self._most, MOST_WITHOUT_NUMPY)
+        while len(found) > bound:
+            self.rows -= found.remove_oldest()
+        while self.rows > self._most and len(self._scopes) > 1:
+            _, oldest = self._scopes.popitem(last=False)
+            self.rows -= len(oldest)
+
+    def clear(self) -> None:
+        """Forget all questions."""
+        self._scopes.clear()
+        self.rows = 0
+
+    def size(self, scope: bytes) -> int:
+        """Return how many questions a scope has."""
+        found = self._scopes.get(scope)
+        return 0 if found is None else len(found)
+
+    def search(
+        self, scope: bytes, vector: tuple[float, ...], *, least: float, most: int, now: float
+    ) -> list[tuple[float, VectorRow]]:
+        """Return the questions of a scope with their cosine similarity, the most similar first. Expired ones are dropped."""
+        found = self._scopes.get(scope)
+        if found is None or 4 * len(vector) != found.width:
+            return []
+        self._scopes.move_to_end(scope)
+        hits = found.search(vector, least, most)
+        living = [(cosine, row) for cosine, row in hits if now < row.expires]
+        if len(living) < len(hits):
+            self.rows -= found.remove_expired(now)
+        if not len(found):
+            del self._scopes[scope]
+        return living
+
+    def remove(self, scope: bytes, identity: bytes) -> None:
+        """Forget a question, whose entry is gone."""
+        found = self._scopes.get(scope)
+        if found is not None:
+            self.rows -= found.remove(identity)
+
+
+class _Scope:
+    def __init__(self, matrix: _Matrix, width: int) -> None:
+        self.width = width
+        self._matrix = matrix
+        self._rows: list[VectorRow] = []
+        self._places: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, vector: bytes, row: VectorRow) -> int:
+        place = self._places.get(row.identity)
+        if place is None:
+            place = self._places[row.identity] = len(self._rows)
+            self._rows.append(row)
+            self._matrix.put(place, vector)
+            return 1
+        self._rows[place] = row
+        self._matrix.put(place, vector)
+        return 0
+
+    def search(self, vector: tuple[float, ...], least: float, most: int) -> list[tuple[float, VectorRow]]:
+        return [(cosine, self._rows[place]) for cosine, place in self._matrix.most_similar(vector, least, most)]
+
+    def remove(self, identity: bytes) -> int:
+        place = self._places.pop(identity, None)
+        if place is None:
+            return 0
+        last = len(self._rows) - 1
+        if place != last:
+            self._rows[place] = self._rows[last]
+            self._places[self._rows[place].identity] = place
+            self._matrix.move(last, place)
+        self._rows.pop()
+        self._matrix.cut(last)
+        return 1
+
+    def remove_expired(self, now: float) -> int:
+        gone = [row.identity for row in self._rows if now >= row.expires]
+        return sum(self.remove(identity) for identity in gone)
+
+    def remove_oldest(self) -> int:
+        """Remove the oldest eighth, so that it is done seldom."""
+        order = sorted(self._rows, key=lambda row: row.number)
+        return sum(self.remove(row.identity) for row in order[: max(1, len(order) // 8)])
+
+
+class _Numpy:
+    """Vectors in two halves: what the first half leaves possible decides for which rows the second one is read.
+
+    The bound is that of Cauchy and Schwarz, so that nothing is missed; memory is read half as much, which is what a search waits for.
+    Only the most similar rows are wanted, so that a few of them, found by their first half, exclude most of the others.
+    """
+
+    def __init__(self, numpy: Any) -> None:
+        self._numpy = numpy
+        self._arrays: list[Any] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, row: int, vector: bytes) -> None:
+        values = self._numpy.frombuffer(vector, dtype="<f4")
+        half = len(values) // 2
+        parts = values[:half], values[half:], self._numpy.linalg.norm(values[half:])
+        if not self._arrays:
+            shapes = (_FIRST_ROWS, half), (_FIRST_ROWS, len(values) - half), (_FIRST_ROWS,)
+            self._arrays = [self._numpy.zeros(shape, dtype="float32") for shape in shapes]
+        if row >= len(self._arrays[0]):
+            self._arrays = [self._grown(one) for one in self._arrays]
+        for one, part in zip(self._arrays, parts, strict=True):
+            one[row] = part
+        self._count = max(self._count, row + 1)
+
+    def _grown(self, values: Any) -> Any:
+        grown = self._numpy.zeros((2 * len(values), *values.shape[1:]), dtype="float32")
+        grown[: len(values)] = values
+        return grown
+
+    def move(self, source: int, target: int) -> None:
+        for one in self._arrays:
+            one[target] = one[source]
+
+    def cut(self, rows: int) -> None:
+        self._count = rows
+
+    def most_similar(self, vector: tuple[float, ...], least: float, most: int) -> list[tuple[float, int]]:
+        if not self._count:
+            return []
+        head, tail, lengths = (one[: self._count] for one in self._arrays)
+        asked = self._numpy.array(vector, dtype="float32")
+        first, second = asked[: head.shape[1]], asked[head.shape[1] :]
+        scores = head @ first
+        least = max(least, self._reached(scores, tail, second, most))
+        reach = lengths * self._numpy.linalg.norm(second)
+        places = self._numpy.flatnonzero(scores + reach >= least - _ROUNDING)
+        # Many rows that are read one by one take longer than all of them in order.
+        many = len(places) * _READ_ALL > self._count
+        found = scores[places] + ((tail @ second)[places] if many else tail[places] @ second)
+        kept = found >= least
+        places, found = places[kept], found[kept]
+        if len(places) > most:
+            best = self._numpy.argpartition(found, -most)[-most:]
+            places, found = places[best], found[best]
+        return sorted(zip(map(float, found), map(int, places), strict=True), reverse=True)
+
+    def _reached(self, scores: Any, tail: Any, second: Any, most: int) -> float:
+        """Return a similarity that `most` rows have at least, by those that are best by their first half: others need not be looked at."""
+        if len(scores) <= _TRIED or most > _TRIED:
+            return -1.0
+        tried = self._numpy.argpartition(scores, -_TRIED)[-_TRIED:]
+        found = self._numpy.partition(scores[tried] + tail[tried] @ second, -most)
+        return float(found[-most]) - _ROUNDING
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self._vectors: list[array[float]] = []
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def put(self, row: int, vector: bytes) -> None:
+        values = unpacked(vector)
+        if row == len(self._vectors):
+            self._vectors.append(values)
+        else:
+            self._vectors[row] = values
+
+    def move(self, source: int, target: int) -> None:
+        self._vectors[target] = self._vectors[source]
+
+    def cut(self, rows: int) -> None:
+        del self._vectors[rows:]
+
+    def most_similar(self, vector: tuple[float, ...], least: float, most: int) -> list[tuple[float, int]]:
+        return sorted(self._scores(vector, least), reverse=True)[:most]
+
+    def _scores(self, vector: tuple[float, ...], least: float) -> Iterator[tuple[float, int]]:
+        for place, values in enumerate(self._vectors):
+            score = sum(map(float.__mul__, vector, values))
+            if score >= least:
+                yield score, place
+
+
+def numpy_or_none() -> Any:
+    """Return numpy; None where it is not installed."""
+    try:
+        return import_module("numpy")
+    except ImportError:
+        return None
+
 
 _log = logging.getLogger("bardo.cache")
 _ENTRIES_AT_ONCE = 500

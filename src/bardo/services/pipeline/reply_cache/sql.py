@@ -1,6 +1,11 @@
 """A store of replies in a database: an SQLite file that the workers of one machine share, or PostgreSQL for several machines.
 
 A file is readable by its owner alone. Values hold what models said, in plain form. Loads SQLAlchemy: import it where a store is opened.
+
+The tables of kept replies, the same for SQLite and PostgreSQL.
+
+What they hold can be had again, so that tables of another form are removed and made anew: there are no migrations.
+Loads SQLAlchemy: import it where a store is opened, and nowhere above.
 """
 
 from __future__ import annotations
@@ -10,15 +15,75 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, inspect, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    RowMapping,
+    Table,
+    Text,
+    bindparam,
+    inspect,
+    text,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.adapters.stores.database.engines import address_of, is_file, open_for_reading, open_for_writing, unusable
-from bardo.adapters.stores.database.problems import DatabaseProblem
+from bardo.adapters.stores.database.problems import DatabaseProblem, DatabaseUse
 from bardo.adapters.stores.database.revisions import versions
 from bardo.adapters.stores.database.sqlite_file import check_number
 from bardo.context.cache.entries import CacheBounds, CacheEntry, IndexedEntry, Selection, names_of
-from bardo.services.pipeline.reply_cache.sql_schema import FORM, USE, VERSION_TABLE, metadata
+
+FORM = "1"
+VERSION_TABLE = "reply_cache_version"
+USE = DatabaseUse(
+    name="cache of replies",
+    lock=int.from_bytes(b"bardo ca"),
+    how_to_find="name the database that your gateway uses",
+)
+
+metadata = MetaData()
+_Number = BigInteger().with_variant(Integer(), "sqlite")
+
+entries = Table(
+    "reply_cache_entries",
+    metadata,
+    # In the order in which they came; a number is never used again, so that others can ask for what is newer than one.
+    Column("number", _Number, primary_key=True, autoincrement=True),
+    Column("tenant", Text, nullable=False),
+    Column("identity", LargeBinary, nullable=False, unique=True),
+    Column("value", LargeBinary, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("expires", Double, nullable=False),
+    Column("marks", LargeBinary),
+    Index("ix_reply_cache_entries_tenant", "tenant", "number"),
+    Index("ix_reply_cache_entries_expires", "expires"),
+    sqlite_autoincrement=True,
+)
+
+# What an entry is removed by: `m` and a name of its model, or `t` and a tag.
+labels = Table(
+    "reply_cache_labels",
+    metadata,
+    Column("number", _Number, primary_key=True, autoincrement=False),
+    Column("label", Text, primary_key=True),
+    Index("ix_reply_cache_labels_label", "label"),
+)
+
+# Sums are kept beside the entries, so that looking at a bound costs nothing that grows.
+shares = Table(
+    "reply_cache_shares",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("entries", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+)
+
 
 _AT_ONCE = 200
 _FIND = text("SELECT value FROM reply_cache_entries WHERE identity = :identity AND tenant = :tenant AND expires > :now")
