@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bardo.dialects.anthropic_messages import fast as plain_message
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects.anthropic_messages.reply_in import Decoder
 from bardo.dialects.openai_chat import fast as plain_frame
 from bardo.dialects.openai_chat import fast as plain_reply
 from bardo.dialects.shared.bounded_json import MAX_DEPTH, SLICED_BYTES, decode_bounded
@@ -151,9 +152,10 @@ def test_an_error_names_the_byte_of_the_whole() -> None:
 
 
 LONG = "x" * SLICED_BYTES
+ROW = ProviderRow(id="p", name="P", dialect="anthropic_messages")
 DIRECT = {
     "a whole chat": lambda: plain_reply.read_plain(_chat(LONG), excludes_reasoning=None),
-    "a whole message": lambda: plain_message.read_plain(_message(LONG), excludes_reasoning=None),
+    "a whole message": lambda: Decoder(ROW).read_plain(_message(LONG)),
     "a frame of a chat": lambda: plain_frame.read_plain_frame(_chunk(LONG)),
 }
 
@@ -165,7 +167,7 @@ def test_what_is_long_is_not_read_in_one_call(read: Callable[[], object]) -> Non
 
 def test_what_is_short_may_be_read_in_one_call() -> None:
     assert plain_reply.read_plain(_chat("x"), excludes_reasoning=None)
-    assert plain_message.read_plain(_message("x"), excludes_reasoning=None)
+    assert Decoder(ROW).read_plain(_message("x"))
     assert plain_frame.read_plain_frame(_chunk("x"))
 
 

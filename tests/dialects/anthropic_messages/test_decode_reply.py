@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bardo.catalog.rows import Quirks
 from bardo.dialects.shared.states import seal
 from bardo.streams.frames import Frame
+from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused
 from bardo.values.events import (
@@ -345,3 +346,107 @@ def test_no_bytes_make_the_decoder_raise(bodies: list[bytes], complete: bool) ->
 def test_any_body_ends_in_a_response(body: bytes) -> None:
     assert events_of(body, stream=True)
     assert events_of(body, stream=False)
+
+
+def outcome(*frames: dict[str, Any]) -> list[Any]:
+    """Return what a stream of these frames says, errors by their words."""
+    return [one.error.message if isinstance(one, Failed) else one for one in read_frames(*frames)]
+
+
+BEGIN: dict[str, Any] = {"type": "message_start", "message": {"id": "m", "type": "message", "model": "m"}}
+TEXT: dict[str, Any] = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "a"}}
+NO_MESSAGE = "the reply is not an Anthropic message: "
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        ({"type": "message_start"}, "message is null"),
+        ({"type": "message_start", "message": {"id": 5}}, "id is a number"),
+        ({"type": "message_start", "message": {"content": {"a": 1}}}, "content is an object"),
+        ({"type": "message_start", "message": {"content": [5]}}, "content[0] is a number"),
+        (
+            {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": 5}},
+            "text is not a string",
+        ),
+        ({"type": "content_block_start", "index": 1, "content_block": {"type": 5}}, "type is not a string"),
+        ({"type": "content_block_start", "index": 1.0, "content_block": {"type": "text"}}, "index is a number"),
+        ({"type": "content_block_delta", "index": 0}, "delta is null"),
+        ({"type": "content_block_delta", "index": 0, "delta": {}}, "delta.type is null"),
+        (
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": []}},
+            "text is not a string",
+        ),
+        (
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}},
+            "input_json_delta for block 0, which is not such a block",
+        ),
+        ({"type": "message_delta", "delta": {"stop_reason": 5}}, "stop_reason is a number"),
+        ({"type": "message_delta", "usage": "a"}, "usage is a string"),
+    ],
+)
+def test_what_is_wrong_in_a_frame_is_named(frame: dict[str, Any], words: str) -> None:
+    assert outcome(BEGIN, TEXT, frame)[-1] == NO_MESSAGE + words
+
+
+def test_what_stands_before_a_wrong_part_is_said_first() -> None:
+    content = [{"type": "text", "text": "a"}, {"type": "tool_use", "id": 5}]
+    body = {"type": "message", "id": "m", "content": content, "stop_reason": "tool_use"}
+    events = events_of(json.dumps(body).encode(), stream=False)
+    assert [type(one) for one in events] == [ReplyStart, ContentChunk, Failed]
+
+
+@pytest.mark.parametrize("nothing", [None, 0, "", [], {}, False])
+def test_an_id_and_an_end_may_be_missing_in_any_way(nothing: Any) -> None:
+    start = {"type": "message_start", "message": {"id": nothing, "model": nothing, "content": nothing}}
+    events = outcome(start, {"type": "message_delta", "delta": {"stop_reason": nothing}})
+    assert events == [ReplyStart(), "the reply stopped before its end"]
+
+
+def test_an_index_may_be_a_boolean() -> None:
+    delta = {"type": "content_block_delta", "index": False, "delta": {"type": "text_delta", "text": "b"}}
+    texts = [one.text for one in read_frames(BEGIN, TEXT, delta) if isinstance(one, ContentChunk)]
+    assert texts == ["a", "b"]
+
+
+def test_fields_that_nobody_knows_are_carried_from_wherever_they_stand() -> None:
+    start = {"type": "message_start", "message": {**BEGIN["message"], "a": 1, "b": None}}
+    block = {**TEXT, "c": 2, "content_block": {"type": "text", "text": "", "d": 3, "citations": None}}
+    delta = {"type": "content_block_delta", "index": 0, "e": 4, "delta": {"type": "text_delta", "text": "x", "f": 5}}
+    end = {"type": "message_delta", "g": 6, "delta": {"stop_reason": "end_turn", "h": 7}}
+    events = read_frames(start, block, delta, {"type": "content_block_stop", "index": 0, "i": 8}, end)
+    assert [one.fields for one in events if isinstance(one, ReplyFields)] == [{"a": 1}, {"g": 6, "h": 7}]
+    assert [one.fields for one in events if isinstance(one, BlockFields)] == [
+        {"d": 3},
+        {"c": 2},
+        {"f": 5},
+        {"e": 4},
+        {"i": 8},
+    ]
+
+
+def test_a_piece_of_a_new_kind_is_carried_with_its_block() -> None:
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "mood_delta", "mood": "calm"}}
+    assert BlockFields(0, "anthropic_messages", {"mood_delta": [{"mood": "calm"}]}) in read_frames(BEGIN, TEXT, delta)
+
+
+def test_the_name_of_an_event_says_what_a_frame_without_a_type_is() -> None:
+    frame = encode_sse(b'{"index":0,"content_block":{"type":"text","text":"a"}}', "content_block_start")
+    assert ContentChunk(0, "a") in events_of(frame, stream=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments"),
+    [
+        ('{ "a":1.50 }', '{ "a":1.50 }'),
+        ('"{\\"a\\": 1}"', '{"a": 1}'),
+        ('{"INVALID_JSON":"a b"}', "a b"),
+        ("null", "{}"),
+    ],
+)
+def test_the_input_of_a_whole_call_is_the_text_it_stood_in(given: str, arguments: str) -> None:
+    call = f'{{"type":"tool_use","id":"t","name":"f","input":{given}}}'
+    body = f'{{"type":"message","content":[{{"type":"text","text":"a"}},{call}],"stop_reason":"tool_use"}}'
+    for odd in (body, body.replace("{", '{"unheard_of":1,', 1)):
+        chunks = [one for one in events_of(odd.encode(), stream=False) if isinstance(one, ToolCallChunk)]
+        assert chunks == [ToolCallChunk(1, arguments)]

@@ -6,9 +6,11 @@ import json
 import random
 from typing import Any
 
+from bardo.streams.frames import Frame, WholeBody
+from bardo.streams.sse import SseDecoder
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 from bardo.values.errors import BrokenStream, UpstreamRefused
-from dialects.anthropic_messages.replies import DIALECT, REQUEST, events_of, read, write_stream
+from dialects.anthropic_messages.replies import DIALECT, REQUEST, ROW, events_of, read, write_stream
 from recordings import Recording, each_recording, rows
 
 ALL = rows("anthropic-messages")
@@ -43,6 +45,16 @@ def test_usage_is_told_in_one_algebra(recording: Recording) -> None:
     assert usage.output_tokens == raw["output_tokens"]
     assert usage.reasoning_tokens == (raw.get("output_tokens_details") or {}).get("thinking_tokens")
     assert recording.meta.get("reasoning_tokens") in (None, usage.reasoning_tokens)
+
+
+@each
+def test_a_frame_that_is_read_part_by_part_says_what_it_says_otherwise(recording: Recording) -> None:
+    framing = SseDecoder() if recording.stream else WholeBody()
+    plain, odd = DIALECT.open_decoder(ROW), DIALECT.open_decoder(ROW)
+    for frame in (*framing.feed(recording.body), *framing.finish()):
+        data = (frame.data or b"").lstrip().replace(b"{", b'{"unheard_of":null,', 1)
+        assert odd.feed(Frame(data, frame.event, complete=frame.complete)) == plain.feed(frame)
+    assert odd.finish() == plain.finish()
 
 
 @each_recording([one for one in GOOD if one.stream])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bardo.dialects.anthropic_messages.errors import decode_error, encode_error
-from bardo.dialects.anthropic_messages.fast import read_plain
 from bardo.dialects.anthropic_messages.operations import MODELS, TOKEN_COUNT
 from bardo.dialects.anthropic_messages.reply_in import CALLS, Decoder
 from bardo.dialects.anthropic_messages.reply_out import Encoder, encode_response
@@ -56,7 +55,7 @@ DIALECT = Dialect(
         usual={"caller": ({"type": "direct"},)},
     ),
     open_decoder=Decoder,
-    read_text=lambda body, row: read_plain(body, excludes_reasoning=row.quirks.output_excludes_reasoning),
+    read_text=lambda body, row: Decoder(row).read_plain(body),
     calls_in_frames=CALLS,
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,

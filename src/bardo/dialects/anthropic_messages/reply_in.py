@@ -1,32 +1,30 @@
 """Anthropic's replies to events.
 
 A stream is `message_start`, blocks one after the other (`content_block_start`, `_delta`s, `_stop`), `message_delta` with the stop reason
-and the totals, `message_stop`. A whole message is the same said at once, and takes the same functions. Plain deltas are decoded into
-typed structs; everything rarer goes a generic way.
-
-Read the blocks of a streamed reply: Anthropic's index and pieces to our numbered events.
-
-The frames that a stream mostly consists of: a further piece of an open block, and nothing else.
+and the totals, `message_stop`. A whole message says the same at once, and is read by the same functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.errors import refusal
-from bardo.dialects.anthropic_messages.fast import read_plain
+from bardo.dialects.anthropic_messages.fast import RepeatedDeltas, text_alone
 from bardo.dialects.anthropic_messages.usage import decode_usage, merge_usage
 from bardo.dialects.anthropic_messages.wire import FORMAT, NAME, REASONS, SIGNED_BLOCKS
 from bardo.dialects.shared.blocks import OpenBlock, add_piece, add_states
+from bardo.dialects.shared.bounded_json import MAX_DEPTH, SLICED_BYTES, has_few_brackets
 from bardo.dialects.shared.dialect import PlainReplyDecoder, RepeatingDecoder
 from bardo.dialects.shared.json_values import (
     INVALID_JSON,
+    JsonObject,
+    JsonValue,
     WrongShape,
     arguments_of,
     decode_leniently,
@@ -35,8 +33,8 @@ from bardo.dialects.shared.json_values import (
     want,
     without,
 )
-from bardo.dialects.shared.repeated_text import RepeatedText
 from bardo.dialects.shared.states import EMPTY, TextStates, give
+from bardo.dialects.shared.structs import Wire, as_it_came, carried_fields, read_apart, wrong_field
 from bardo.dialects.shared.tools import CallsInFrames
 from bardo.streams.frames import Frame
 from bardo.streams.sse import FrameEnds
@@ -60,313 +58,61 @@ from bardo.values.events import (
     UsageUpdate,
 )
 
-
-# Fields nobody knows make these fail, so that the generic way can carry them.
-class TextDelta(msgspec.Struct, tag_field="type", tag="text_delta", gc=False, forbid_unknown_fields=True):
-    """A piece of the answer."""
-
-    text: str
+Block: TypeAlias = OpenBlock[type[wire.ReplyBlock] | None]
+"""A block that is open: its kind is the struct that it began as, None for one that bardo has no word for."""
+W = TypeVar("W", bound=Wire)
 
 
-class ThinkingDelta(msgspec.Struct, tag_field="type", tag="thinking_delta", gc=False, forbid_unknown_fields=True):
-    """A piece of the thinking. `estimated_tokens` comes with a beta header, instead of text that is not shown."""
+_BLOCKS: dict[str, type[wire.ReplyBlock]] = {
+    "text": wire.ReplyText,
+    "thinking": wire.ReplyThinking,
+    "redacted_thinking": wire.ReplyRedactedThinking,
+    "tool_use": wire.ReplyToolUse,
+}
+_DELTAS: dict[str, type[wire.Delta]] = {
+    "text_delta": wire.TextDelta,
+    "citations_delta": wire.CitationsDelta,
+    "thinking_delta": wire.ThinkingDelta,
+    "signature_delta": wire.SignatureDelta,
+    "input_json_delta": wire.InputDelta,
+}
+_BLOCK_OF: dict[type[wire.Delta], type[wire.ReplyBlock]] = {
+    wire.TextDelta: wire.ReplyText,
+    wire.CitationsDelta: wire.ReplyText,
+    wire.ThinkingDelta: wire.ReplyThinking,
+    wire.SignatureDelta: wire.ReplyThinking,
+    wire.InputDelta: wire.ReplyToolUse,
+}
+"""What a piece belongs to."""
+_PIECES = ("text", "thinking", "signature", "partial_json", "citation")
+_STOP = ("stop_reason", "stop_sequence")
 
-    thinking: str
-    estimated_tokens: int | None = None
+_decode = msgspec.json.Decoder(wire.Frame).decode
 
 
-class InputDelta(msgspec.Struct, tag_field="type", tag="input_json_delta", gc=False, forbid_unknown_fields=True):
-    """A piece of a tool's input."""
+def _strictly(data: bytes) -> wire.Frame | None:
+    """Return a frame that any strict reader can read and that holds nothing but what is known; None for any other."""
+    if len(data) >= SLICED_BYTES:
+        return None
+    try:
+        frame: wire.Frame = _decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return frame if len(data) <= MAX_DEPTH or has_few_brackets(data) else None
 
-    partial_json: str
 
+class Decoder(PlainReplyDecoder, RepeatingDecoder):
+    """One reply, whole or streamed. `_open` are the blocks that have not ended, by Anthropic's index."""
 
-Block: TypeAlias = OpenBlock[type | None]
-
-
-class Content:
-    """The blocks of one reply. `open_blocks` holds those not yet closed, by Anthropic's index; their kind is that of their pieces."""
-
-    def __init__(self) -> None:
-        self.open_blocks: dict[int, Block] = {}
+    def __init__(self, row: ProviderRow) -> None:
+        self._row = row
+        self._open: dict[int, Block] = {}
         self._count = 0
         self._calls: dict[str, int] = {}
         self._last_text: int | None = None
         self._text_states = TextStates()
-
-    def open(self, index: int, block: dict[str, Any], arguments: str, out: list[Event]) -> None:
-        """Begin a block with whatever it already holds; `arguments` is the input of a tool call as text."""
-        self.close(index, out)
-        kind = _text_of(block, "type")
-        if kind == "text":
-            self._open_text(index, block, out)
-        elif kind == "thinking":
-            self._open_thinking(index, block, out)
-        elif kind == "redacted_thinking":
-            self._open_redacted(index, block, out)
-        elif kind == "tool_use":
-            self._open_call(index, block, arguments, out)
-        else:
-            self._begin(index, None).value = dict(block)
-
-    def _begin(self, index: int, kind: type | None) -> Block:
-        block = self.open_blocks[index] = OpenBlock(self._count, kind)
-        self._count += 1
-        return block
-
-    def _open_text(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
-        text = _text_of(block, "text")
-        opened = self._begin(index, TextDelta)
-        self._last_text = opened.number
-        self._text_states.open_text(opened.number, out)
-        _add_fields(opened, without(block, "type", "text"), out)
-        if text:
-            opened.has_content = True
-            out.append(ContentChunk(opened.number, text))
-
-    def _open_thinking(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
-        text, signature = _text_of(block, "thinking"), _text_of(block, "signature")
-        number = self._open_think(index, out)
-        if text:
-            out.append(ThinkChunk(number, text))
-        add_states(number, SIGNED_BLOCKS.decode_signature(signature), out)
-        _add_fields(self.open_blocks[index], without(block, "type", "thinking", "signature"), out)
-
-    def _open_redacted(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
-        found = SIGNED_BLOCKS.decode_redacted(_text_of(block, "data"))
-        if self._text_states.take(found):
-            return
-        if found.owner == EMPTY:
-            self._last_text = self._count
-            give(self._count, found.states, out)
-            self._count += 1
-            return
-        target = found.number_of_owner(self._last_text, self._calls)
-        if target is not None:
-            add_states(target, found.states, out)
-            return
-        add_states(self._open_think(index, out), found.states, out)
-        _add_fields(self.open_blocks[index], without(block, "type", "data"), out)
-
-    def _open_think(self, index: int, out: list[Event]) -> int:
-        number = self._begin(index, ThinkingDelta).number
-        out.append(ThinkStart(number, FORMAT))
-        return number
-
-    def _open_call(self, index: int, block: dict[str, Any], arguments: str, out: list[Event]) -> None:
-        call, name = _text_of(block, "id"), _text_of(block, "name")
-        opened = self._begin(index, InputDelta)
-        opened.initial = arguments
-        self._calls[call] = opened.number
-        out.append(ToolCallStart(opened.number, call, name))
-        _add_fields(opened, without(block, "type", "id", "name", "input"), out)
-
-    def add(self, index: int, kind: str, delta: dict[str, Any], out: list[Event]) -> None:
-        """Add a piece that is not plain, or that begins a block which nobody opened. Raises WrongShape."""
-        block = self.open_blocks.get(index)
-        if block is not None and block.kind is None:
-            _grow(block, kind, without(delta, "type"))
-            return
-        expected = _BLOCK_OF.get(kind)
-        if expected is not None and (block is None or block.kind is not expected[0]):
-            self.open(index, {"type": expected[1]}, "", out)
-            block = self.open_blocks[index]
-        if block is None or (kind == "input_json_delta" and block.kind is not InputDelta):
-            raise WrongShape(f"{kind} for block {index}, which is not such a block")
-        self._add_known(block, kind, delta, out)
-
-    def _add_known(self, block: Block, kind: str, delta: dict[str, Any], out: list[Event]) -> None:
-        number = block.number
-        if kind == "text_delta":
-            block.has_content = True
-            out.append(ContentChunk(number, _text_of(delta, "text")))
-        elif kind == "thinking_delta":
-            out.append(ThinkChunk(number, _text_of(delta, "thinking")))
-        elif kind == "signature_delta":
-            add_states(number, SIGNED_BLOCKS.decode_signature(_text_of(delta, "signature")), out)
-        elif kind == "input_json_delta":
-            piece = _text_of(delta, "partial_json")
-            block.has_content = block.has_content or bool(piece)
-            out.append(ToolCallChunk(number, piece))
-        elif kind == "citations_delta":
-            _add_fields(block, {"citations": [delta.get("citation")]}, out)
-        else:
-            _add_fields(block, {kind: [without(delta, "type")]}, out)
-            return
-        _add_fields(block, without(delta, "type", *_PIECES), out)
-
-    def add_fields(self, index: int, fields: dict[str, Any], out: list[Event]) -> None:
-        """Add fields that stood beside a block or a piece of it."""
-        block = self.open_blocks.get(index)
-        if block is not None:
-            _add_fields(block, fields, out)
-
-    def close(self, index: int, out: list[Event]) -> None:
-        """End a block, if it is open."""
-        block = self.open_blocks.pop(index, None)
-        if block is None:
-            return
-        if block.kind is None:
-            out.append(UnknownContent(block.number, NAME, _whole(block)))
-        elif block.kind is TextDelta:
-            if not block.has_content:
-                out.append(ContentChunk(block.number, ""))
-            self._count = self._text_states.close_text(self._count, out)
-        elif block.kind is ThinkingDelta:
-            out.append(ThinkEnd(block.number))
-        else:
-            if not block.has_content:
-                out.append(ToolCallChunk(block.number, block.initial or "{}"))
-            out.append(ToolCallEnd(block.number))
-
-    def close_all(self, out: list[Event]) -> None:
-        """End all blocks that are open."""
-        for index in sorted(self.open_blocks):
-            self.close(index, out)
-
-    def flush(self, out: list[Event]) -> None:
-        """Return what is held of blocks that will not be finished, without saying that they are: no call of the provider's tools."""
-        for block in self.open_blocks.values():
-            if block.kind is None and not str(block.value.get("type")).endswith("tool_use"):
-                out.append(UnknownContent(block.number, NAME, _whole(block)))
-            elif block.kind is InputDelta and not block.has_content and block.initial not in ("", "{}"):
-                out.append(ToolCallChunk(block.number, block.initial))
-        self.open_blocks.clear()
-
-
-_BLOCK_OF: dict[str, tuple[type, str]] = {
-    "text_delta": (TextDelta, "text"),
-    "citations_delta": (TextDelta, "text"),
-    "thinking_delta": (ThinkingDelta, "thinking"),
-    "signature_delta": (ThinkingDelta, "thinking"),
-}
-
-_PIECES = ("text", "thinking", "signature", "partial_json", "citation")
-
-
-def _add_fields(block: Block, fields: dict[str, Any], out: list[Event]) -> None:
-    if not fields:
-        return
-    if block.kind is None:
-        block.value.update(fields)
-    else:
-        out.append(BlockFields(block.number, NAME, fields))
-
-
-def _grow(block: Block, kind: str, fields: dict[str, Any]) -> None:
-    if kind == "input_json_delta":
-        block.pieces.append(_text_of(fields, "partial_json"))
-        return
-    add_piece(block.value, fields)
-
-
-def _whole(block: Block) -> dict[str, Any]:
-    text = "".join(block.pieces)
-    if not text.strip():
-        return block.value
-    return {**block.value, "input": msgspec.json.decode(input_of(text))}
-
-
-def _text_of(fields: dict[str, Any], name: str) -> str:
-    value = fields.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise WrongShape(f"{name} is not a string")
-    return value
-
-
-class _Delta(msgspec.Struct, tag_field="type", tag="content_block_delta", gc=False, forbid_unknown_fields=True):
-    index: int
-    delta: TextDelta | ThinkingDelta | InputDelta
-
-
-_decode = msgspec.json.Decoder(_Delta).decode
-
-
-class PlainDeltas:
-    """Reads them. `open_blocks` are the blocks of the reply that are not closed, by Anthropic's index; `repeated` are those that repeat."""
-
-    __slots__ = ("_open_blocks", "repeated")
-
-    def __init__(self, open_blocks: dict[int, Block]) -> None:
-        self._open_blocks = open_blocks
-        self.repeated = RepeatedText(_parse_delta)
-
-    def read(self, item: Frame) -> list[Event] | None:
-        """Return the events of a plain delta; None for any other frame."""
-        try:
-            frame = _decode(item.data or b"")
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return None
-        delta = frame.delta
-        block = self._open_blocks.get(frame.index)
-        if block is None or block.kind is not delta.__class__:
-            return None
-        if isinstance(delta, ThinkingDelta) and delta.estimated_tokens is not None:
-            fields = BlockFields(block.number, NAME, {"estimated_tokens": delta.estimated_tokens})
-            return [ThinkChunk(block.number, delta.thinking), fields]
-        text = _text(delta)
-        if self.repeated.note(item, (frame.index, delta.__class__), text):
-            self.repeated.follow((frame.index, delta.__class__), _maker(block))
-        return [self.repeated.event(text)]
-
-
-def _text(delta: TextDelta | ThinkingDelta | InputDelta) -> str:
-    if isinstance(delta, TextDelta):
-        return delta.text
-    return delta.partial_json if isinstance(delta, InputDelta) else delta.thinking
-
-
-def _parse_delta(data: bytes) -> tuple[Hashable, str] | None:
-    """Return which block a plain delta continues, and its text."""
-    try:
-        frame = _decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    delta = frame.delta
-    if isinstance(delta, ThinkingDelta) and delta.estimated_tokens is not None:
-        return None
-    return (frame.index, delta.__class__), _text(delta)
-
-
-def _maker(block: Block) -> Callable[[str], Event]:
-    """Return what makes the event of a further text of a block."""
-    if block.kind is ThinkingDelta:
-        return partial(ThinkChunk, block.number)
-    if block.kind is InputDelta:
-        return partial(_input, block)
-    block.has_content = True
-    return partial(ContentChunk, block.number)
-
-
-def _input(block: Block, text: str) -> Event:
-    block.has_content = block.has_content or text != ""
-    return ToolCallChunk(block.number, text)
-
-
-class _Input(msgspec.Struct, frozen=True):
-    input: msgspec.Raw = msgspec.Raw(b"")
-
-
-class _Inputs(msgspec.Struct):
-    """The tool inputs of a frame, as the text they stood in."""
-
-    content_block: _Input = _Input()
-    content: list[_Input] = []
-
-
-_decode_inputs = msgspec.json.Decoder(_Inputs).decode
-
-
-class Decoder(PlainReplyDecoder, RepeatingDecoder):
-    """One reply, whole or streamed."""
-
-    def __init__(self, row: ProviderRow) -> None:
-        self._row = row
-        self._content = Content()
-        self._deltas = PlainDeltas(self._content.open_blocks)
-        self._usage: dict[str, Any] = {}
+        self._usage: JsonObject = {}
+        self._repeated = RepeatedDeltas()
         self._begun = False
         self._over = False
 
@@ -385,153 +131,404 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         data = item.data
         if data is None or self._over:
             return []
-        events = self._deltas.read(item)
-        return self._feed_rare(item, data) if events is None else events
+        frame = _strictly(data)
+        if (event := self._continued(frame, item)) is not None:
+            return [event]
+        self._repeated.forget()
+        out: list[Event] = []
+        try:
+            if frame is not None:
+                self._take(frame, data, out)
+            else:
+                self._take_odd(item, data, out)
+        except WrongShape as problem:
+            self._malformed(str(problem), out)
+        return out
 
     def read_plain(self, data: bytes) -> list[Event] | None:
-        """Return the events of a whole message that holds only text and thinking."""
-        events = read_plain(data, excludes_reasoning=self._row.quirks.output_excludes_reasoning)
-        if events is not None:
-            self._begun = self._over = True
-        return events
+        """Return the events of a whole message that is text and thinking and nothing else."""
+        message = _strictly(data)
+        if (
+            type(message) is not wire.ReplyMessage
+            or not message.content
+            or message.stop_reason not in REASONS
+            or not isinstance(message.stop_sequence, str | None)
+            or not isinstance(message.usage, dict | None)
+            or not all(map(_is_plain, message.content))
+        ):
+            return None
+        out: list[Event] = []
+        self._take(message, data, out)
+        return out
 
     def read_plain_frame(self, item: Frame) -> list[Event] | None:
         """Return the events of a delta that only continues an open block."""
-        return None if self._over else self._deltas.read(item)
+        event = None if self._over else self._continued(_strictly(item.data or b""), item)
+        return None if event is None else [event]
 
     def repeated(self) -> FrameEnds | None:
         """Return the bytes around the text of the deltas that repeat."""
-        return None if self._over else self._deltas.repeated.around
+        return None if self._over else self._repeated.around
 
     def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
         """Return the events of deltas that repeat."""
-        return self._deltas.repeated.again(values, joined=joined)
+        return self._repeated.again(values, joined=joined)
 
     def finish(self) -> list[Event]:
         """Close the reply. One that has not come to its end is broken, even where only `message_stop` is missing."""
-        if self._over:
-            return []
-        what = "before its end" if self._begun else "before it began"
-        return self._fail([], BrokenStream(f"the reply stopped {what}", provider=self._row.id))
-
-    def _feed_rare(self, item: Frame, data: bytes) -> list[Event]:
         out: list[Event] = []
-        self._deltas.repeated.forget()
-        try:
-            payload = decode_leniently(data, out)
-        except (ValueError, RecursionError):
-            # Half a frame at the end of a stream says nothing, and proxies close with OpenAI's [DONE].
-            if not item.complete or data.strip() in (b"", b"[DONE]"):
-                return []
-            return self._malformed(out, f"no JSON: {excerpt(data, 80)}")
-        try:
-            self._read(want(payload, dict, "the frame"), data, item.event, out)
-        except WrongShape as problem:
-            return self._malformed(out, str(problem))
+        if not self._over:
+            what = "before its end" if self._begun else "before it began"
+            self._fail(BrokenStream(f"the reply stopped {what}", provider=self._row.id), out)
         return out
 
-    def _read(self, payload: dict[str, Any], data: bytes, event: str, out: list[Event]) -> None:
-        kind = payload.get("type") or event
-        if kind == "error" or (payload.get("error") and "content" not in payload):
-            self._fail(out, refusal(payload, provider=self._row.id))
+    def _continued(self, frame: wire.Frame | None, item: Frame) -> Event | None:
+        """Return the event of a delta that only continues an open block; None for any other frame."""
+        if type(frame) is not wire.BlockDelta or frame.others is not None:
+            return None
+        delta = frame.delta
+        block, kind = self._open.get(frame.index), type(delta)
+        if block is None or block.kind is not _BLOCK_OF[kind]:
+            return None
+        text = text_alone(delta)
+        return None if text is None else self._repeated.event_of(item, frame.index, block, kind, text)
+
+    def _take(self, frame: wire.Frame, data: bytes, out: list[Event]) -> None:
+        match frame:
+            case wire.BlockDelta(index=index, delta=delta):
+                self._add(index, delta, out)
+                self._add_beside(index, frame.others, out)
+            case wire.BlockStart(index=index, content_block=block):
+                self._begin_block(index, block, _inputs(data, [block])[0], out)
+                self._add_beside(index, frame.others, out)
+            case wire.BlockStop(index=index):
+                self._add_beside(index, frame.others, out)
+                self._end_block(index, out)
+            case wire.MessageStart(message=message):
+                self._start(message, message.content or (), data, out)
+            case wire.MessageDelta(delta=delta, usage=usage):
+                self._end(delta or wire.StopDelta(), usage, carried_fields(frame) or {}, out)
+            case wire.MessageStop():
+                self._end_blocks(out)
+                self._over = True
+            case wire.ReplyMessage():
+                stop = wire.StopDelta(stop_reason=frame.stop_reason, stop_sequence=frame.stop_sequence)
+                self._whole(frame, frame.content or (), stop, data, out)
+
+    def _take_odd(self, item: Frame, data: bytes, out: list[Event]) -> None:
+        """Take a frame that holds more than what is known, or holds it otherwise. What can be read of it is read, in the same order."""
+        try:
+            value = decode_leniently(data, out)
+        except (ValueError, RecursionError):
+            # Half a frame at the end of a stream says nothing, and proxies close with OpenAI's [DONE].
+            if item.complete and data.strip() not in (b"", b"[DONE]"):
+                self._malformed(f"no JSON: {excerpt(data, 80)}", out)
+            return
+        frame: JsonObject = want(value, dict, "the frame")
+        kind = frame.get("type") or item.event
+        if kind == "error" or (frame.get("error") and "content" not in frame):
+            self._fail(refusal(frame, provider=self._row.id), out)
         elif kind == "message_start":
-            self._start(want(payload.get("message"), dict, "message"), data, out)
-        elif kind == "message" or "content" in payload or (not kind and payload.get("usage")):
-            self._whole(payload, data, out)
+            message: JsonObject = want(frame.get("message"), dict, "message")
+            self._start(_head(message), message.get("content") or (), data, out)
+        elif kind == "message" or "content" in frame or (not kind and frame.get("usage")):
+            content = want(frame.get("content") or [], list, "content")
+            self._whole(_head(frame), content, {name: frame.get(name) for name in _STOP}, data, out)
         elif kind == "content_block_start":
-            block = want(payload.get("content_block"), dict, "content_block")
-            self._content.open(_index(payload), block, _arguments(data, [block])[0], out)
-            self._content.add_fields(_index(payload), without(payload, "type", "index", "content_block"), out)
+            block: JsonObject = want(frame.get("content_block"), dict, "content_block")
+            index = _index(frame)
+            self._begin_block(index, block, _inputs(data, [block])[0], out)
+            self._add_beside(index, without(frame, "type", "index", "content_block"), out)
         elif kind == "content_block_delta":
-            delta = want(payload.get("delta"), dict, "delta")
-            self._content.add(_index(payload), want(delta.get("type"), str, "delta.type"), delta, out)
-            self._content.add_fields(_index(payload), without(payload, "type", "index", "delta"), out)
+            delta: JsonObject = want(frame.get("delta"), dict, "delta")
+            index = _index(frame)
+            want(delta.get("type"), str, "delta.type")
+            self._add(index, delta, out)
+            self._add_beside(index, without(frame, "type", "index", "delta"), out)
         elif kind == "content_block_stop":
-            self._content.add_fields(_index(payload), without(payload, "type", "index"), out)
-            self._content.close(_index(payload), out)
+            index = _index(frame)
+            self._add_beside(index, without(frame, "type", "index"), out)
+            self._end_block(index, out)
         elif kind == "message_delta":
-            self._end(payload, out)
+            end: JsonObject = want(frame.get("delta") or {}, dict, "delta")
+            self._end(end, frame.get("usage"), without(frame, "type", "delta", "usage"), out)
         elif kind == "message_stop":
-            self._content.close_all(out)
+            self._end_blocks(out)
             self._over = True
         elif kind != "ping":
-            out.append(ReplyFields(NAME, {want(kind, str, "type"): [without(payload, "type")]}))
+            self._carry({want(kind, str, "type"): [without(frame, "type")]}, out)
 
-    def _whole(self, message: dict[str, Any], data: bytes, out: list[Event]) -> None:
-        content = want(message.get("content") or [], list, "content")
-        head = {
-            name: value for name, value in message.items() if name not in ("content", "stop_reason", "stop_sequence")
-        }
-        self._start({**head, "content": content}, data, out)
-        self._content.close_all(out)
-        self._end({"delta": {name: message.get(name) for name in ("stop_reason", "stop_sequence")}}, out)
+    def _whole(
+        self,
+        head: wire.ReplyMessage,
+        blocks: Sequence[wire.ReplyBlock | JsonValue],
+        stop: wire.StopDelta | JsonObject,
+        data: bytes,
+        out: list[Event],
+    ) -> None:
+        self._start(head, blocks, data, out)
+        self._end_blocks(out)
+        self._end(stop, None, {}, out)
         self._over = True
 
-    def _start(self, message: dict[str, Any], data: bytes, out: list[Event]) -> None:
+    def _start(
+        self, head: wire.ReplyMessage, blocks: Sequence[wire.ReplyBlock | JsonValue], data: bytes, out: list[Event]
+    ) -> None:
         self._begun = True
-        out.append(ReplyStart(id=_string(message, "id"), model=_string(message, "model")))
-        self._count(message.get("usage"), out)
-        self._carry(without(message, *_KNOWN_FIELDS), out)
-        blocks = want(message.get("content") or [], list, "content")
-        for place, arguments in enumerate(_arguments(data, blocks)):
-            self._content.open(place, want(blocks[place], dict, f"content[{place}]"), arguments, out)
-            self._content.close(place, out)
+        out.append(ReplyStart(id=head.id or "", model=head.model or ""))
+        self._take_usage(head.usage, out)
+        self._carry(carried_fields(head), out)
+        if blocks:
+            for place, written in enumerate(_inputs(data, want(blocks, list, "content"))):
+                block = blocks[place]
+                if not isinstance(block, Wire):
+                    want(block, dict, f"content[{place}]")
+                self._begin_block(place, block, written, out)
+                self._end_block(place, out)
 
-    def _end(self, payload: dict[str, Any], out: list[Event]) -> None:
-        delta = want(payload.get("delta") or {}, dict, "delta")
-        word = _string(delta, "stop_reason")
+    def _end(self, stop: wire.StopDelta | JsonObject, usage: JsonValue, beside: JsonObject, out: list[Event]) -> None:
+        if not isinstance(stop, wire.StopDelta):
+            stop = _read_message_part(stop, wire.StopDelta)
+        word = stop.stop_reason or ""
         if word:
-            self._content.close_all(out)
-        self._count(payload.get("usage"), out)
-        self._carry(
-            {**without(payload, "type", "delta", "usage"), **without(delta, "stop_reason", "stop_sequence")}, out
-        )
-        if not word:
-            return
-        if word not in REASONS:
-            self._carry({"stop_reason": word}, out)
-        out.append(Finish(REASONS.get(word, "unknown"), word, _string(delta, "stop_sequence") or None))
+            self._end_blocks(out)
+        self._take_usage(usage, out)
+        self._carry({**beside, **(carried_fields(stop) or {})}, out)
+        if word:
+            if word not in REASONS:
+                self._carry({"stop_reason": word}, out)
+            sequence = want(stop.stop_sequence or "", str, "stop_sequence")
+            out.append(Finish(REASONS.get(word, "unknown"), word, sequence or None))
 
-    def _count(self, usage: Any, out: list[Event]) -> None:
+    def _take_usage(self, usage: JsonValue, out: list[Event]) -> None:
         if usage is None:
             return
         self._usage = merge_usage(self._usage, want(usage, dict, "usage"))
         counted, doubts = decode_usage(self._usage, excludes_reasoning=self._row.quirks.output_excludes_reasoning)
         out.append(UsageUpdate(counted))
-        out.extend(Degraded(doubt) for doubt in doubts)
+        out.extend(map(Degraded, doubts))
+
+    def _begin_block(self, index: int, block: wire.ReplyBlock | JsonObject, written: str, out: list[Event]) -> None:
+        """Begin a block with whatever it already holds; `written` is the input of a call as text."""
+        self._end_block(index, out)
+        if isinstance(block, dict):
+            kind = _BLOCKS.get(_text_of(block, "type"))
+            if kind is None:
+                self._open_block(index, None).value = dict(block)
+                return
+            block = _read_block_part(block, kind)
+        match block:
+            case wire.ReplyText(text=text):
+                opened = self._open_block(index, wire.ReplyText)
+                self._last_text = opened.number
+                self._text_states.open_text(opened.number, out)
+                _add_fields(opened, carried_fields(block), out)
+                if text:
+                    opened.has_content = True
+                    out.append(ContentChunk(opened.number, text))
+            case wire.ReplyThinking(thinking=text, signature=signature):
+                opened = self._open_block(index, wire.ReplyThinking)
+                out.append(ThinkStart(opened.number, FORMAT))
+                if text:
+                    out.append(ThinkChunk(opened.number, text))
+                add_states(opened.number, SIGNED_BLOCKS.decode_signature(signature or ""), out)
+                _add_fields(opened, carried_fields(block), out)
+            case wire.ReplyRedactedThinking():
+                self._begin_redacted(index, block, out)
+            case wire.ReplyToolUse(id=call, name=name):
+                opened = self._open_block(index, wire.ReplyToolUse)
+                opened.initial = written
+                self._calls[call or ""] = opened.number
+                out.append(ToolCallStart(opened.number, call or "", name or ""))
+                _add_fields(opened, carried_fields(block), out)
+
+    def _begin_redacted(self, index: int, block: wire.ReplyRedactedThinking, out: list[Event]) -> None:
+        found = SIGNED_BLOCKS.decode_redacted(block.data or "")
+        if self._text_states.take(found):
+            return
+        if found.owner == EMPTY:
+            self._last_text = self._count
+            give(self._count, found.states, out)
+            self._count += 1
+            return
+        target = found.number_of_owner(self._last_text, self._calls)
+        if target is not None:
+            add_states(target, found.states, out)
+            return
+        opened = self._open_block(index, wire.ReplyThinking)
+        out.append(ThinkStart(opened.number, FORMAT))
+        add_states(opened.number, found.states, out)
+        _add_fields(opened, carried_fields(block), out)
+
+    def _open_block(self, index: int, kind: type[wire.ReplyBlock] | None) -> Block:
+        block = self._open[index] = OpenBlock(self._count, kind)
+        self._count += 1
+        return block
+
+    def _add(self, index: int, delta: wire.Delta | JsonObject, out: list[Event]) -> None:
+        """Add a piece to its block; text and thinking begin one where none of theirs is open. Raises WrongShape."""
+        block = self._open.get(index)
+        kind = _DELTAS.get(delta["type"]) if isinstance(delta, dict) else type(delta)
+        if block is not None and block.kind is None:
+            if kind is wire.InputDelta:
+                block.pieces.append(_as_delta(delta, wire.InputDelta).partial_json or "")
+            else:
+                add_piece(block.value, without(as_it_came(delta), "type"))
+            return
+        expected = _BLOCK_OF.get(kind) if kind is not None else None
+        if expected is not None and kind is not wire.InputDelta and (block is None or block.kind is not expected):
+            self._begin_block(index, expected(), "", out)
+            block = self._open[index]
+        if block is None or (kind is wire.InputDelta and block.kind is not expected):
+            tag = delta["type"] if isinstance(delta, dict) else delta.__struct_config__.tag
+            raise WrongShape(f"{tag} for block {index}, which is not such a block")
+        if kind is None:
+            assert isinstance(delta, dict)
+            _add_fields(block, {delta["type"]: [without(delta, "type")]}, out)
+            return
+        delta = _as_delta(delta, kind)
+        match delta:
+            case wire.TextDelta(text=text):
+                block.has_content = True
+                out.append(ContentChunk(block.number, text or ""))
+            case wire.ThinkingDelta(thinking=text):
+                out.append(ThinkChunk(block.number, text or ""))
+            case wire.InputDelta(partial_json=piece):
+                block.has_content = block.has_content or bool(piece)
+                out.append(ToolCallChunk(block.number, piece or ""))
+            case wire.SignatureDelta(signature=signature):
+                add_states(block.number, SIGNED_BLOCKS.decode_signature(signature or ""), out)
+            case wire.CitationsDelta(citation=citation):
+                _add_fields(block, {"citations": [citation]}, out)
+        if beside := carried_fields(delta):
+            _add_fields(block, without(beside, *_PIECES), out)
+
+    def _add_beside(self, index: int, fields: JsonObject | None, out: list[Event]) -> None:
+        """Add fields that stood beside a block or a piece of it."""
+        block = self._open.get(index)
+        if block is not None and fields:
+            _add_fields(block, without(fields), out)
+
+    def _end_block(self, index: int, out: list[Event]) -> None:
+        """End a block, if it is open."""
+        block = self._open.pop(index, None)
+        if block is None:
+            return
+        if block.kind is None:
+            out.append(UnknownContent(block.number, NAME, _whole_value(block)))
+        elif block.kind is wire.ReplyText:
+            if not block.has_content:
+                out.append(ContentChunk(block.number, ""))
+            self._count = self._text_states.close_text(self._count, out)
+        elif block.kind is wire.ReplyThinking:
+            out.append(ThinkEnd(block.number))
+        else:
+            if not block.has_content:
+                out.append(ToolCallChunk(block.number, block.initial or "{}"))
+            out.append(ToolCallEnd(block.number))
+
+    def _end_blocks(self, out: list[Event]) -> None:
+        for index in sorted(self._open):
+            self._end_block(index, out)
 
     @staticmethod
-    def _carry(fields: dict[str, Any], out: list[Event]) -> None:
+    def _carry(fields: JsonObject | None, out: list[Event]) -> None:
         if fields:
             out.append(ReplyFields(NAME, fields))
 
-    def _malformed(self, out: list[Event], problem: str) -> list[Event]:
-        return self._fail(
-            out, MalformedReply(f"the reply is not an Anthropic message: {problem}", provider=self._row.id)
-        )
+    def _malformed(self, problem: str, out: list[Event]) -> None:
+        message = f"the reply is not an Anthropic message: {problem}"
+        self._fail(MalformedReply(message, provider=self._row.id), out)
 
-    def _fail(self, out: list[Event], error: ProviderError) -> list[Event]:
-        self._content.flush(out)
+    def _fail(self, error: ProviderError, out: list[Event]) -> None:
+        """End the reply: what is held of blocks that will not be finished is given, but no call of the provider's tools."""
+        for block in self._open.values():
+            if block.kind is None and not str(block.value.get("type")).endswith("tool_use"):
+                out.append(UnknownContent(block.number, NAME, _whole_value(block)))
+            elif block.kind is wire.ReplyToolUse and not block.has_content and block.initial not in ("", "{}"):
+                out.append(ToolCallChunk(block.number, block.initial))
+        self._open.clear()
         self._over = True
         out.append(Failed(error))
-        return out
 
 
-_KNOWN_FIELDS = ("id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence")
+def _is_plain(block: wire.ReplyBlock) -> bool:
+    return isinstance(block, wire.ReplyText | wire.ReplyThinking) and carried_fields(block) is None
 
 
-def _string(fields: dict[str, Any], name: str) -> str:
-    return want(fields.get(name) or "", str, name)
+def _head(message: JsonObject) -> wire.ReplyMessage:
+    """Return what an odd message says beside its content and its end. An id and a model may be missing in any way."""
+    return _read_message_part(without(message, "type", "content", *_STOP), wire.ReplyMessage)
 
 
-def _index(payload: dict[str, Any]) -> int:
-    return want(payload.get("index"), (int, bool), "index")
+def _read_message_part(fields: JsonObject, kind: type[W]) -> W:
+    try:
+        named = {name: one for name, one in fields.items() if one or name not in ("id", "model", "stop_reason")}
+        return read_apart(named, kind)
+    except msgspec.ValidationError as problem:
+        raise WrongShape(" is ".join(wrong_field(problem))) from None
 
 
-def _arguments(data: bytes, blocks: list[Any]) -> list[str]:
-    """Return, for each block, its input as it was written, where the block is a tool call."""
+def _read_block_part(fields: JsonObject, kind: type[W]) -> W:
+    try:
+        return read_apart(fields, kind)
+    except msgspec.ValidationError as problem:
+        raise WrongShape(f"{wrong_field(problem)[0]} is not a string") from None
+
+
+def _as_delta(delta: wire.Delta | JsonObject, kind: type[W]) -> W:
+    return _read_block_part(delta, kind) if isinstance(delta, dict) else delta  # type: ignore[return-value]
+
+
+def _text_of(fields: JsonObject, name: str) -> str:
+    value = fields.get(name)
+    if value is not None and not isinstance(value, str):
+        raise WrongShape(f"{name} is not a string")
+    return value or ""
+
+
+def _index(frame: JsonObject) -> int:
+    return want(frame.get("index"), (int, bool), "index")
+
+
+def _add_fields(block: Block, fields: JsonObject | None, out: list[Event]) -> None:
+    if not fields:
+        return
+    if block.kind is None:
+        block.value.update(fields)
+    else:
+        out.append(BlockFields(block.number, NAME, fields))
+
+
+def _whole_value(block: Block) -> JsonObject:
+    """Return a block of an unknown kind, with the input that came in pieces."""
+    text = "".join(block.pieces)
+    return {**block.value, "input": msgspec.json.decode(input_of(text))} if text.strip() else block.value
+
+
+class _Input(msgspec.Struct, frozen=True):
+    input: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Inputs(msgspec.Struct):
+    """The tool inputs of a frame, as the text they stood in."""
+
+    content_block: _Input = _Input()
+    content: list[_Input] = []
+
+
+_decode_inputs = msgspec.json.Decoder(_Inputs).decode
+
+
+def _inputs(data: bytes, blocks: Sequence[wire.ReplyBlock | JsonValue]) -> list[str]:
+    """Return, for each block, its input as it was written, where the block is a call."""
     values = [
-        block.get("input") if isinstance(block, dict) and block.get("type") == "tool_use" else None for block in blocks
+        block.input
+        if isinstance(block, wire.ReplyToolUse)
+        else block.get("input")
+        if isinstance(block, dict) and block.get("type") == "tool_use"
+        else None
+        for block in blocks
     ]
     if not any(values):
         return ["" if value is None else arguments_of(value) for value in values]
@@ -543,7 +540,7 @@ def _arguments(data: bytes, blocks: list[Any]) -> list[str]:
     return [_written(value, raw.input) for value, raw in zip_longest(values, raws[: len(values)], fillvalue=_Input())]
 
 
-def _written(value: Any, raw: msgspec.Raw) -> str:
+def _written(value: JsonValue, raw: msgspec.Raw) -> str:
     # Some servers write the input as a string of JSON, and bardo wraps what is none.
     if value is None or isinstance(value, str):
         return value or ""
@@ -552,13 +549,11 @@ def _written(value: Any, raw: msgspec.Raw) -> str:
     return bytes(raw).decode("utf-8", "replace")
 
 
-def _calls(payload: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
+def _calls(frame: JsonObject) -> Iterator[tuple[int, JsonObject, str]]:
     """Yield the calls of a frame, of a message or of the start of one, with their places and the name of their id."""
-    message = payload.get("message", payload)
+    message = frame.get("message", frame)
     blocks = message.get("content") if isinstance(message, dict) else None
-    placed = (
-        enumerate(blocks) if isinstance(blocks, list) else iter([(payload.get("index"), payload.get("content_block"))])
-    )
+    placed = enumerate(blocks) if isinstance(blocks, list) else iter([(frame.get("index"), frame.get("content_block"))])
     for place, block in placed:
         if isinstance(place, int) and isinstance(block, dict) and block.get("type") == "tool_use":
             yield place, block, "id"

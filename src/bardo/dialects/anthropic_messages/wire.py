@@ -229,6 +229,156 @@ class Request(Wire, kw_only=True):
     workspace_id: JsonValue = None
 
 
+# Replies. What a server leaves out, or gives as null, is empty.
+
+
+class ReplyText(Wire, tag="text", kw_only=True):
+    """Words of the model."""
+
+    CARRIED: ClassVar = ("citations",)
+    text: str | None = None
+    citations: JsonValue = None
+
+
+class ReplyThinking(Wire, tag="thinking", kw_only=True):
+    """Thinking, with its signature where it is whole."""
+
+    thinking: str | None = None
+    signature: str | None = None
+
+
+class ReplyRedactedThinking(Wire, tag="redacted_thinking", kw_only=True):
+    """Thinking that only Anthropic can read."""
+
+    data: str | None = None
+
+
+class ReplyToolUse(Wire, tag="tool_use", kw_only=True):
+    """A call of a tool. Some servers write its input as a text of JSON."""
+
+    CARRIED: ClassVar = ("caller", "toolset_name")
+    id: str | None = None
+    name: str | None = None
+    input: JsonValue = None
+    caller: JsonValue = None
+    toolset_name: JsonValue = None
+
+
+ReplyBlock = ReplyText | ReplyThinking | ReplyRedactedThinking | ReplyToolUse
+"""What bardo has a word for in the content of a message; any other block is carried whole."""
+
+
+class ReplyMessage(Wire, tag="message", kw_only=True):
+    """A whole message, or how one begins. `usage` is read by `usage.py`, which believes no count."""
+
+    CARRIED: ClassVar = ("container", "context_management", "diagnostics", "input_transformations", "stop_details")
+    content: list[ReplyBlock] | None = None
+    id: str | None = None
+    role: JsonValue = None
+    model: str | None = None
+    stop_reason: str | None = None
+    stop_sequence: JsonValue = None
+    usage: JsonValue = None
+    container: JsonValue = None
+    context_management: JsonValue = None
+    diagnostics: JsonValue = None
+    input_transformations: JsonValue = None
+    stop_details: JsonValue = None
+
+
+class TextDelta(Wire, tag="text_delta", kw_only=True):
+    """A piece of the answer."""
+
+    text: str | None = None
+
+
+class ThinkingDelta(Wire, tag="thinking_delta", kw_only=True):
+    """A piece of the thinking. `estimated_tokens` comes with a beta header, instead of text that is not shown."""
+
+    CARRIED: ClassVar = ("estimated_tokens",)
+    thinking: str | None = None
+    estimated_tokens: JsonValue = None
+
+
+class SignatureDelta(Wire, tag="signature_delta", kw_only=True):
+    """The signature of the thinking before it."""
+
+    signature: str | None = None
+
+
+class InputDelta(Wire, tag="input_json_delta", kw_only=True):
+    """A piece of a tool's input."""
+
+    partial_json: str | None = None
+
+
+class CitationsDelta(Wire, tag="citations_delta", kw_only=True):
+    """A citation of the text before it."""
+
+    citation: JsonValue = None
+
+
+Delta = TextDelta | ThinkingDelta | SignatureDelta | InputDelta | CitationsDelta
+
+
+class MessageStart(Wire, tag="message_start", kw_only=True):
+    """The first frame of a stream."""
+
+    message: ReplyMessage
+
+
+class BlockStart(Wire, tag="content_block_start", kw_only=True):
+    """The beginning of a block."""
+
+    index: int
+    content_block: ReplyBlock
+
+
+class BlockDelta(Wire, tag="content_block_delta", kw_only=True):
+    """A piece of a block."""
+
+    index: int
+    delta: Delta
+
+
+class BlockStop(Wire, tag="content_block_stop", kw_only=True):
+    """The end of a block."""
+
+    index: int
+
+
+class StopDelta(Wire, kw_only=True):
+    """Why a message ended."""
+
+    CARRIED: ClassVar = ("container", "stop_details")
+    stop_reason: str | None = None
+    stop_sequence: JsonValue = None
+    container: JsonValue = None
+    stop_details: JsonValue = None
+
+
+class MessageDelta(Wire, tag="message_delta", kw_only=True):
+    """What is known of a message at its end."""
+
+    CARRIED: ClassVar = ("context_management", "input_transformations")
+    delta: StopDelta | None = None
+    usage: JsonValue = None
+    context_management: JsonValue = None
+    input_transformations: JsonValue = None
+
+
+class MessageStop(Wire, tag="message_stop"):
+    """The last frame of a stream."""
+
+
+class Ping(Wire, tag="ping"):
+    """A frame that says nothing."""
+
+
+Frame = ReplyMessage | MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop | Ping
+"""A frame of a stream, or a whole reply."""
+
+
 SIGNED_BLOCKS = SignedBlocks(
     FORMAT,
     thinking=lambda text, signature: {"type": "thinking", "thinking": text, "signature": signature},

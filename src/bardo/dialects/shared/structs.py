@@ -81,6 +81,19 @@ def read(value: Any, kind: Any, at: str) -> Any:
         _refuse(str(problem), at)
 
 
+def read_apart(value: Any, kind: type[W]) -> W:
+    """Return a provider's JSON value as a struct; what that has no name for stands beside it. Raises msgspec.ValidationError."""
+    return msgspec.convert(_apart(value, kind), kind)
+
+
+def wrong_field(problem: msgspec.ValidationError) -> tuple[str, str]:
+    """Return the path of the field that msgspec found wrong, and what stands there in JSON's words."""
+    found = _EXPECTED.fullmatch(str(problem))
+    if found is None:
+        return "", str(problem)
+    return (found["path"] or "").removeprefix("."), _KINDS.get(found["given"], found["given"] or "nothing")
+
+
 def carried_fields(struct: Wire) -> dict[str, Any] | None:
     """Return the fields of a struct that are only carried, without those that are null; None where there are none."""
     if struct.others is None and not struct.CARRIED:
