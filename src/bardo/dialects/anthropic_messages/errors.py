@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from bardo.dialects.anthropic_messages.wire import NAME
-from bardo.dialects.shared.json_values import as_text, decode_leniently, encode_json, excerpt
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, as_text, decode_leniently, encode_json, excerpt
 from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_anthropic_words
 from bardo.values.error_kinds import Kind
@@ -52,10 +51,10 @@ def encode_error(error: BardoError) -> bytes:
     return encode_json(error_object(error))
 
 
-def error_object(error: BardoError) -> dict[str, Any]:
+def error_object(error: BardoError) -> JsonObject:
     """Return the error as the object that stands in a body or in an `error` event."""
     own = own_refusal(error, NAME)
-    said: dict[str, Any] = {
+    said: JsonObject = {
         "type": own.upstream_type if own is not None and own.upstream_type in _STATUSES else _TYPES[error.kind],
         "message": message_in(in_anthropic_words, error, NAME, known=_KNOWN),
         "code": error.code,
@@ -81,10 +80,12 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     return error
 
 
-def refusal(value: Any, *, provider: str, status: int | None = None, retry_after: str | None = None) -> UpstreamRefused:
+def refusal(
+    value: JsonValue, *, provider: str, status: int | None = None, retry_after: str | None = None
+) -> UpstreamRefused:
     """Return the error that `value` tells of; `status` is found from its type where none came with it."""
     said = value.get("error", value) if isinstance(value, dict) else value
-    fields: dict[str, Any] = said if isinstance(said, dict) else {}
+    fields: JsonObject = said if isinstance(said, dict) else {}
     kind = _text(fields.get("type"))
     return UpstreamRefused(
         _message(said, status),
@@ -100,7 +101,7 @@ def refusal(value: Any, *, provider: str, status: int | None = None, retry_after
     )
 
 
-def _message(said: Any, status: int | None) -> str:
+def _message(said: JsonValue, status: int | None) -> str:
     named = (said.get("message") or said.get("detail")) if isinstance(said, dict) else None
     text = (as_text(named or said) if said else "").strip()
     if len(text) > _QUOTED:
@@ -108,7 +109,7 @@ def _message(said: Any, status: int | None) -> str:
     return text or (f"the provider answered {status} without a word" if status else "the provider reported an error")
 
 
-def _text(value: Any) -> str | None:
+def _text(value: JsonValue) -> str | None:
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from bardo.dialects.anthropic_messages.request_in import decode_request
 from bardo.dialects.shared.dialect import CountForm, ModelsForm, count_of, route_fields, with_bardo
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.values.operations import ModelInfo, TokenCount
 from bardo.values.wire import WireRequest
 
@@ -27,7 +26,7 @@ def _encode_request(wire: WireRequest, model: str) -> WireRequest:
 
 
 def _encode_reply(count: TokenCount) -> bytes:
-    fields: dict[str, Any] = {"input_tokens": count.input_tokens}
+    fields: JsonObject = {"input_tokens": count.input_tokens}
     return encode_json(with_bardo(fields, {"tokens_approx": True} if count.approx else {}))
 
 
@@ -39,7 +38,7 @@ TOKEN_COUNT = CountForm(
 )
 
 
-def _model(model: ModelInfo) -> dict[str, Any]:
+def _model(model: ModelInfo) -> JsonObject:
     # Anthropic's reference: the beginning of time stands where the date of release is not known.
     made = "1970-01-01T00:00:00Z"
     return {

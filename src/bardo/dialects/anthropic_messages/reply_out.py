@@ -1,15 +1,12 @@
-"""Encode a reply as an Anthropic message, streamed or whole.
+"""Encode a reply as an Anthropic message: as the frames of a stream, or collected into one whole message by the same writers.
 
 `message_start` waits for the first block, so that usage and fields known by then can stand in it. Stop reason, totals and bardo's own
 `bardo` object close the reply in `message_delta`.
-
-Write the blocks of an Anthropic message: as the frames of a stream, or collected into one whole message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -17,7 +14,7 @@ from bardo.dialects.anthropic_messages.errors import error_object
 from bardo.dialects.anthropic_messages.usage import encode_usage
 from bardo.dialects.anthropic_messages.wire import NAME, REASONS, SIGNED_BLOCKS
 from bardo.dialects.shared.blocks import BlockWriter, Kind
-from bardo.dialects.shared.json_values import encode_json, input_of
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, encode_json, input_of
 from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response
 from bardo.dialects.shared.states import NEXT
 from bardo.streams.sse import encode_sse
@@ -27,7 +24,7 @@ from bardo.values.events import Event, Finish, FinishReason
 from bardo.values.request import Request
 from bardo.values.response import Response
 
-_EMPTY: dict[Kind, dict[str, Any]] = {
+_EMPTY: dict[Kind, JsonObject] = {
     "text": {"type": "text", "text": ""},
     "thinking": SIGNED_BLOCKS.thinking("", ""),
     "tool_call": {"type": "tool_use", "id": "", "name": "", "input": {}},
@@ -38,11 +35,6 @@ _PIECES: dict[Kind, tuple[str, str]] = {
     "tool_call": ("input_json_delta", "partial_json"),
 }
 _DELTA_END = b"}}\n\n"
-
-
-def frame(kind: str, **fields: Any) -> bytes:
-    """Write one event, named as the real API names them."""
-    return encode_sse(encode_json({"type": kind, **fields}), kind)
 
 
 class MessageFrames:
@@ -59,32 +51,32 @@ class MessageFrames:
         out, self._out = self._out, []
         return out
 
-    def write(self, kind: str, **fields: Any) -> None:
-        """Write one event."""
-        self._out.append(frame(kind, **fields))
+    def write(self, kind: str, **fields: JsonValue) -> None:
+        """Write one event, named as the real API names them."""
+        self._out.append(encode_sse(encode_json({"type": kind, **fields}), kind))
 
     def piece(self, block: MessageBlockWriter, text: str) -> None:
         """Write a piece of text or of arguments of the block that is open."""
         self._out.append(block.frame(text))
 
-    def delta(self, **fields: Any) -> None:
+    def delta(self, **fields: JsonValue) -> None:
         """Write a piece of the block that is open."""
         self.write("content_block_delta", index=self.index, delta=fields)
 
-    def start(self, block: dict[str, Any]) -> None:
+    def start(self, block: JsonObject) -> None:
         """Begin a block."""
         self.write("content_block_start", index=self.index, content_block=block)
 
-    def stop(self, fields: dict[str, Any]) -> None:
+    def stop(self, fields: JsonObject) -> None:
         """End the open block; fields that came too late for its start go along."""
         self.write("content_block_stop", index=self.index, **fields)
         self.index += 1
 
-    def put_before_text(self, block: Any) -> bool:
+    def put_before_text(self, block: JsonValue) -> bool:
         """Return False: what is written stays where it is."""
         return False
 
-    def write_block(self, block: dict[str, Any]) -> None:
+    def write_block(self, block: JsonObject) -> None:
         """Write a block that is complete. The input of a tool goes in a delta, where clients look for it."""
         given = block.get("input")
         if str(block.get("type")).endswith("tool_use") and isinstance(given, dict) and given:
@@ -102,11 +94,11 @@ class MessageCollector(MessageFrames):
 
     def __init__(self) -> None:
         super().__init__()
-        self.message: dict[str, Any] = {}
-        self._block: dict[str, Any] = {}
+        self.message: JsonObject = {}
+        self._block: JsonObject = {}
         self._pieces: list[str] = []
 
-    def write(self, kind: str, **fields: Any) -> None:
+    def write(self, kind: str, **fields: JsonValue) -> None:
         """Take the start of the message, or its end."""
         if not fields:
             return
@@ -117,11 +109,11 @@ class MessageCollector(MessageFrames):
         """Take a piece of text or of arguments."""
         self._pieces.append(text)
 
-    def start(self, block: dict[str, Any]) -> None:
+    def start(self, block: JsonObject) -> None:
         """Begin a block."""
         self._block, self._pieces = dict(block), []
 
-    def delta(self, **fields: Any) -> None:
+    def delta(self, **fields: JsonValue) -> None:
         """Add fields to the block: citations to their list, a signature and an estimate in their place."""
         kind = fields.pop("type")
         if kind == "citations_delta":
@@ -133,7 +125,7 @@ class MessageCollector(MessageFrames):
         else:
             self._block.setdefault(kind, []).append(fields)
 
-    def stop(self, fields: dict[str, Any]) -> None:
+    def stop(self, fields: JsonObject) -> None:
         """End the block."""
         text = "".join(self._pieces)
         match self._block["type"]:
@@ -143,7 +135,7 @@ class MessageCollector(MessageFrames):
                 self._block[field] = text
         self.write_block(self._block | fields)
 
-    def put_before_text(self, block: Any) -> bool:
+    def put_before_text(self, block: JsonValue) -> bool:
         """Put a block before the last one, if that is text."""
         content = self.message["content"]
         if not content or content[-1].get("type") != "text":
@@ -151,7 +143,7 @@ class MessageCollector(MessageFrames):
         content.insert(-1, block)
         return True
 
-    def write_block(self, block: Any) -> None:
+    def write_block(self, block: JsonValue) -> None:
         """Add a block that is complete."""
         self.message["content"].append(block)
 
@@ -181,7 +173,7 @@ class MessageBlockWriter(BlockWriter):
         self._frames = frames
         self._header = dict(_EMPTY[kind])
         self._prefix = b""
-        self._late: dict[str, Any] = {}
+        self._late: JsonObject = {}
 
     @property
     def owner(self) -> str:
@@ -204,7 +196,7 @@ class MessageBlockWriter(BlockWriter):
         if not self.begun:
             self._header |= {"id": call_id or self._header["id"], "name": name or self._header["name"]}
 
-    def add_fields(self, fields: dict[str, Any]) -> None:
+    def add_fields(self, fields: JsonObject) -> None:
         """Write the dialect's own fields: citations and deltas as they are, others in the start or else the stop."""
         for name, value in fields.items():
             if name == "citations" and isinstance(value, list) and self.kind == "text":
@@ -250,7 +242,7 @@ class MessageBlockWriter(BlockWriter):
         head = f'{{"type":"content_block_delta","index":{self._frames.index},"delta":{{"type":"{kind}","{name}":'
         self._prefix = b"event: content_block_delta\ndata: " + head.encode()
 
-    def _cite(self, citations: list[Any]) -> None:
+    def _cite(self, citations: list[JsonValue]) -> None:
         if not self.begun:
             self._header["citations"] = []
         if citations:
@@ -297,7 +289,7 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
     def __init__(self, request: Request, frames: MessageFrames | None = None) -> None:
         super().__init__(request, frames or MessageFrames())
 
-    def put_before_text(self, block: dict[str, Any]) -> bool:
+    def put_before_text(self, block: JsonObject) -> bool:
         """Put a block before the last one of a whole reply; False where that is no text."""
         return self.frames.put_before_text(block)
 
@@ -314,7 +306,7 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
 
     def write_start(self) -> None:
         """Write `message_start`."""
-        message = {
+        message: JsonObject = {
             "id": self.start.id,
             "type": "message",
             "role": "assistant",
@@ -324,26 +316,21 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
             "stop_sequence": None,
             # The end of a whole message takes this place.
             "usage": encode_usage(self.usage) if self.frames.streamed else None,
-            **self._take_fields_for_start(),
         }
+        for name in [name for name in self.fields.fields if name not in _AT_STOP]:
+            message[name] = self.fields.pop(name)
         self.frames.write("message_start", message=message)
 
     def write_end(self, *, calls: bool) -> None:
         """Write `message_delta` and `message_stop`."""
         fields = dict(self.fields.fields)
-        delta = stop(self.finish_event, calls=calls)
+        delta = _stop(self.finish_event, calls=calls)
         if fields:
             delta |= {name: fields.pop(name) for name in _AT_STOP if name in fields}
         if self.extension:
             fields["bardo"] = self.extension
         self.frames.write("message_delta", delta=delta, usage=encode_usage(self.usage), **fields)
         self.frames.write("message_stop")
-
-    def _take_fields_for_start(self) -> dict[str, Any]:
-        if not self.fields.fields:
-            return {}
-        names = [name for name in self.fields.fields if name not in _AT_STOP]
-        return {name: self.fields.pop(name) for name in names}
 
     def write_error(self, error: BardoError) -> None:
         """Write the `error` event."""
@@ -358,7 +345,7 @@ def encode_response(response: Response, request: Request) -> bytes:
     return encode_json(collector.message)
 
 
-def stop(finish: Finish | None, *, calls: bool) -> dict[str, Any]:
+def _stop(finish: Finish | None, *, calls: bool) -> JsonObject:
     """Return the stop fields: the provider's own word where it is one of this dialect.
 
     Clients run their tools only on `tool_use`, and some providers call a tool and say that they just stopped.

@@ -1,14 +1,12 @@
-"""Searches of the web in Anthropic's form: a `server_tool_use` block, and a `web_search_tool_result` block behind it.
+"""Searches of the web in Anthropic's form, and citations of web pages.
 
-Source: https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool, as of 2026-11.
-
-Citations of web pages in Anthropic's form: entries of the block of text that they support, without places in it.
+A search is a `server_tool_use` block and a `web_search_tool_result` block behind it; citations are entries of the block of text that they
+support, without places in it. Source: https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool, as of 2026-11.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bardo.dialects.shared.content_forms import (
     Citation,
@@ -21,15 +19,16 @@ from bardo.dialects.shared.content_forms import (
     seal_text,
     unseal_text,
 )
+from bardo.dialects.shared.json_values import JsonObject, JsonValue
 
 _TOOL = "web_search"
 _CALL, _RESULT = "server_tool_use", "web_search_tool_result"
 _OWN_ID = "srvtoolu_bardo"
 
 
-def _write(key: str, query: str, results: SearchResults) -> list[dict[str, Any]]:
+def _write(key: str, query: str, results: SearchResults) -> list[JsonObject]:
     use = f"{_OWN_ID}{key}"
-    content: Any = [
+    content: JsonValue = [
         {
             "type": "web_search_result",
             "url": page.url,
@@ -47,7 +46,7 @@ def _write(key: str, query: str, results: SearchResults) -> list[dict[str, Any]]
     ]
 
 
-def _decode(block: dict[str, Any]) -> SearchPart | None:
+def _decode(block: JsonObject) -> SearchPart | None:
     if block.get("type") == _CALL and block.get("name") == _TOOL:
         given = block.get("input")
         query = given.get("query") if isinstance(given, dict) else None
@@ -64,7 +63,7 @@ def _decode(block: dict[str, Any]) -> SearchPart | None:
     return SearchPart(id=name, results=SearchResults(pages=tuple(pages)), own=own)
 
 
-def _page(value: dict[str, Any]) -> WebPage:
+def _page(value: JsonObject) -> WebPage:
     title, date = value.get("title"), value.get("page_age")
     return WebPage(
         url=value["url"],
@@ -81,7 +80,7 @@ _KIND = "web_search_result_location"
 _FIELD = "citations"
 
 
-def _decode_citation(value: Any) -> Citations:
+def _decode_citation(value: JsonValue) -> Citations:
     found, lost = [], dict[str, None]()
     for entry in value if isinstance(value, list) else (value,):
         if not isinstance(entry, dict) or entry.get("type") != _KIND or not isinstance(entry.get("url"), str):
@@ -93,7 +92,7 @@ def _decode_citation(value: Any) -> Citations:
     return Citations(tuple(found), tuple(lost))
 
 
-def _write_citation(citations: Sequence[Citation]) -> list[dict[str, Any]]:
+def _write_citation(citations: Sequence[Citation]) -> list[JsonObject]:
     # The SDK's type has all five; only Anthropic's own search gives the index.
     return [
         {"type": _KIND, "url": one.url, "title": one.title, "cited_text": one.cited_text, "encrypted_index": ""}

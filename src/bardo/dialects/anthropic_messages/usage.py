@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from bardo.dialects.shared.json_values import JsonObject, JsonValue
 from bardo.dialects.shared.usage import anthropic_details, doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -11,14 +10,12 @@ from bardo.values.usage import Usage
 _INPUTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-def merge_usage(total: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+def merge_usage(total: JsonObject, newer: JsonObject) -> JsonObject:
     """Return the totals so far: `message_start` reports provisionally, `message_delta` finally, and neither reports all fields."""
     return total | {name: value for name, value in newer.items() if value is not None or name not in total}
 
 
-def decode_usage(
-    raw: dict[str, Any], *, excludes_reasoning: bool | None = None
-) -> tuple[Usage, tuple[Degradation, ...]]:
+def decode_usage(raw: JsonObject, *, excludes_reasoning: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts in our algebra, and what could not be believed.
 
     Thinking tokens stand in `output_tokens_details.thinking_tokens`; where they are missing they are not known.
@@ -46,13 +43,13 @@ def decode_usage(
     return usage, (*doubts, *doubted("usage.reasoning_tokens", thought), *corrected)
 
 
-def encode_usage(usage: Usage) -> dict[str, Any]:
+def encode_usage(usage: Usage) -> JsonObject:
     """Return the usage object for a client. Counts nobody reported are 0 where the dialect must have a number."""
-    raw: dict[str, Any] = usage.raw if _is_own(usage.raw) else {}
+    raw: JsonObject = usage.raw if _is_own(usage.raw) else {}
     if raw and decode_usage(raw)[0] == usage:
         return raw
     cached, written = usage.cached_input_tokens, usage.cache_write_tokens
-    known: dict[str, Any] = {"input_tokens": max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0))}
+    known: JsonObject = {"input_tokens": max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0))}
     if written is not None:
         known["cache_creation_input_tokens"] = written
         hour = None if usage.details is None else usage.details.cache_write_1h_tokens
@@ -67,7 +64,7 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     return {**raw, **known} if raw else known
 
 
-def _is_own(raw: Any) -> bool:
+def _is_own(raw: JsonValue) -> bool:
     # OpenAI's Responses use the same two names, with a total and details beside them.
     return (
         isinstance(raw, dict)
