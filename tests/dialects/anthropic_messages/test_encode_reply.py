@@ -477,3 +477,43 @@ def test_an_id_that_a_host_gave_to_thinking_is_not_passed_off_as_redacted() -> N
         thought, *others = read(body, stream=stream).reasoning_blocks
         assert thought.opaque == (OWN,)
         assert [block.opaque for block in others] == [(named,)]
+
+
+TAKEN_NAMES = (
+    "type",
+    "index",
+    "id",
+    "name",
+    "input",
+    "text",
+    "role",
+    "content",
+    "message",
+    "delta",
+    "usage",
+    "error",
+    "kind",
+    "self",
+)
+
+
+@pytest.mark.parametrize("place", ["reply", "start of a block", "end of a block", "piece"])
+@pytest.mark.parametrize("name", TAKEN_NAMES)
+def test_a_field_that_a_provider_adds_by_a_name_of_our_own_changes_nothing_of_it(name: str, place: str) -> None:
+    fields: Event = {
+        "reply": ReplyFields("anthropic_messages", {name: 5}),
+        "start of a block": BlockFields(0, "anthropic_messages", {name: 5}),
+        "end of a block": BlockFields(0, "anthropic_messages", {name: 5}),
+        "piece": BlockFields(0, "anthropic_messages", {"new_delta": [{name: 5}]}),
+    }[place]  # type: ignore[assignment]
+    call: list[Event] = [ToolCallStart(0, "t", "f"), ToolCallChunk(0, '{"a":1}'), ToolCallEnd(0)]
+    call.insert({"start of a block": 1, "end of a block": 2}.get(place, 2), fields)
+    events = [HEAD, *call, Finish("tool_calls", "tool_use")]
+    stream = write_stream(events)
+    assert kinds(stream)[-2:] == STREAM_ENDS
+    whole = DIALECT.encode_response(fold(events, provider="p"), REQUEST)
+    for response in (read(stream, stream=True), read(whole, stream=False)):
+        (block,) = response.blocks
+        assert isinstance(block, ToolCallBlock)
+        assert (response.id, block.id, block.name, block.arguments) == ("r", "t", "f", '{"a":1}')
+        assert response.finish == Finish("tool_calls", "tool_use")

@@ -29,12 +29,21 @@ _EMPTY: dict[Kind, JsonObject] = {
     "thinking": SIGNED_BLOCKS.thinking("", ""),
     "tool_call": {"type": "tool_use", "id": "", "name": "", "input": {}},
 }
+_OWN_FIELDS = {empty["type"]: frozenset(empty) for empty in _EMPTY.values()}
+"""What stands in each kind of block, where no field that a provider added by the same name may stand."""
 _PIECES: dict[Kind, tuple[str, str]] = {
     "text": ("text_delta", "text"),
     "thinking": ("thinking_delta", "thinking"),
     "tool_call": ("input_json_delta", "partial_json"),
 }
 _DELTA_END = b"}}\n\n"
+_TELLING = ("type", "delta", "content", "error")
+"""Fields by which readers tell what a frame is."""
+
+
+def _with_added(own: JsonObject, added: JsonObject) -> JsonObject:
+    """Return a frame's own fields and those that a provider added, but for such that would make another frame of it."""
+    return own | {name: value for name, value in added.items() if name not in own and name not in _TELLING}
 
 
 class MessageFrames:
@@ -51,7 +60,7 @@ class MessageFrames:
         out, self._out = self._out, []
         return out
 
-    def write(self, kind: str, **fields: JsonValue) -> None:
+    def write(self, kind: str, fields: JsonObject) -> None:
         """Write one event, named as the real API names them."""
         self._out.append(encode_sse(encode_json({"type": kind, **fields}), kind))
 
@@ -59,17 +68,17 @@ class MessageFrames:
         """Write a piece of text or of arguments of the block that is open."""
         self._out.append(block.frame(text))
 
-    def delta(self, **fields: JsonValue) -> None:
+    def delta(self, fields: JsonObject) -> None:
         """Write a piece of the block that is open."""
-        self.write("content_block_delta", index=self.index, delta=fields)
+        self.write("content_block_delta", {"index": self.index, "delta": fields})
 
     def start(self, block: JsonObject) -> None:
         """Begin a block."""
-        self.write("content_block_start", index=self.index, content_block=block)
+        self.write("content_block_start", {"index": self.index, "content_block": block})
 
     def stop(self, fields: JsonObject) -> None:
         """End the open block; fields that came too late for its start go along."""
-        self.write("content_block_stop", index=self.index, **fields)
+        self.write("content_block_stop", _with_added({"index": self.index}, fields))
         self.index += 1
 
     def put_before_text(self, block: JsonValue) -> bool:
@@ -81,7 +90,7 @@ class MessageFrames:
         given = block.get("input")
         if str(block.get("type")).endswith("tool_use") and isinstance(given, dict) and given:
             self.start({**block, "input": {}})
-            self.delta(type="input_json_delta", partial_json=encode_json(given).decode())
+            self.delta({"type": "input_json_delta", "partial_json": encode_json(given).decode()})
         else:
             self.start(block)
         self.stop({})
@@ -98,12 +107,12 @@ class MessageCollector(MessageFrames):
         self._block: JsonObject = {}
         self._pieces: list[str] = []
 
-    def write(self, kind: str, **fields: JsonValue) -> None:
+    def write(self, kind: str, fields: JsonObject) -> None:
         """Take the start of the message, or its end."""
-        if not fields:
-            return
-        fields.pop("error", None)
-        self.message |= fields.pop("message", {}) | fields.pop("delta", {}) | fields
+        if kind == "message_start":
+            self.message = fields["message"]
+        elif kind == "message_delta":
+            self.message |= fields.pop("delta") | fields
 
     def piece(self, block: MessageBlockWriter, text: str) -> None:
         """Take a piece of text or of arguments."""
@@ -113,9 +122,9 @@ class MessageCollector(MessageFrames):
         """Begin a block."""
         self._block, self._pieces = dict(block), []
 
-    def delta(self, **fields: JsonValue) -> None:
+    def delta(self, fields: JsonObject) -> None:
         """Add fields to the block: citations to their list, a signature and an estimate in their place."""
-        kind = fields.pop("type")
+        kind = fields["type"]
         if kind == "citations_delta":
             self._block.setdefault("citations", []).append(fields["citation"])
         elif kind == "signature_delta":
@@ -123,7 +132,7 @@ class MessageCollector(MessageFrames):
         elif kind == "thinking_delta":
             self._block["estimated_tokens"] = fields["estimated_tokens"]
         else:
-            self._block.setdefault(kind, []).append(fields)
+            self._block.setdefault(kind, []).append({name: one for name, one in fields.items() if name != "type"})
 
     def stop(self, fields: JsonObject) -> None:
         """End the block."""
@@ -133,7 +142,8 @@ class MessageCollector(MessageFrames):
                 self._block["input"] = input_of(text)
             case "thinking" | "text" as field:
                 self._block[field] = text
-        self.write_block(self._block | fields)
+        own = _OWN_FIELDS[self._block["type"]]
+        self.write_block(self._block | {name: value for name, value in fields.items() if name not in own})
 
     def put_before_text(self, block: JsonValue) -> bool:
         """Put a block before the last one, if that is text."""
@@ -204,12 +214,12 @@ class MessageBlockWriter(BlockWriter):
             elif name.endswith("_delta") and isinstance(value, list):
                 self._begin()
                 for item in value:
-                    fields_of_delta = item if isinstance(item, dict) else {"value": item}
-                    self._frames.delta(**({"type": name} | fields_of_delta))
+                    given = item if isinstance(item, dict) else {"value": item}
+                    self._frames.delta({"type": name} | given | {"type": name})
             elif name == "estimated_tokens" and self.kind == "thinking":
                 self._begin()
-                self._frames.delta(type="thinking_delta", thinking="", estimated_tokens=value)
-            elif self.begun:
+                self._frames.delta({"type": "thinking_delta", "thinking": "", "estimated_tokens": value})
+            elif self.begun or name in _EMPTY[self.kind]:
                 self._late[name] = value
             else:
                 self._header[name] = value
@@ -248,7 +258,7 @@ class MessageBlockWriter(BlockWriter):
         if citations:
             self._begin()
         for citation in citations:
-            self._frames.delta(type="citations_delta", citation=citation)
+            self._frames.delta({"type": "citations_delta", "citation": citation})
 
     def _end_thinking(self) -> None:
         if self.hidden and not self.states:
@@ -261,7 +271,7 @@ class MessageBlockWriter(BlockWriter):
         else:
             self._begin()
             if signed.signature:
-                self._frames.delta(type="signature_delta", signature=signed.signature)
+                self._frames.delta({"type": "signature_delta", "signature": signed.signature})
             self._frames.stop(self._late)
         for block in behind:
             self._frames.write_block(block)
@@ -318,8 +328,8 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
             "usage": encode_usage(self.usage) if self.frames.streamed else None,
         }
         for name in [name for name in self.fields.fields if name not in _AT_STOP]:
-            message[name] = self.fields.pop(name)
-        self.frames.write("message_start", message=message)
+            message.setdefault(name, self.fields.pop(name))
+        self.frames.write("message_start", {"message": message})
 
     def write_end(self, *, calls: bool) -> None:
         """Write `message_delta` and `message_stop`."""
@@ -329,13 +339,14 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
             delta |= {name: fields.pop(name) for name in _AT_STOP if name in fields}
         if self.extension:
             fields["bardo"] = self.extension
-        self.frames.write("message_delta", delta=delta, usage=encode_usage(self.usage), **fields)
-        self.frames.write("message_stop")
+        own = {"delta": delta, "usage": encode_usage(self.usage)}
+        self.frames.write("message_delta", _with_added(own, fields))
+        self.frames.write("message_stop", {})
 
     def write_error(self, error: BardoError) -> None:
         """Write the `error` event."""
         own = {"bardo": self.extension} if self.extension else {}
-        self.frames.write("error", error=error_object(error)["error"], **own)
+        self.frames.write("error", {"error": error_object(error)["error"], **own})
 
 
 def encode_response(response: Response, request: Request) -> bytes:
