@@ -435,6 +435,18 @@ def test_the_name_of_an_event_says_what_a_frame_without_a_type_is() -> None:
     assert ContentChunk(0, "a") in events_of(frame, stream=True)
 
 
+@pytest.mark.parametrize("name", ["", "chunk"])
+def test_a_piece_of_an_open_block_needs_no_type(name: str) -> None:
+    piece = b'{"index":0,"delta":{"type":"text_delta","text":"b"}}'
+    other = b'{"index":0,"delta":{"type":"thinking_delta","thinking":"b"}}'
+    for data, texts in ((piece, ["a", "b"]), (other, ["a"])):
+        decoder = DIALECT.open_decoder(ROW)
+        decoder.feed(Frame(json.dumps(TEXT).encode()))
+        found = [*decoder.feed(Frame(data, name)), *decoder.finish()]
+        assert [one.text for one in found if isinstance(one, ContentChunk)] == texts[1:]
+        assert bool([one for one in found if isinstance(one, ReplyFields)]) == (data is other)
+
+
 @pytest.mark.parametrize(
     ("given", "arguments"),
     [

@@ -225,7 +225,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
                 self._malformed(f"no JSON: {excerpt(data, 80)}", out)
             return
         frame: JsonObject = want(value, dict, "the frame")
-        kind = frame.get("type") or item.event
+        kind = frame.get("type") or ("content_block_delta" if self._continues(frame) else item.event)
         if kind == "error" or (frame.get("error") and "content" not in frame):
             self._fail(refusal(frame, provider=self._row.id), out)
         elif kind == "message_start":
@@ -257,6 +257,15 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
             self._over = True
         elif kind != "ping":
             self._carry({want(kind, str, "type"): [without(frame, "type")]}, out)
+
+    def _continues(self, frame: JsonObject) -> bool:
+        """Whether a frame without a type is a piece of an open block: Bedrock's chunks have no names that would tell."""
+        index, delta = frame.get("index"), frame.get("delta")
+        if len(frame) != 2 or type(index) is not int or index not in self._open or not isinstance(delta, dict):
+            return False
+        tag = delta.get("type")
+        piece = _DELTAS.get(tag) if isinstance(tag, str) else None
+        return piece is not None and self._open[index].kind is _BLOCK_OF[piece]
 
     def _whole(
         self,
@@ -462,9 +471,9 @@ def _head(message: JsonObject) -> wire.ReplyMessage:
 
 
 def _read_message_part(fields: JsonObject, kind: type[W]) -> W:
+    empty = ("id", "model") if kind is wire.ReplyMessage else ("stop_reason",)
     try:
-        named = {name: one for name, one in fields.items() if one or name not in ("id", "model", "stop_reason")}
-        return read_apart(named, kind)
+        return read_apart({name: one for name, one in fields.items() if one or name not in empty}, kind)
     except msgspec.ValidationError as problem:
         raise WrongShape(" is ".join(wrong_field(problem))) from None
 

@@ -7,8 +7,9 @@ routes of the same host give, is read by that dialect.
 from __future__ import annotations
 
 from bardo.dialects.shared.dialect import Dialect
-from bardo.dialects.watsonx_text.reply_in import NAME, Decoder, decode_error
+from bardo.dialects.watsonx_text.reply_in import Decoder, decode_error
 from bardo.dialects.watsonx_text.request_out import DECLARATION, encode_body, encode_control, request_path
+from bardo.dialects.watsonx_text.wire import NAME
 
 DIALECT = Dialect(
     name=NAME,

@@ -6,14 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.openai_chat import DIALECT as CHAT
+from bardo.dialects.shared.bounded_json import SLICED_BYTES, has_few_brackets
 from bardo.dialects.shared.dialect import ReplyDecoder
-from bardo.dialects.shared.json_values import as_text, decode_leniently, excerpt, kind_of
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, as_text, decode_leniently, excerpt, kind_of
 from bardo.dialects.shared.spellings import seconds_of
+from bardo.dialects.shared.structs import carried_fields, read_apart
 from bardo.dialects.shared.usage import doubted, token_count
+from bardo.dialects.watsonx_text import wire
+from bardo.dialects.watsonx_text.wire import NAME, REASONS, UNFINISHED
 from bardo.streams.frames import Frame
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, BrokenStream, MalformedReply, UpstreamRefused
@@ -23,26 +28,25 @@ from bardo.values.events import (
     Event,
     Failed,
     Finish,
-    FinishReason,
     ReplyFields,
     ReplyStart,
     UsageUpdate,
 )
 from bardo.values.usage import Usage
 
-NAME = "watsonx_text"
-_UNFINISHED = "not_finished"
 _COUNTS = ("input_token_count", "generated_token_count")
-_REASONS: dict[str, FinishReason] = {
-    "eos_token": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "token_limit": "length",
-    "time_limit": "length",
-    "cancelled": "error",
-    "error": "error",
-}
-_KNOWN_FIELDS = ("model_id", "created_at", "results")
+_decode = msgspec.json.Decoder(wire.Reply).decode
+
+
+def _strictly(data: bytes) -> wire.Reply | None:
+    """Return a reply with results that any strict reader can read and that holds nothing but what is known; None for any other."""
+    if len(data) >= SLICED_BYTES:
+        return None
+    try:
+        reply = _decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return reply if reply.results and not reply.errors and has_few_brackets(data) else None
 
 
 class Decoder:
@@ -52,8 +56,8 @@ class Decoder:
         self._row = row
         self._chat: ReplyDecoder | None = None
         self._start: ReplyStart | None = None
-        self._fields: dict[str, Any] = {}
-        self._counts: dict[int, dict[str, Any]] = {}
+        self._fields: JsonObject = {}
+        self._counts: dict[int, JsonObject] = {}
         self._stop_reasons: dict[int, str] = {}
         self._over = False
 
@@ -67,7 +71,7 @@ class Decoder:
         """Whether every choice has ended."""
         if self._chat is not None:
             return self._chat.complete
-        return bool(self._stop_reasons) and _UNFINISHED not in self._stop_reasons.values()
+        return bool(self._stop_reasons) and UNFINISHED not in self._stop_reasons.values()
 
     def feed(self, item: Frame) -> Sequence[Event]:
         """Take one frame. Never raises: what cannot be read ends the reply with Failed."""
@@ -78,7 +82,7 @@ class Decoder:
         out: list[Event] = []
         try:
             if item.data.strip() not in (b"", b"[DONE]"):
-                return self._take(decode_leniently(item.data, out), item, out)
+                return self._take(item, item.data, out)
         except ValueError as problem:
             if item.complete:
                 self._fail(MalformedReply(str(problem), provider=self._row.id), out)
@@ -92,17 +96,21 @@ class Decoder:
         if self._over:
             return out
         self._report(out)
-        if not self._stop_reasons or _UNFINISHED in self._stop_reasons.values():
+        if not self._stop_reasons or UNFINISHED in self._stop_reasons.values():
             self._fail(BrokenStream("the stream ended before the text did", provider=self._row.id), out)
         else:
             out.extend(
-                Finish(_REASONS.get(word, "unknown"), word, choice=choice)
-                for choice, word in self._stop_reasons.items()
+                Finish(REASONS.get(word, "unknown"), word, choice=choice) for choice, word in self._stop_reasons.items()
             )
         self._over = True
         return out
 
-    def _take(self, value: Any, item: Frame, out: list[Event]) -> Sequence[Event]:
+    def _take(self, item: Frame, data: bytes, out: list[Event]) -> Sequence[Event]:
+        reply = _strictly(data)
+        if reply is not None:
+            self._take_results(reply, reply.results or (), out)
+            return out
+        value = decode_leniently(data, out)
         if not isinstance(value, dict):
             raise ValueError(f"the reply is {kind_of(value)}")
         if value.get("errors"):
@@ -112,29 +120,33 @@ class Decoder:
             self._chat = CHAT.open_decoder(self._row)
             return self._chat.feed(item)
         else:
-            self._take_results(value, out)
+            results = value.pop("results", None)
+            self._take_results(read_apart(value, wire.Reply), results if isinstance(results, list) else (), out)
         return out
 
-    def _take_results(self, value: dict[str, Any], out: list[Event]) -> None:
+    def _take_results(self, reply: wire.Reply, results: Sequence[wire.Result | JsonValue], out: list[Event]) -> None:
         if self._start is None:
-            self._start = ReplyStart(model=as_text(value.get("model_id")), created=seconds_of(value.get("created_at")))
+            self._start = ReplyStart(model=as_text(reply.model_id), created=seconds_of(reply.created_at))
             out.append(self._start)
-        _carry(value, self._fields, None, _KNOWN_FIELDS, out)
-        results = value.get("results")
-        for choice, result in enumerate(results if isinstance(results, list) else ()):
-            if not isinstance(result, dict):
+        # Fields of no known meaning are told when first seen or changed.
+        fields = {name: one for name, one in (carried_fields(reply) or {}).items() if self._fields.get(name) != one}
+        if fields:
+            self._fields |= fields
+            out.append(ReplyFields(NAME, fields))
+        for choice, result in enumerate(results):
+            if isinstance(result, dict):
+                result = read_apart(result, wire.Result)
+            elif not isinstance(result, wire.Result):
                 raise ValueError(f"results[{choice}] is {kind_of(result)}")
-            self._take_result(choice, result, out)
-
-    def _take_result(self, choice: int, result: dict[str, Any], out: list[Event]) -> None:
-        if text := as_text(result.get("generated_text")):
-            out.append(ContentChunk(0, text, choice))
-        counts = self._counts.setdefault(choice, {})
-        for name in _COUNTS:
-            if result.get(name) or name not in counts:
-                counts[name] = result.get(name)
-        _carry(result, {}, choice, ("generated_text", "stop_reason", *_COUNTS), out)
-        self._stop_reasons[choice] = as_text(result.get("stop_reason")) or self._stop_reasons.get(choice, _UNFINISHED)
+            if text := as_text(result.generated_text):
+                out.append(ContentChunk(0, text, choice))
+            counts = self._counts.setdefault(choice, {})
+            for name in _COUNTS:
+                if getattr(result, name) or name not in counts:
+                    counts[name] = getattr(result, name)
+            if beside := carried_fields(result):
+                out.append(ReplyFields(NAME, beside, choice))
+            self._stop_reasons[choice] = as_text(result.stop_reason) or self._stop_reasons.get(choice, UNFINISHED)
 
     def _report(self, out: list[Event]) -> None:
         if not self._counts:
@@ -152,18 +164,7 @@ class Decoder:
         out.append(Failed(error))
 
 
-def _carry(
-    value: dict[str, Any], carried: dict[str, Any], choice: int | None, known: Sequence[str], out: list[Event]
-) -> None:
-    """Add the fields of no known meaning, when first seen or changed."""
-    fields = {name: one for name, one in value.items() if name not in known and one is not None}
-    fields = {name: one for name, one in fields.items() if carried.get(name) != one}
-    if fields:
-        carried |= fields
-        out.append(ReplyFields(NAME, fields, choice))
-
-
-def _decode_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
+def _decode_usage(raw: JsonObject) -> tuple[Usage, tuple[Degradation, ...]]:
     given = [raw.get(name) for name in _COUNTS]
     usage = Usage(input_tokens=token_count(given[0]), output_tokens=token_count(given[1]), raw=raw)
     doubts = [one for name, value in zip(_COUNTS, given, strict=True) for one in doubted(f"usage.{name}", value)]
@@ -184,7 +185,7 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
 
 
 def _refused(
-    value: dict[str, Any], *, provider: str, status: int | None = None, retry_after: str | None = None
+    value: JsonObject, *, provider: str, status: int | None = None, retry_after: str | None = None
 ) -> UpstreamRefused:
     """Return the provider's error object as an error. Without a `status`, the object's own is it."""
     errors = value.get("errors")

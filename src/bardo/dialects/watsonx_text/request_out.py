@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.shared.control_fields import encode_sampling
 from bardo.dialects.shared.declaration import Declaration, limitations
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.losses import Losses
-from bardo.dialects.watsonx_text.reply_in import NAME
+from bardo.dialects.watsonx_text.wire import NAME, TITLE
 from bardo.values.blocks import RefusalBlock, TextBlock, ToolResultBlock
 from bardo.values.request import Request
 
-TITLE = "watsonx text generation"
 _VERSION = "2024-05-31"
 _SAMPLING = {
     "temperature": "temperature",
@@ -57,12 +55,12 @@ def request_path(request: Request) -> str:
     return f"text/{'generation_stream' if request.stream else 'generation'}?version={_VERSION}"
 
 
-def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+def encode_control(request: Request, losses: Losses) -> JsonObject:
     """Return nothing: there is no thinking to control."""
     return {}
 
 
-def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
     """Return the body. `row.scope` names the project or the space that pays, without which the server refuses a request."""
     losses.own_extra(request)
     limit = {} if request.max_output_tokens is None else {"max_new_tokens": request.max_output_tokens}
