@@ -9,11 +9,11 @@ from __future__ import annotations
 from bardo.dialects.bedrock_converse import DIALECT as CONVERSE
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
 from bardo.dialects.bedrock_invoke.operations import EMBEDDINGS
-from bardo.dialects.bedrock_invoke.payloads import NAME
 from bardo.dialects.bedrock_invoke.reply_in import Decoder
 from bardo.dialects.bedrock_invoke.reply_out import Encoder, encode_response
 from bardo.dialects.bedrock_invoke.request_in import decode_request
 from bardo.dialects.bedrock_invoke.request_out import encode_body, encode_control, payload_dialect, request_path
+from bardo.dialects.bedrock_invoke.wire import NAME
 from bardo.dialects.shared.dialect import Dialect
 
 DIALECT = Dialect(

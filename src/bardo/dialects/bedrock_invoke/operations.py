@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from bardo.catalog.rows import EmbedEndpoint
 from bardo.dialects.cohere.operations import decode_vectors, encode_texts
 from bardo.dialects.shared.dialect import EmbeddingForm, lost_fields, numbers, texts_of, whole_number
-from bardo.dialects.shared.json_values import write_json
+from bardo.dialects.shared.json_values import JsonObject, write_json
 from bardo.dialects.shared.spellings import path_segment
 from bardo.values.degradation import Degradation
 from bardo.values.operations import Embeddings, EmbedRequest
@@ -25,15 +24,15 @@ def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireReques
     return WireRequest(path=path, body=write_json(body), degraded=degraded)
 
 
-def _titan(request: EmbedRequest) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
+def _titan(request: EmbedRequest) -> tuple[JsonObject, tuple[Degradation, ...]]:
     """Titan takes one text in a call: the row says so, and the calls are made one after the other."""
-    body: dict[str, Any] = {"inputText": texts_of(request, "Titan")[0]}
+    body: JsonObject = {"inputText": texts_of(request, "Titan")[0]}
     if request.dimensions is not None:
         body["dimensions"] = request.dimensions
     return body, lost_fields(request, "Titan", task=request.task, truncate=request.truncate)
 
 
-def decode_reply(body: dict[str, Any], headers: Mapping[str, str]) -> Embeddings:
+def decode_reply(body: JsonObject, headers: Mapping[str, str]) -> Embeddings:
     """Read a reply of either family. Raises WrongShape."""
     if "embedding" in body:
         tokens = whole_number(body.get("inputTextTokenCount"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, get_args
+from typing import Literal, get_args
 
 from bardo.catalog.dialect_models import dialect_models
+from bardo.dialects.bedrock_invoke.wire import NAME
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.values.errors import Unsupported
 from bardo.values.request import Request
-
-NAME: Final = "bedrock_invoke"
 
 Payload = Literal["anthropic_messages", "openai_chat", "bedrock_converse"]
 """The dialects whose bodies InvokeModel holds."""
@@ -35,7 +35,7 @@ _MARKS: tuple[tuple[str, Payload], ...] = (
 )
 
 
-def payload_of_body(fields: dict[str, Any], model: str) -> Payload:
+def payload_of_body(fields: JsonObject, model: str) -> Payload:
     """Return the language of a client's body. Its mark goes before the model, which need not be one of Bedrock's. Raises Unsupported."""
     return next((payload for mark, payload in _MARKS if mark in fields), None) or payload_of(model)
 
@@ -49,7 +49,7 @@ def _payload(name: str) -> Payload | None:
     return next((payload for payload in get_args(Payload) if payload == name), None)
 
 
-def payload_in(value: dict[str, Any]) -> Payload | None:
+def payload_in(value: JsonObject) -> Payload | None:
     """Return the language a reply's first payload is in, or None where it is in none of them."""
     if "choices" in value:
         return "openai_chat"

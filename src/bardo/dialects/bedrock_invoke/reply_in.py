@@ -6,7 +6,7 @@ under names of its own (`amazon-bedrock-…`) is carried as fields of the payloa
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
@@ -14,10 +14,12 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.bedrock_converse.errors import is_refusal, refusal, stream_refusal
 from bardo.dialects.bedrock_converse.reply_in import Decoder as ConverseDecoder
-from bardo.dialects.bedrock_invoke.payloads import NAME, Payload, payload_in
+from bardo.dialects.bedrock_invoke import wire
+from bardo.dialects.bedrock_invoke.payloads import Payload, payload_in
 from bardo.dialects.bedrock_invoke.signatures import event_of_bedrock
+from bardo.dialects.bedrock_invoke.wire import NAME
 from bardo.dialects.shared.dialect import ReplyDecoder
-from bardo.dialects.shared.json_values import decode_leniently, excerpt
+from bardo.dialects.shared.json_values import JsonObject, decode_leniently, encode_json, excerpt
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed, ReplyFields
@@ -26,21 +28,8 @@ _ADDED = "amazon-bedrock-"
 _ADDED_BYTES = _ADDED.encode()
 
 
-class _Chunk(msgspec.Struct, gc=False, rename={"payload": "bytes"}):
-    payload: bytes
-
-
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_decode_chunk = msgspec.json.Decoder(_Chunk).decode
-
-
-def _without(added: dict[str, Any], value: dict[str, Any], data: bytes) -> bytes:
-    """Return a payload without what Bedrock added; what is left stays as it was written."""
-    try:
-        raw = _decode_raw(data)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return msgspec.json.encode(value)
-    return msgspec.json.encode({name: item for name, item in raw.items() if name not in added})
+_decode_chunk = msgspec.json.Decoder(wire.Chunk).decode
 
 
 class Decoder:
@@ -105,7 +94,7 @@ class Decoder:
             return self._fail(self._malformed(f"a payload of no known language: {excerpt(data, 80)}"))
         return self._with_added(inner, value, item)
 
-    def _open(self, value: dict[str, Any]) -> ReplyDecoder | None:
+    def _open(self, value: JsonObject) -> ReplyDecoder | None:
         self._payload = payload_in(value)
         if self._payload is None:
             return None
@@ -115,19 +104,25 @@ class Decoder:
             self._inner = dialect(self._payload).open_decoder(self._row)
         return self._inner
 
-    def _with_added(self, inner: ReplyDecoder, value: dict[str, Any], item: Frame) -> list[Event]:
+    def _with_added(self, inner: ReplyDecoder, value: JsonObject, item: Frame) -> list[Event]:
         """Feed a payload that may hold what Bedrock added: Anthropic's dialect would not look for it there."""
         added = {name: value.pop(name) for name in list(value) if name.startswith(_ADDED)}
         if not added or self._payload is None:
             return self._ours(inner.feed(item))
         out: list[Event] = [ReplyFields(self._payload, added)]
         if value:
-            out += self._ours(inner.feed(Frame(_without(added, value, item.data or b""))))
+            # What is left stays as it was written, where a strict reader can read it.
+            try:
+                raw: JsonObject = {**_decode_raw(item.data or b"")}
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                raw = value
+            left = {name: one for name, one in raw.items() if name not in added}
+            out += self._ours(inner.feed(Frame(encode_json(left))))
         return out
 
-    def _ours(self, events: Any) -> list[Event]:
+    def _ours(self, events: Iterable[Event]) -> list[Event]:
         if self._payload == "anthropic_messages":
-            return [event_of_bedrock(event) for event in events]
+            return [*map(event_of_bedrock, events)]
         return list(events)
 
     def _malformed(self, problem: str) -> MalformedReply:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -14,6 +13,7 @@ from bardo.dialects.bedrock_converse.reply_out import encode_response as encode_
 from bardo.dialects.bedrock_invoke.payloads import payload_for
 from bardo.dialects.bedrock_invoke.signatures import event_of_anthropic, response_of_anthropic
 from bardo.dialects.shared.dialect import ReplyEncoder
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.streams.eventstream import CONTENT_TYPE, EventStreamDecoder, encode_event
 from bardo.streams.frames import Frame
 from bardo.streams.sse import SseDecoder
@@ -53,7 +53,7 @@ class Encoder:
         else:
             self._inner, self._frames = dialect(self._payload).open_encoder(request, arrival), SseDecoder()
         self._failed = False
-        self._extension: dict[str, Any] = {}
+        self._extension: JsonObject = {}
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Return the chunks the event makes."""

@@ -5,15 +5,15 @@ It is a request of the payload's language, and stays one: `dialect` names that l
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.bedrock_converse.wire import ADDITIONAL
+from bardo.dialects.bedrock_invoke import wire
 from bardo.dialects.bedrock_invoke.payloads import payload_of_body
 from bardo.dialects.bedrock_invoke.signatures import message_of_bedrock
-from bardo.dialects.shared.json_values import decode_object, header_value, optional, required, take
+from bardo.dialects.shared.json_values import JsonObject, decode_object, header_value, optional, required
+from bardo.dialects.shared.structs import read
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
@@ -42,30 +42,27 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     )
 
 
-def _encode(fields: dict[str, Any]) -> bytes:
+def _encode(fields: JsonObject) -> bytes:
     try:
         return msgspec.json.encode(fields)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
 
 
-def _betas(fields: dict[str, Any]) -> dict[str, str]:
+def _betas(fields: JsonObject) -> dict[str, str]:
     """Take out what only Bedrock's form of the body has."""
-    optional(fields, "anthropic_version", str)
-    betas = optional(fields, "anthropic_beta", list) or []
-    places = [(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
-    names = [header_value(take(name, str, place), place) for name, place in places]
-    for name in ("anthropic_version", "anthropic_beta"):
-        fields.pop(name, None)
+    own = {name: fields.pop(name) for name in ("anthropic_version", "anthropic_beta") if name in fields}
+    betas = read(own, wire.ClaudeFields, "").anthropic_beta or []
+    names = [header_value(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
     return {"anthropic-beta": ",".join(names)} if names else {}
 
 
-def _converse(fields: dict[str, Any]) -> dict[str, Any]:
+def _converse(fields: JsonObject) -> JsonObject:
     """Return Nova's body as Converse's: the model's own settings among the additional fields."""
     given = optional(fields, "inferenceConfig", dict) or {}
     config = {"maxTokens" if name == "max_new_tokens" else name: value for name, value in given.items()}
     own = {name: value for name, value in config.items() if name not in _CONFIG}
-    additional: dict[str, Any] = {}
+    additional: JsonObject = {}
     if "topK" in own:
         additional["inferenceConfig"] = {"topK": own.pop("topK")}
     additional |= own

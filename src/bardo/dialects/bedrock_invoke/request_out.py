@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
@@ -13,6 +11,7 @@ from bardo.dialects.bedrock_converse.wire import ADDITIONAL
 from bardo.dialects.bedrock_invoke.payloads import payload_of
 from bardo.dialects.bedrock_invoke.signatures import messages_for_claude
 from bardo.dialects.shared.dialect import Dialect
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.losses import Losses
 from bardo.values.request import Request
 
@@ -50,7 +49,7 @@ def request_path(request: Request) -> str:
     return path_of(request, "invoke", "invoke-with-response-stream")
 
 
-def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
     """Return the body. Raises Unsupported for a model whose body has a language of its own."""
     payload = payload_dialect(request.model)
     if payload.name == "anthropic_messages":
@@ -59,12 +58,12 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     return _nova(body) if payload.name == "bedrock_converse" else body
 
 
-def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+def encode_control(request: Request, losses: Losses) -> JsonObject:
     """Return what is written of thinking in the dialect of the model's body."""
     return payload_dialect(request.model).encode_control(request, losses)
 
 
-def _claude(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+def _claude(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
     messages, degraded = messages_for_claude(request.messages)
     losses.add_all(degraded)
     body = dialect("anthropic_messages").encode_body(msgspec.structs.replace(request, messages=messages), row, losses)
@@ -76,7 +75,7 @@ def _claude(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any
     return {"anthropic_version": VERSION, **_betas(request, losses), **left}
 
 
-def _betas(request: Request, losses: Losses) -> dict[str, Any]:
+def _betas(request: Request, losses: Losses) -> JsonObject:
     """Return the betas the client asked for in a header, which Bedrock takes in the body."""
     if request.dialect != "anthropic_messages":
         return {}
@@ -87,7 +86,7 @@ def _betas(request: Request, losses: Losses) -> dict[str, Any]:
     return {"anthropic_beta": kept} if kept else {}
 
 
-def _nova(body: dict[str, Any]) -> dict[str, Any]:
+def _nova(body: JsonObject) -> JsonObject:
     """Return Converse's body with the model's own fields where Nova has them: inside `inferenceConfig`."""
     additional = dict(body.pop(ADDITIONAL, {}))
     nested = additional.pop("inferenceConfig", {})
