@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.reply_in import Decoder
-from bardo.dialects.openai_chat import fast as plain_frame
-from bardo.dialects.openai_chat import fast as plain_reply
+from bardo.dialects.openai_chat.wire import FORM
 from bardo.dialects.shared.bounded_json import MAX_DEPTH, SLICED_BYTES, decode_bounded
 
 values = st.recursive(
@@ -154,9 +153,9 @@ def test_an_error_names_the_byte_of_the_whole() -> None:
 LONG = "x" * SLICED_BYTES
 ROW = ProviderRow(id="p", name="P", dialect="anthropic_messages")
 DIRECT = {
-    "a whole chat": lambda: plain_reply.read_plain(_chat(LONG), excludes_reasoning=None),
+    "a whole chat": lambda: FORM.decode_strict(_chat(LONG)),
     "a whole message": lambda: Decoder(ROW).read_plain(_message(LONG)),
-    "a frame of a chat": lambda: plain_frame.read_plain_frame(_chunk(LONG)),
+    "a frame of a chat": lambda: FORM.decode_strict(_chunk(LONG)),
 }
 
 
@@ -166,9 +165,9 @@ def test_what_is_long_is_not_read_in_one_call(read: Callable[[], object]) -> Non
 
 
 def test_what_is_short_may_be_read_in_one_call() -> None:
-    assert plain_reply.read_plain(_chat("x"), excludes_reasoning=None)
+    assert FORM.decode_strict(_chat("x"))
     assert Decoder(ROW).read_plain(_message("x"))
-    assert plain_frame.read_plain_frame(_chunk("x"))
+    assert FORM.decode_strict(_chunk("x"))
 
 
 def _chat(text: str) -> bytes:

@@ -44,7 +44,7 @@ class GeneratedValues:
         if self._random.random() < self._oddity:
             return self._random.choice(_VALUES)
         if get_origin(kind) in (Union, UnionType):
-            return self.of(self._random.choice(get_args(kind)))
+            return self.of(self._random.choice([one for one in get_args(kind) if one is not msgspec.UnsetType]))
         if get_origin(kind) is list:
             return [self.of(get_args(kind)[0]) for _ in range(self._random.choice((0, 1, 1, 2, 3)))]
         if get_origin(kind) is dict:

@@ -12,7 +12,8 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.openai_chat import DIALECT
-from bardo.dialects.openai_chat.reply_in import ChatDecoder, Repetition
+from bardo.dialects.openai_chat.fast import Repetition
+from bardo.dialects.openai_chat.reply_in import ChatDecoder
 from bardo.streams.sse import SseDecoder
 from bardo.values.blocks import ReasoningBlock, ToolCallBlock
 from bardo.values.events import Event
@@ -88,7 +89,7 @@ def test_the_hot_path_says_what_the_general_path_says(recording: Recording) -> N
     frames = [*framing.feed(recording.body), *framing.finish()]
     decoder = DIALECT.open_decoder(row)
     assert isinstance(decoder, ChatDecoder)
-    decoder._repetition = Never()
+    decoder._repetition = Never(decoder._listener)
     found = [event for frame in frames for event in decoder.feed(frame)] + list(decoder.finish())
     assert found == read(recording)
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bardo.dialects.openai_chat.reply_in import ChatDecoder, Repetition, learn
+from bardo.dialects.openai_chat.fast import Repetition, learn
+from bardo.dialects.openai_chat.reply_in import ChatDecoder
 from bardo.streams.frames import Frame
 from bardo.values.events import ContentChunk, Event
 from dialects.openai_chat.chat import chunk, events_of_frames
@@ -34,9 +35,9 @@ class Counting(Repetition):
         return events
 
 
-def decoder_with(repetition: Repetition) -> ChatDecoder:
+def decoder_with(kind: type[Repetition]) -> ChatDecoder:
     decoder = ChatDecoder(provider="p")
-    decoder._repetition = repetition
+    decoder._repetition = kind(decoder._listener)
     return decoder
 
 
@@ -50,10 +51,11 @@ def packed(body: Any) -> bytes:
 
 
 def hits(*bodies: Any) -> int:
-    repetition = Counting()
-    found = events_of_frames(decoder_with(repetition), frames(*bodies))
-    assert found == events_of_frames(decoder_with(Never()), frames(*bodies))
-    return repetition.hits
+    decoder = decoder_with(Counting)
+    found = events_of_frames(decoder, frames(*bodies))
+    assert found == events_of_frames(decoder_with(Never), frames(*bodies))
+    assert isinstance(decoder._repetition, Counting)
+    return decoder._repetition.hits
 
 
 def detail(text: str) -> dict[str, Any]:
@@ -95,9 +97,9 @@ def test_frames_that_say_nothing_are_known_again() -> None:
 
 def test_a_stream_that_never_repeats_costs_a_few_lessons_only(monkeypatch: pytest.MonkeyPatch) -> None:
     lessons: list[bytes] = []
-    monkeypatch.setattr("bardo.dialects.openai_chat.reply_in.learn", lambda data, text: lessons.append(data))
+    monkeypatch.setattr("bardo.dialects.openai_chat.fast.learn", lambda data, text: lessons.append(data))
     bodies = [chunk({"content": word}, created=number) for number, word in enumerate(WORDS * 20)]
-    events_of_frames(decoder_with(Repetition()), frames(*bodies))
+    events_of_frames(decoder_with(Repetition), frames(*bodies))
     assert len(lessons) <= 8
 
 
@@ -144,7 +146,7 @@ def test_text_in_two_places_must_be_the_same() -> None:
 
 def test_later_frames_of_a_block_go_where_the_first_went() -> None:
     bodies = [chunk({"content": "a"}, index=1), chunk({"content": "b"}, index=1), chunk({"content": "c"}, index=1)]
-    found = events_of_frames(decoder_with(Repetition()), frames(*bodies))
+    found = events_of_frames(decoder_with(Repetition), frames(*bodies))
     assert [event for event in found if isinstance(event, ContentChunk)] == [ContentChunk(0, text, 1) for text in "abc"]
 
 

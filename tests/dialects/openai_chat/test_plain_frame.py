@@ -1,4 +1,4 @@
-"""A frame of a stream that says no more than text, its end or usage is read in one go, and gives what reading it field by field gives."""
+"""A frame that any strict reader can read, without calls, is read before it is mended, and gives what reading any frame gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.openai_chat.reply_in import MAX_CHOICES, ChatDecoder, Repetition
+from bardo.dialects.openai_chat.fast import Repetition
+from bardo.dialects.openai_chat.reply_in import MAX_CHOICES, ChatDecoder
 from bardo.streams.frames import Frame
 from bardo.values.events import Event
 from dialects.openai_chat.chat import chunk
@@ -32,17 +33,14 @@ class Unrepeated(Repetition):
         return None
 
 
-class FieldByField(ChatDecoder):
-    """Reads every frame field by field."""
-
-    def read_plain_frame(self, item: Frame) -> Sequence[Event] | None:
-        return None
-
-
-def events_of(decoder: ChatDecoder, frames: Sequence[Frame]) -> list[list[Event]]:
+def events_of(decoder: ChatDecoder, frames: Sequence[Frame], *, tries_plain: bool) -> list[list[Event]]:
     """Return the events of each frame, and those of the end. Errors are equal by what they say."""
-    decoder._repetition = Unrepeated()
-    found = [*([*decoder.feed(frame)] for frame in frames), [*decoder.finish()]]
+    decoder._repetition = Unrepeated(decoder._listener)
+    found = []
+    for frame in frames:
+        plain = decoder.read_plain_frame(frame) if tries_plain else None
+        found.append([*(decoder.feed(frame) if plain is None else plain)])
+    found.append([*decoder.finish()])
     return [[shown(event) for event in events] for events in found]
 
 
@@ -55,7 +53,8 @@ def check(frames: Sequence[Frame]) -> None:
     for excludes in (None, True):
         for returns in (False, True):
             options: dict[str, Any] = {"excludes_reasoning": excludes, "returns_details": returns}
-            assert events_of(ChatDecoder(**options), frames) == events_of(FieldByField(**options), frames)
+            plain = events_of(ChatDecoder(**options), frames, tries_plain=True)
+            assert plain == events_of(ChatDecoder(**options), frames, tries_plain=False)
 
 
 @each_recording(STREAMS)
@@ -75,11 +74,13 @@ BODIES = {
     "usage at the end": chunk({}, "stop", usage=USAGE),
     "a fingerprint": chunk({"content": "a"}, system_fingerprint="fp", service_tier=None),
     "filler": chunk({"content": "a"}, obfuscation="xyz", p="ab"),
+    "details": chunk({"reasoning_details": [{"type": "reasoning.text", "text": "Hm.", "index": 0}]}),
+    "another choice": chunk({"content": "a"}, index=1),
 }
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_plain_frames_are_read_in_one_go(body: dict[str, Any]) -> None:
+def test_frames_that_are_strict_json_without_calls_are_plain(body: dict[str, Any]) -> None:
     data = json.dumps(body).encode()
     assert ChatDecoder().read_plain_frame(Frame(data)) is not None
     check([Frame(data), Frame(data)])
@@ -110,25 +111,25 @@ OTHERS = {
     "no number": json.dumps(BODIES["usage"]).encode().replace(b"5", b"NaN"),
     "nested deeply": json.dumps(BODIES["usage"]).encode().replace(b'"total_tokens"', b'"x": ' + b"[" * 300 + b"]" * 300 + b',"y"'),
     "a call": json.dumps(chunk({"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]})).encode(),
-    "details": json.dumps(chunk({"reasoning_details": []})).encode(),
-    "another choice": json.dumps(BODIES["text"]).encode().replace(b'"index": 0', b'"index": 1'),
+    "an older call": json.dumps(chunk({"function_call": {"arguments": "{}"}})).encode(),
+    "a field without a name": json.dumps(chunk({"content": "a"}, unheard_of=1)).encode(),
     "the end of the stream": b"[DONE]",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("data", OTHERS.values(), ids=OTHERS)
-def test_what_is_more_than_text_is_read_field_by_field(data: bytes) -> None:
+def test_other_frames_are_not_plain(data: bytes) -> None:
     assert ChatDecoder().read_plain_frame(Frame(data)) is None
 
 
-def test_bytes_that_are_read_in_one_go_are_strict_json() -> None:
+def test_plain_frames_are_strict_json() -> None:
     for body in BODIES.values():
         data = json.dumps(body, ensure_ascii=False).encode()
         assert ChatDecoder().read_plain_frame(Frame(data)) is not None
         msgspec.json.decode(data)
 
 
-def test_text_behind_a_call_is_read_field_by_field() -> None:
+def test_text_behind_a_call_says_the_same() -> None:
     call = chunk({"tool_calls": [{"index": 0, "id": "", "function": {"name": "f", "arguments": "{}"}}]})
     check([Frame(json.dumps(body).encode()) for body in (call, BODIES["text"], call, BODIES["the end"])])
 

@@ -1,4 +1,4 @@
-"""A whole reply that is nothing but text is read in one go, and gives just what reading it field by field gives."""
+"""A whole reply of one choice without calls is read at once, and gives just what feeding it gives."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def plain(data: bytes, excludes: bool | None = None) -> list[Event] | None:
     return None if events is None else [*events, *decoder.finish()]
 
 
-def field_by_field(data: bytes, excludes: bool | None = None) -> list[Event]:
+def fed(data: bytes, excludes: bool | None = None) -> list[Event]:
     decoder = ChatDecoder(excludes_reasoning=excludes)
     return [*decoder.feed(Frame(data, raw=data)), *decoder.finish()]
 
 
 def check(data: bytes) -> bool:
-    """Whether it is read in one go; if so, it says the same."""
+    """Whether it is read at once; if so, it says the same."""
     found = [plain(data, excludes) for excludes in (None, True, False)]
     for excludes, events in zip((None, True, False), found, strict=True):
         if events is not None:
-            assert events == field_by_field(data, excludes)
+            assert events == fed(data, excludes)
             msgspec.json.decode(data)
     return found[0] is not None
 
@@ -97,15 +97,22 @@ def test_whatever_is_added_or_replaced_says_the_same(changes: list[tuple[str, st
     check(json.dumps(body).encode())
 
 
+def with_message(**fields: Any) -> dict[str, Any]:
+    return {**PLAIN, "choices": [{"index": 0, "message": {"role": "assistant", **fields}, "finish_reason": "stop"}]}
+
+
 TAKEN = {
     "the plainest": PLAIN,
     "without usage": {name: value for name, value in PLAIN.items() if name != "usage"},
     "with a fingerprint": {**PLAIN, "system_fingerprint": "fp", "service_tier": None},
+    "with thinking": with_message(reasoning_content="Hm.", content="Hello."),
+    "with thinking in details": with_message(reasoning_details=[{"type": "reasoning.text", "text": "Hm.", "index": 0}]),
+    "without text": with_message(content=None),
 }
 
 
 @pytest.mark.parametrize("body", TAKEN.values(), ids=TAKEN)
-def test_plain_replies_are_read_in_one_go(body: dict[str, Any]) -> None:
+def test_replies_of_one_choice_without_calls_are_read_at_once(body: dict[str, Any]) -> None:
     assert check(json.dumps(body).encode())
 
 
@@ -115,11 +122,19 @@ REFUSED = {
     "no number": json.dumps(PLAIN).encode().replace(b"5", b"NaN"),
     "nested deeply": json.dumps(PLAIN).encode().replace(b'"completion_tokens"', b'"x": ' + b"[" * 300 + b"]" * 300 + b',"y"'),
     "a call": json.dumps(PLAIN).encode().replace(b'"role"', b'"tool_calls": [{}], "role"'),
-    "thinking": json.dumps(PLAIN).encode().replace(b'"role"', b'"reasoning_content": "Hm.", "role"'),
     "two choices": json.dumps({**PLAIN, "choices": PLAIN["choices"] * 2}).encode(),
+    "no choice": json.dumps({**PLAIN, "choices": []}).encode(),
+    "choices that are null": json.dumps({**PLAIN, "choices": None}).encode(),
+    "a choice that is null": json.dumps({**PLAIN, "choices": [None]}).encode(),
+    "no message": json.dumps(PLAIN).encode().replace(b'"message"', b'"delta"'),
+    "a delta beside the message": json.dumps(PLAIN).encode().replace(b'"message"', b'"delta": {}, "message"'),
+    "no reason to end": json.dumps(PLAIN).encode().replace(b'"stop"', b"null"),
+    "an error": json.dumps({**PLAIN, "error": {"message": "busy"}}).encode(),
+    "an error of the choice": json.dumps(PLAIN).encode().replace(b'"index"', b'"error": {"message": "busy"}, "index"'),
+    "a field without a name": json.dumps({**PLAIN, "unheard_of": 1}).encode(),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
-def test_what_is_more_than_text_is_read_field_by_field(data: bytes) -> None:
+def test_other_replies_are_fed(data: bytes) -> None:
     assert plain(data) is None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bardo.catalog.rows import ProviderRow
 from bardo.dialects.openai_chat.embeddings import EMBEDDINGS
 from bardo.dialects.openai_chat.errors import decode_error, encode_error
-from bardo.dialects.openai_chat.fast import read_plain
 from bardo.dialects.openai_chat.reply_in import ChatDecoder
 from bardo.dialects.openai_chat.reply_out import ChatEncoder, encode_partial, encode_response
 from bardo.dialects.openai_chat.request_in import decode_request, with_plain_choice
@@ -30,6 +30,14 @@ def _list(models: Sequence[ModelInfo]) -> bytes:
 
 
 MODELS = ModelsForm(encode_list=_list, encode_model=lambda model: encode_json(_model(model)))
+
+
+def _open_decoder(row: ProviderRow) -> ChatDecoder:
+    return ChatDecoder(
+        provider=row.id,
+        excludes_reasoning=row.quirks.output_excludes_reasoning,
+        returns_details=row.quirks.replay == "reasoning_details",
+    )
 
 
 DIALECT = Dialect(
@@ -70,12 +78,8 @@ DIALECT = Dialect(
         shared=frozenset({"service_tier"}),
     ),
     as_functions=with_plain_choice,
-    open_decoder=lambda row: ChatDecoder(
-        provider=row.id,
-        excludes_reasoning=row.quirks.output_excludes_reasoning,
-        returns_details=row.quirks.replay == "reasoning_details",
-    ),
-    read_text=lambda body, row: read_plain(body, excludes_reasoning=row.quirks.output_excludes_reasoning),
+    open_decoder=_open_decoder,
+    read_text=lambda body, row: _open_decoder(row).read_plain(body),
     open_encoder=lambda request, arrival: ChatEncoder(request),
     encode_response=encode_response,
     encode_error=encode_error,

@@ -1,22 +1,27 @@
-"""Which block of a choice is being written, and the numbers its blocks get.
-
-The tool calls of one choice, from the pieces they come in.
+"""The tool calls of one choice, from the pieces they come in, and which of its blocks is being written.
 
 Pieces of one call share an `index`, where the host gives one. Some hosts give every call the index 0, or none, or no id; some send
 arguments as an object instead of text. A call starts once its id and name are known, or once there is nothing to wait for.
-
-The arguments of a call that a server writes in two fields at once, `tool_calls` and the older `function_call`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from bardo.dialects.openai_chat.wire import NAME, decode_states
-from bardo.dialects.shared.json_values import as_text
+from bardo.dialects.openai_chat.wire import (
+    NAME,
+    ReplyCall,
+    ReplyCustom,
+    ReplyFunction,
+    ReplyMessage,
+    decode_states,
+)
+from bardo.dialects.shared.json_values import JsonObject, as_text
+from bardo.dialects.shared.reply_structs import held
+from bardo.dialects.shared.structs import carried_fields
 from bardo.values.events import (
     BlockFields,
     Event,
@@ -31,20 +36,34 @@ from bardo.values.events import (
 Kind = Literal["", "text", "think", "refusal"]
 
 
+class BlockChanges:
+    """Counts how often a block of a reply began or ended."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class OpenBlock:
-    """The block that further pieces of its kind continue. Numbers are given in order of first appearance."""
+    """The block that further pieces of its kind continue. Numbers are given in order of first appearance.
 
-    __slots__ = ("_next", "choice", "kind", "number")
+    `changes` are told whenever a block begins or ends.
+    """
 
-    def __init__(self, choice: int) -> None:
+    __slots__ = ("_next", "changes", "choice", "kind", "number")
+
+    def __init__(self, choice: int, changes: BlockChanges) -> None:
         self.choice = choice
         self.kind: Kind = ""
         self.number = -1
+        self.changes = changes
         self._next = 0
 
     def fresh(self) -> int:
         """Return the number of a block that is never the open one."""
         self._next += 1
+        self.changes.count += 1
         return self._next - 1
 
     def enter(self, kind: Kind) -> list[Event]:
@@ -64,6 +83,8 @@ class OpenBlock:
     def leave(self) -> list[Event]:
         """Close what is open."""
         was, self.kind = self.kind, ""
+        if was:
+            self.changes.count += 1
         return [ThinkEnd(self.number, self.choice)] if was == "think" else []
 
 
@@ -110,17 +131,19 @@ class RepeatedArguments:
         return text[at:], (piece, begin)
 
 
-_READ = frozenset({"index", "id", "function", "type", "custom", "extra_content"})
 _OLDER, _NEWER = "function_call", "tool_calls"
 
 
 class CallReader:
     """Reads the calls; `open_block` is shared with whatever reads the rest of the choice."""
 
+    __slots__ = ("_calls", "_older", "_open", "_slots", "_waiting", "lacks_ids")
+
     def __init__(self, open_block: OpenBlock) -> None:
         self._open = open_block
         self._slots: dict[int | str, _Call] = {}
         self._calls: list[_Call] = []
+        # The call that has not started for want of its id or name.
         self._waiting: _Call | None = None
         # Whether an entry of `tool_calls` came without its id; the older `function_call` has none.
         self.lacks_ids = False
@@ -132,32 +155,31 @@ class CallReader:
         return bool(self._calls)
 
     @property
-    def said_twice(self) -> bool:
-        """Whether a call stands in both fields, so that a piece may repeat what was said."""
-        return self._older is not None and self._older.said_twice is not None
-
-    @property
     def waiting(self) -> bool:
         """Whether a call has not started for want of its id or name."""
         return self._waiting is not None
 
-    def take(self, delta: dict[str, Any]) -> list[Event]:
+    def take(self, delta: ReplyMessage) -> list[Event]:
         """Take the calls of one delta or message."""
         events: list[Event] = []
-        calls = delta.get("tool_calls")
-        for position, call in enumerate(calls if isinstance(calls, list) else ()):
-            if isinstance(call, dict):
-                index = call.get("index")
-                events += self._take(call, index if isinstance(index, int | str) else position)
-        older = delta.get(_OLDER)
-        if isinstance(older, dict) and any(older.values()):
-            events += self._take_older({"function": older})
+        for position, call in enumerate(delta.tool_calls or ()):
+            if call is not None:
+                events += self._take(_Piece(call), position if call.index is None else call.index)
+        older = delta.function_call
+        if older is not None and says_something(older):
+            events += self._take_older(_Piece(ReplyCall(function=older)))
+        if self._older is not None and self._older.said_twice is not None:
+            # A frame that looks like the last may say nothing new.
+            self._open.changes.count += 1
         return events
 
     def settle(self) -> list[Event]:
         """Start the call that waits, with what is known of it."""
         call, self._waiting = self._waiting, None
-        return self._start(call) if call is not None else []
+        if call is None:
+            return []
+        self._open.changes.count += 1
+        return self._start(call)
 
     def close(self, *, complete: bool) -> list[Event]:
         """Begin the call that waits, and end every call of a reply that is `complete`."""
@@ -172,9 +194,8 @@ class CallReader:
         """Return what must hear of arguments that were read elsewhere."""
         return next(call.arguments.append for call in self._calls if call.block == block)
 
-    def _take_older(self, fields: dict[str, Any]) -> list[Event]:
+    def _take_older(self, piece: _Piece) -> list[Event]:
         """Take a `function_call`: some servers write each call there too (llama-cpp-python), whole, in pieces, before or after."""
-        piece = _Piece(fields)
         call = self._older
         if call is None or (piece.name and call.name not in ("", piece.name)):
             same = (one for one in self._calls if one.said_twice is None and piece.name in ("", one.name))
@@ -182,7 +203,7 @@ class CallReader:
             if call is not None:
                 call.said_twice = RepeatedArguments(call.arguments, _NEWER)
         if call is None or call.said_twice is None:
-            events = self._take(fields, _OLDER)
+            events = self._take(piece, _OLDER)
             self._older = self._slots.get(_OLDER)
             return events
         self._older = call
@@ -197,8 +218,7 @@ class CallReader:
         older.said_twice = RepeatedArguments(older.arguments, _OLDER)
         return older
 
-    def _take(self, fields: dict[str, Any], slot: int | str) -> list[Event]:
-        piece = _Piece(fields)
+    def _take(self, piece: _Piece, slot: int | str) -> list[Event]:
         call = self._slots.get(slot)
         events: list[Event] = []
         if call is None and slot != _OLDER and (call := self._said_before(piece)) is not None:
@@ -211,6 +231,7 @@ class CallReader:
             self._calls.append(call)
         call.id, call.name = call.id or piece.id, call.name or piece.name
         if not call.started:
+            self._open.changes.count += 1
             if self._waiting is None and not (call.id and call.name):
                 self._waiting = call
             else:
@@ -221,9 +242,9 @@ class CallReader:
     def _start(self, call: _Call, *, signed: bool = False) -> list[Event]:
         call.started = True
         self.lacks_ids |= not call.id and self._slots.get(_OLDER) is not call
-        held, call.pending = call.pending, []
-        signed = type(held[0]) is OpaqueState if held else signed
-        return [ToolCallStart(call.block, call.id, call.name, self._open.choice, signed), *held]
+        pending, call.pending = call.pending, []
+        signed = type(pending[0]) is OpaqueState if pending else signed
+        return [ToolCallStart(call.block, call.id, call.name, self._open.choice, signed), *pending]
 
     def _add(self, call: _Call, piece: _Piece, field: str) -> list[Event]:
         choice = self._open.choice
@@ -244,10 +265,16 @@ class CallReader:
     def _end_whole(self) -> list[Event]:
         """End the latest call when another begins, if nothing can follow in its arguments."""
         latest = self._calls[-1] if self._calls else None
-        if latest is None or latest.ended or not _whole("".join(latest.arguments)):
+        if latest is None or latest.ended or not _is_whole("".join(latest.arguments)):
             return []
         latest.ended = True
         return [ToolCallEnd(latest.block, self._open.choice)]
+
+
+def says_something(function: ReplyFunction | ReplyCustom) -> bool:
+    """Whether any of its fields does: Go clients write all fields of their structs."""
+    known = any(getattr(function, name) for name in function.__struct_fields__ if name != "others")
+    return known or any((function.others or {}).values())
 
 
 class _Call:
@@ -260,7 +287,7 @@ class _Call:
         self.id = self.name = ""
         self.arguments: list[str] = []
         self.pending: list[Event] = []
-        self.said: dict[str, Any] = {}
+        self.said: JsonObject = {}
         self.said_twice: RepeatedArguments | None = None
         self.started = self.ended = False
 
@@ -270,22 +297,23 @@ class _Piece:
 
     __slots__ = ("arguments", "id", "name", "rest", "states")
 
-    def __init__(self, fields: dict[str, Any]) -> None:
-        function, custom = _object(fields.get("function")), _object(fields.get("custom"))
-        own = not any(function.values()) and any(custom.values())
-        source, text = (custom, "input") if own else (function, "arguments")
-        self.id, self.name = as_text(fields.get("id")), as_text(source.get("name"))
-        self.arguments = as_text(source.get(text))
-        self.states, extra = decode_states(fields.get("extra_content"))
-        rest = {name: value for name, value in fields.items() if name not in _READ and value is not None}
-        more = {name: value for name, value in source.items() if name not in ("name", text) and value is not None}
-        kind = fields.get("type")
-        self.rest: dict[str, Any] = {
-            **rest,
-            **({"function": more} if more else {}),
-            **({"extra_content": extra} if extra else {}),
-            **({"type": kind} if kind not in (None, "", "function") else {}),
-        }
+    def __init__(self, call: ReplyCall) -> None:
+        source: ReplyFunction | ReplyCustom = call.function or _NO_FUNCTION
+        text = "arguments"
+        if call.custom is not None and says_something(call.custom) and not says_something(source):
+            source, text = call.custom, "input"
+        self.name, self.arguments = as_text(held(source, "name")), as_text(held(source, text))
+        self.id = as_text(held(call, "id"))
+        self.states, extra = decode_states(call.extra_content)
+        self.rest = {name: value for name, value in (carried_fields(call) or {}).items() if name not in _READ}
+        more = {name: value for name, value in (carried_fields(source) or {}).items() if name not in ("name", text)}
+        if more:
+            self.rest["function"] = more
+        if extra:
+            self.rest["extra_content"] = extra
+        kind = held(call, "type")
+        if kind not in (None, "", "function"):
+            self.rest["type"] = kind
 
     @property
     def empty(self) -> bool:
@@ -302,11 +330,12 @@ class _Piece:
         return not (self.id or call.id) and before.endswith("}") and self.arguments.startswith("{")
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+_NO_FUNCTION = ReplyFunction()
+# Also where they are of another type than their own.
+_READ = frozenset({"index", "id", "function", "type", "custom", "extra_content"})
 
 
-def _whole(text: str) -> bool:
+def _is_whole(text: str) -> bool:
     if not text.endswith(("}", "]", '"')):
         return False
     try:

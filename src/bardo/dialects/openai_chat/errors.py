@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from bardo.dialects.openai_chat.wire import NAME
-from bardo.dialects.shared.json_values import as_text, decode_leniently, excerpt
+from bardo.dialects.openai_chat.wire import NAME, Choice, Reply
+from bardo.dialects.shared.json_values import JsonObject, as_text, decode_leniently, excerpt
+from bardo.dialects.shared.reply_structs import held
 from bardo.dialects.shared.spellings import message_in, overflow_of, own_refusal
 from bardo.values.context_overflow import in_openai_words
 from bardo.values.error_kinds import Kind
@@ -48,7 +47,7 @@ _STATUSES: dict[str, int] = {
 }
 
 
-def error_object(error: BardoError) -> dict[str, Any]:
+def error_object(error: BardoError) -> JsonObject:
     """Return the object that stands under `error`: type, code and param of a provider that speaks one of OpenAI's dialects are its own."""
     own = own_refusal(error, *_OWN)
     kind, code = (own.upstream_type, own.upstream_code) if own is not None else (None, None)
@@ -93,32 +92,27 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     return _refused(detail, status=status, provider=provider, retry_after=headers.get("retry-after"), body=body)
 
 
-def _first(errors: Any) -> Any:
+def _first(errors: object) -> object:
     """Return the first of several errors, as watsonx lists them (2026-11)."""
     return errors[0] if isinstance(errors, list) and errors else None
 
 
-def error_in_reply(body: dict[str, Any], provider: str) -> UpstreamRefused | None:
-    """Return the error that stands inside a reply of status 200, if one does."""
-    detail = body.get("error") or _first(body.get("errors"))
+def error_in_reply(holder: Reply | Choice, provider: str) -> UpstreamRefused | None:
+    """Return the error that stands inside a reply of status 200, or inside one choice of it (OpenRouter), if one does."""
+    detail = holder.error or _first(held(holder, "errors"))
     if not detail:
         return None
     return _refused(detail, status=_status_of(detail), provider=provider, retry_after=None, body=b"")
 
 
-def bare_error(body: dict[str, Any], provider: str) -> UpstreamRefused | None:
+def bare_error(body: JsonObject, provider: str) -> UpstreamRefused | None:
     """Return the error that a reply of status 200 is, if it is one: vLLM's older servers and Mistral write it without a field around it."""
     if body.get("object") != "error" or not body.get("message"):
         return None
     return _refused(body, status=_status_of(body), provider=provider, retry_after=None, body=b"")
 
 
-def error_in_choice(choice: dict[str, Any], provider: str) -> UpstreamRefused | None:
-    """Return the error that stands inside one choice (OpenRouter)."""
-    return error_in_reply(choice, provider)
-
-
-def _refused(detail: Any, *, status: int, provider: str, retry_after: str | None, body: bytes) -> UpstreamRefused:
+def _refused(detail: object, *, status: int, provider: str, retry_after: str | None, body: bytes) -> UpstreamRefused:
     fields = detail if isinstance(detail, dict) else {}
     message = (
         fields.get("message")
@@ -141,7 +135,7 @@ def _refused(detail: Any, *, status: int, provider: str, retry_after: str | None
     )
 
 
-def _cause(metadata: Any) -> str:
+def _cause(metadata: object) -> str:
     """Return what the server behind a router said: OpenRouter's message is "Provider returned error", and `raw` says why (2026-11)."""
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     if not isinstance(raw, str):
@@ -156,7 +150,7 @@ def _cause(metadata: Any) -> str:
     return said if isinstance(said, str) and said else excerpt(data)
 
 
-def _status_of(detail: Any) -> int:
+def _status_of(detail: object) -> int:
     """Return the status an error inside a stream would have had as an answer of its own."""
     fields = detail if isinstance(detail, dict) else {}
     for name in ("status", "status_code", "code"):

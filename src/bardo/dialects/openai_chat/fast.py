@@ -1,202 +1,223 @@
-"""A frame of a stream that holds text or thinking of one choice, its end or its usage, and nothing else, read in one go into typed structs.
+"""The frames of a stream that are like an earlier one, but for their text: they need not be read.
 
-Most frames are such: the first of a reply, the first piece of its text, its end. A frame with anything that is not listed here, or of
-another type, is read field by field.
-
-A whole reply that is one choice of text and nothing else, read in one go into typed structs.
-
-Most whole replies are such. Anything that is not listed here, or of another type, makes a reply that is read field by field.
+A stream says the same ids, flags, fingerprints, even whole lists of citations in every frame, each host its own. So when a frame turns out
+to hold one piece of text, the bytes around that text are kept. As long as frames begin and end with just these bytes, and what stands
+between is one JSON string, nothing else in them is new. The same text may stand in several places at once (`reasoning` beside
+`reasoning_details`); random filler at the end (OpenAI's, Mistral's) may differ.
 """
 
 from __future__ import annotations
 
-from operator import attrgetter
-from typing import Annotated, Any, Literal
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET
 
-from bardo.dialects.openai_chat.usage import decode_usage
-from bardo.dialects.openai_chat.wire import NAME, decode_finish
-from bardo.dialects.shared.bounded_json import SLICED_BYTES, has_few_brackets
-from bardo.values.events import ContentChunk, Degraded, Event, Finish, ReplyFields, ReplyStart, UsageUpdate
+from bardo.dialects.openai_chat.wire import FORM, Detail, ReplyCall, ReplyText, ReplyThinking
+from bardo.dialects.shared.json_values import WrongShape
+from bardo.dialects.shared.repeated_text import texts_of
+from bardo.dialects.shared.structs import Wire
+from bardo.streams.sse import FrameEnds
+from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ToolCallChunk
 
-_Nothing = Annotated[list[Any], Meta(max_length=0)] | None
-_Word = str | None | UnsetType
+Piece = ContentChunk | ThinkChunk | RefusalChunk | ToolCallChunk
+_LESSONS = 8
 
-
-class PlainDelta(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """What a delta adds."""
-
-    content: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    role: str | None = None
-    refusal: Literal["", None] = None
-    tool_calls: _Nothing = None
-    function_call: None = None
-
-
-class PlainChoice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A choice: its delta, and the reason that it ended."""
-
-    delta: PlainDelta
-    index: Literal[0] = 0
-    finish_reason: str | None = None
-    logprobs: None = None
-    stop_reason: None = None
-    matched_stop: None = None
-    token_ids: None = None
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_FILLER = re.compile(rb',"(?:p|obfuscation)":"[^"\\]*"\}\Z')
+_REST_OF_FILLER = re.compile(rb'[^"\\]*"\}')
+_LARGEST = 64 * 1024
+_PROBE = "\x1abardo\x1a"
+_PROBE_BYTES = msgspec.json.encode(_PROBE)
+_text_of = msgspec.json.Decoder(str).decode
+_encode = msgspec.json.Encoder().encode
 
 
-class PlainFrame(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """One frame. `obfuscation` and `p` are random filler."""
+class Repetition:
+    """Knows the frames that one stream repeats, as long as nothing but their text is new.
 
-    choices: Annotated[list[PlainChoice], Meta(max_length=1)]
-    id: str = ""
-    object: str = ""
-    created: Annotated[int, Meta(gt=-(1 << 53), lt=1 << 53)] | None = None
-    model: str = ""
-    usage: dict[str, Any] | None = None
-    system_fingerprint: _Word = UNSET
-    service_tier: _Word = UNSET
-    provider: _Word = UNSET
-    obfuscation: str | None = None
-    p: str | None = None
-
-    @property
-    def filler(self) -> bool:
-        """Whether the frame holds random filler."""
-        return self.obfuscation is not None or self.p is not None
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields of the reply that bardo has no word for."""
-        values = _values_of_reply(self)
-        if values == _NONE_OF_REPLY:
-            return {}
-        return {name: value for name, value in zip(_OF_REPLY, values, strict=True) if value is not UNSET}
-
-
-TEXTS = ("content", "reasoning_content", "reasoning")
-"""The fields of a delta that hold text."""
-_OF_REPLY = ("system_fingerprint", "service_tier", "provider")
-_values_of_reply = attrgetter(*_OF_REPLY)
-_NONE_OF_REPLY = (UNSET,) * len(_OF_REPLY)
-_decode = msgspec.json.Decoder(PlainFrame).decode
-
-
-def read_plain_frame(data: bytes) -> PlainFrame | None:
-    """Return a frame that is plain, None for any other. What is read here, any strict reader of JSON can read."""
-    if len(data) >= SLICED_BYTES:
-        return None
-    try:
-        frame = _decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
-    if frame.usage is not None and not has_few_brackets(data):
-        return None
-    return frame
-
-
-_NothingWhole = Annotated[list[Any], Meta(max_length=0)] | None
-
-
-class _Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    content: Annotated[str, Meta(min_length=1)]
-    role: str = ""
-    refusal: Literal["", None] = None
-    reasoning: Literal["", None] = None
-    reasoning_content: Literal["", None] = None
-    tool_calls: _NothingWhole = None
-    function_call: None = None
-    audio: None = None
-    annotations: list[Any] | None = None
-    name: Any = None
-
-
-class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    message: _Message
-    finish_reason: Annotated[str, Meta(min_length=1)]
-    index: Literal[0] = 0
-    logprobs: None = None
-    stop_reason: Any = None
-    matched_stop: Any = None
-    token_ids: Any = None
-    seed: Any = None
-    native_finish_reason: Any = None
-    content_filter_results: Any = None
-
-
-class _Reply(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    choices: Annotated[list[_Choice], Meta(min_length=1, max_length=1)]
-    id: str = ""
-    object: str = ""
-    created: Annotated[int, Meta(gt=-(1 << 53), lt=1 << 53)] | None = None
-    model: str = ""
-    usage: dict[str, Any] | None = None
-    system_fingerprint: Any | UnsetType = UNSET
-    service_tier: Any | UnsetType = UNSET
-    prompt_logprobs: Any | UnsetType = UNSET
-    prompt_token_ids: Any | UnsetType = UNSET
-    kv_transfer_params: Any | UnsetType = UNSET
-    provider: Any | UnsetType = UNSET
-    base_resp: Any | UnsetType = UNSET
-    prompt_filter_results: Any | UnsetType = UNSET
-
-
-_OF_WHOLE_REPLY = tuple(
-    name for name in _Reply.__struct_fields__ if name not in ("choices", "id", "object", "created", "model", "usage")
-)
-_OF_CHOICE = tuple(
-    name for name in _Choice.__struct_fields__ if name not in ("message", "finish_reason", "index", "logprobs")
-)
-_values_of_whole_reply, _values_of_choice = attrgetter(*_OF_WHOLE_REPLY), attrgetter(*_OF_CHOICE)
-_NONE_OF_WHOLE_REPLY, _NONE_OF_CHOICE = (UNSET,) * len(_OF_WHOLE_REPLY), (None,) * len(_OF_CHOICE)
-_decode_whole = msgspec.json.Decoder(_Reply).decode
-
-
-def read_plain(data: bytes, *, excludes_reasoning: bool | None) -> list[Event] | None:
-    """Return the events of a reply that is one choice of text, those that reading it field by field gives; None for any other.
-
-    What is read here, any strict reader of JSON can read. `excludes_reasoning` is the provider's fact about reasoning tokens.
+    `listener` returns what must hear of further text of a piece, None where nobody must.
     """
-    if len(data) >= SLICED_BYTES:
+
+    __slots__ = ("_again", "_frames", "_lessons", "_listener", "_quiet", "_shape", "_used")
+
+    def __init__(self, listener: Callable[[Piece], Callable[[str], object] | None]) -> None:
+        self._listener = listener
+        self._frames: list[RepeatedFrame] = []
+        self._shape: tuple[type, int, int, int | None] | None = None
+        self._again: Callable[[str], Event] | None = None
+        self._quiet = b""
+        self._lessons = _LESSONS
+        self._used = False
+
+    def read(self, data: bytes) -> Sequence[Event] | None:
+        """Return the events of a frame that is repeated, None for one that must be read."""
+        for frame in self._frames:
+            text = frame.text(data)
+            if text is not None and self._again is not None:
+                self._used = True
+                return (self._again(text),) if text else ()
+        return () if data == self._quiet else None
+
+    def read_text(self, data: bytes) -> Sequence[Event] | None:
+        """Return the same of a frame that is repeated and holds no call."""
+        return None if self._shape is not None and self._shape[0] is ToolCallChunk else self.read(data)
+
+    def around(self) -> FrameEnds | None:
+        """Return the bytes around the text, where it stands in one place."""
+        return self._frames[0].around if self._frames else None
+
+    def read_all(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
+        """Return the events of repeated frames with these values, None where one of them is no text."""
+        texts, again = texts_of(values), self._again
+        if texts is None or again is None:
+            return None
+        self._used = True
+        return (*map(again, filter(None, ("".join(texts),) if joined else texts)),)
+
+    def note(self, data: bytes, events: Sequence[Event], *, steady: bool) -> None:
+        """Take notice of a frame that was read. `steady`: no block began or ended."""
+        piece = events[0] if len(events) == 1 else None
+        if not steady or not isinstance(piece, Piece):
+            self._quiet = data if steady and not events else b""
+            if events or not steady:
+                self._forget()
+            return
+        shape = (type(piece), piece.choice, piece.block, getattr(piece, "part", None))
+        if shape != self._shape:
+            self._forget()
+            self._shape, self._again = shape, _maker(piece, self._listener(piece))
+        self._learn(data, piece)
+
+    def _learn(self, data: bytes, piece: Piece) -> None:
+        """Keep the frame; give up in a stream that never repeats itself."""
+        self._lessons = _LESSONS if self._used else self._lessons
+        self._used = False
+        if self._lessons:
+            self._lessons -= 1
+            found = learn(data, piece.arguments if isinstance(piece, ToolCallChunk) else piece.text)
+            # Three shapes are enough: Z.ai takes turns between two.
+            self._frames = [found, *self._frames[:2]] if found is not None else self._frames
+
+    def _forget(self) -> None:
+        self._frames, self._shape = [], None
+
+
+class RepeatedFrame:
+    """The bytes of a frame around its text. `around` is None where the text stands in several places."""
+
+    __slots__ = ("_filler", "_fixed", "_head", "_middles", "_tail", "around")
+
+    def __init__(self, parts: list[bytes], filler: bytes) -> None:
+        self._head, *self._middles, self._tail = parts
+        self._fixed = sum(map(len, parts))
+        self._filler = filler
+        self.around = None if self._middles else FrameEnds(self._head, self._tail + filler, filled=bool(filler))
+
+    def text(self, data: bytes) -> str | None:
+        """Return the text of a frame that repeats this one, None for any other frame."""
+        if not data.startswith(self._head):
+            return None
+        if self._filler:
+            end = data.rfind(self._filler)
+            if end < 0 or _REST_OF_FILLER.fullmatch(data, end + len(self._filler)) is None:
+                return None
+            data = data[:end]
+        if not data.endswith(self._tail):
+            return None
+        value = self._same_value(data) if self._middles else data[len(self._head) : len(data) - len(self._tail)]
+        try:
+            return _text_of(value)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+    def _same_value(self, data: bytes) -> bytes:
+        """Return what stands in every place of the text, nothing where they differ."""
+        size, odd = divmod(len(data) - self._fixed, len(self._middles) + 1)
+        if odd or size < 2:
+            return b""
+        place = len(self._head)
+        value = data[place : place + size]
+        for middle in self._middles:
+            place += size
+            if not data.startswith(middle, place) or not data.startswith(value, place + len(middle)):
+                return b""
+            place += len(middle)
+        return value
+
+
+def learn(data: bytes, text: str) -> RepeatedFrame | None:
+    """Return the frame as one that may be repeated, where `text` is told from everything else in it."""
+    if len(data) > _LARGEST:
         return None
+    found = _FILLER.search(data)
+    end = found.start() if found else len(data)
+    filler = data[end : data.index(b'":"', end) + 3] if found else b""
     try:
-        reply = _decode_whole(data)
+        for parts in (data[:end].split(_encode(text)), _parts_around(data, end, text)):
+            if len(parts) > 1 and _differs_in_text_alone(data, _PROBE_BYTES.join(parts) + data[end:], text):
+                return RepeatedFrame(parts, filler)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if not has_few_brackets(data):
-        return None
-    choice = reply.choices[0]
-    message, reason = choice.message, choice.finish_reason
-    events: list[Event] = [
-        ReplyStart(id=reply.id, model=reply.model, created=reply.created),
-        ContentChunk(0, message.content),
-    ]
-    if said := _fields_of_choice(choice):
-        events.append(ReplyFields(NAME, said, 0))
-    events.append(Finish(decode_finish(reason, calls=False), reason))
-    values = _values_of_whole_reply(reply)
-    if values != _NONE_OF_WHOLE_REPLY:
-        fields = {name: value for name, value in zip(_OF_WHOLE_REPLY, values, strict=True) if value is not UNSET}
-        events.append(ReplyFields(NAME, fields))
-    if reply.usage:
-        tier = None if reply.service_tier is UNSET else reply.service_tier
-        usage, doubts = decode_usage(reply.usage, excludes_reasoning=excludes_reasoning, tier=tier)
-        events += (UsageUpdate(usage), *map(Degraded, doubts))
-    return events
+    return None
 
 
-def _fields_of_choice(choice: _Choice) -> dict[str, Any]:
-    """Return what a choice says beside its text and why it ended; most say nothing."""
-    values, message = _values_of_choice(choice), choice.message
-    said: dict[str, Any] = {}
-    if values != _NONE_OF_CHOICE:
-        said = {name: value for name, value in zip(_OF_CHOICE, values, strict=True) if value is not None}
-    if message.annotations is not None:
-        said["message.annotations"] = message.annotations
-    if message.name is not None:
-        said["message.name"] = message.name
-    return said
+def _parts_around(data: bytes, end: int, text: str) -> list[bytes]:
+    """Return what stands around each string that says the text, in whichever spelling."""
+    strings = _STRING.finditer(data, 0, end)
+    spots = [one.span() for one in strings if len(one.group()) >= len(text) + 2 and _text_of(one.group()) == text]
+    edges = [0, *(edge for spot in spots for edge in spot), end]
+    return [data[begin:stop] for begin, stop in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _differs_in_text_alone(data: bytes, probed: bytes, text: str) -> bool:
+    """Whether another text in its place changes nothing but the text: it may be said elsewhere by chance, as a name or a key."""
+    report: list[Event] = []
+    try:
+        frame, other = FORM.decode(data, report), FORM.decode(probed, report)
+    except (ValueError, WrongShape):
+        return False
+    if report:
+        return False
+    delta = other.choices[0].delta if other.choices and len(other.choices) == 1 and other.choices[0] else None
+    if delta is not None:
+        _put_back(delta, ("content", "reasoning", "reasoning_content", "refusal"), text)
+        detail, call, part = _only(delta.reasoning_details), _only(delta.tool_calls), _only(delta.content)
+        # What begins a part of a summary is not all text.
+        if isinstance(detail, Detail) and detail.part is UNSET:
+            _put_back(detail, ("text", "summary"), text)
+        if isinstance(call, ReplyCall) and call.function is not None:
+            _put_back(call.function, ("arguments",), text)
+        if isinstance(part, ReplyText):
+            _put_back(part, ("text",), text)
+        thought = _only(part.thinking) if isinstance(part, ReplyThinking) else None
+        if isinstance(thought, dict) and thought.get("text") == _PROBE:
+            thought["text"] = text
+    return other == frame
+
+
+def _put_back(holder: Wire, names: tuple[str, ...], text: str) -> None:
+    for name in names:
+        if getattr(holder, name) == _PROBE:
+            setattr(holder, name, text)
+
+
+def _only(pieces: object) -> object:
+    return pieces[0] if isinstance(pieces, list) and len(pieces) == 1 else None
+
+
+def _maker(piece: Piece, listen: Callable[[str], object] | None) -> Callable[[str], Event]:
+    """Return what makes the same event with another text, and tells the text to who listens before."""
+    make: Callable[[str], Event] = partial(type(piece), piece.block, choice=piece.choice)
+    if isinstance(piece, ThinkChunk):
+        make = partial(ThinkChunk, piece.block, part=piece.part, choice=piece.choice)
+    if listen is None:
+        return make
+
+    def again(text: str) -> Event:
+        listen(text)
+        return make(text)
+
+    return again

@@ -29,7 +29,7 @@ from bardo.dialects.openai_chat.errors import error_object
 from bardo.dialects.openai_chat.request_out import call_object
 from bardo.dialects.openai_chat.thinking import Place, ThinkingWriter, encode_position, is_bare, piece_of_text
 from bardo.dialects.openai_chat.usage import encode_usage
-from bardo.dialects.openai_chat.wire import NAME, decode_states, encode_finish, encode_states, merge_extra
+from bardo.dialects.openai_chat.wire import NAME, encode_finish, encode_states, merge_extra
 from bardo.dialects.shared.blocks import RunEncoder
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.blocks import (
@@ -65,57 +65,6 @@ from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.runs import texts_of
 from bardo.values.usage import Usage
-
-_READ_OF_CHOICE = frozenset({"index", "delta", "message", "finish_reason", "error", "usage"})
-_TYPES_READ: dict[str, tuple[type, ...]] = {
-    "role": (object,),
-    "content": (object,),
-    "reasoning_content": (str,),
-    "reasoning": (str,),
-    "reasoning_details": (list, str),
-    "thinking_blocks": (list,),
-    "tool_calls": (list,),
-    "function_call": (dict,),
-    "refusal": (str,),
-    "content_blocks": (list,),
-}
-
-
-class CarriedFields:
-    """Collects such fields of one choice, and tells what is new."""
-
-    def __init__(self) -> None:
-        self._latest: dict[str, Any] = {}
-
-    def changes(self, choice: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
-        """Return what this choice object adds."""
-        new: dict[str, Any] = {}
-        for name, value in _flat(choice, delta):
-            if value is None or (self._latest.get(name) == value and not (isinstance(value, list) and value)):
-                continue
-            new[name] = self._latest[name] = value
-        return new
-
-
-def _flat(choice: dict[str, Any], delta: dict[str, Any]) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for name, value in choice.items():
-        if name == "logprobs" and isinstance(value, dict):
-            found += ((f"logprobs.{part}", held) for part, held in value.items())
-        elif name == "logprobs" and value is not None:
-            # OpenRouter's sum of them: OpenAI's library takes whatever stands here for an object.
-            found.append(("logprobs.value", value))
-        elif name not in _READ_OF_CHOICE:
-            found.append((name, value))
-    for name, value in delta.items():
-        if name == "extra_content":
-            found.append(("message.extra_content", decode_states(value)[1] or None))
-        elif name == "audio" and isinstance(value, dict):
-            # Sound and its transcript come in pieces.
-            found.append(("message.audio", [value]))
-        elif not isinstance(value, _TYPES_READ.get(name, ())):
-            found.append((f"message.{name}", value))
-    return found
 
 
 def unflatten(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,158 +1,77 @@
-"""The thinking of one choice, from whichever field it stands in.
+"""The thinking of one choice, from whichever field it stands in, and back into the fields of this dialect.
 
 Hosts repeat the same text in `reasoning`, `reasoning_content` and `reasoning_details`, so within one delta one of them is read: the details
-where they hold text, else the first plain field. Over a stream they may take turns. Details say more than text: whose it is, and
-signatures and ciphertext, which may come after the answer and belong to the thinking that was read before.
-
-`reasoning_details`: OpenRouter's typed pieces of reasoning, which several hosts share.
-
-A piece is `reasoning.text` (text, maybe a signature), `reasoning.summary` or `reasoning.encrypted`; in streams each is a fragment, and the
-pieces of one block share an `index`. Clients that join fragments by index (OpenAI's library does, string by string) get one piece that is
-all of these at once; it is read as well. bardo's own names are `part`: a piece with it belongs to the block before it, whatever its index,
-and a part above 0 begins a further part of the summary, after a blank line; and `position`: how many characters of the content and how many
-calls stand before a block, where any do.
-Source: the recordings of OpenRouter, Vercel's gateway, Venice, MiniMax and Snowflake.
-
-`thinking_blocks`: LiteLLM's form of signed thinking, beside the same text in `reasoning_content`.
-
-A message lists blocks as Anthropic writes them (`thinking` with a `signature`, `redacted_thinking` with `data`). A delta has one block
-with a piece of its text, and the signature comes alone at its end. The blocks go back in the message of the next request.
-Source: docs.litellm.ai, "Thinking / Reasoning Content", 2026-11.
-
-Encode the thinking of one reply: `reasoning_content` for everyone, `reasoning_details` where there is more to tell than text.
-
-Clients join the pieces of one index, string by string: the format of a block stands in the first piece of an index only, and what must not
-be joined, a piece of another type among it, has an index of its own with a `part`. Opaque state is written when the block is left: until
-then a later state of the same kind takes its place (OpenAI sends a provisional ciphertext first).
+where they hold text, else the first plain field. Written is `reasoning_content` for everyone, and `reasoning_details` where there is more
+to tell than text. Source: the recordings of OpenRouter, Vercel's gateway, Venice, MiniMax and Snowflake.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import Protocol
 
 import msgspec
+from msgspec import UNSET
 
 from bardo.dialects.openai_chat.calls import OpenBlock
-from bardo.dialects.openai_chat.wire import ANTHROPIC, BEDROCK, NAME, PLAIN_FORMATS
-from bardo.values.blocks import Carried, Opaque, OpaqueKind, ReasoningBlock, fields_for
+from bardo.dialects.openai_chat.wire import ANTHROPIC, BEDROCK, NAME, PLAIN_FORMATS, Detail, ReplyMessage
+from bardo.dialects.shared.json_values import JsonObject
+from bardo.dialects.shared.reply_structs import held, read_liberally
+from bardo.values.blocks import Carried, Opaque, ReasoningBlock, fields_for
 from bardo.values.events import BlockFields, Event, OpaqueState, ThinkChunk, ThinkEnd, ThinkStart
 
 BLANK_LINE = "\n\n"
 UNKNOWN = "unknown"
+FORMAT = "thinking_blocks"
+"""LiteLLM's form of signed thinking, and the format of such blocks."""
+
+# Pieces of `reasoning_details`. In streams each is a fragment, and the pieces of one block share an `index`. Clients that join fragments by
+# index (OpenAI's library does, string by string) get one piece that is all of these at once; it is read as well. A piece with a `part`
+# belongs to the block before it, whatever its index, and a part above 0 begins a further part of the summary, after a blank line.
+
 _TYPES = frozenset({"reasoning.text", "reasoning.summary", "reasoning.encrypted"})
-_READ = frozenset({"type", "text", "summary", "signature", "data", "id", "format", "index", "part", "position"})
+_FIELDS = Detail.__struct_fields__
+_NAMES = tuple(name for name in _FIELDS if name != "others")
+_values_of = attrgetter(*_NAMES)
 
 
-def text_of(detail: dict[str, Any]) -> str:
-    """Return a piece's full text."""
-    text = detail.get("text")
-    return text if isinstance(text, str) else ""
-
-
-def summary_of(detail: dict[str, Any]) -> str:
+def summary_of(detail: Detail) -> str:
     """Return a piece's summary; the blank line before a further part is not of it."""
-    summary = detail.get("summary")
-    if not isinstance(summary, str):
+    if not detail.summary:
         return ""
-    return summary.removeprefix(BLANK_LINE) if part_of(detail) else summary
+    return detail.summary.removeprefix(BLANK_LINE) if part_of(detail) else detail.summary
 
 
-def part_of(detail: dict[str, Any]) -> int | None:
+def part_of(detail: Detail) -> int | None:
     """Return which part of a summary a piece begins, where it says so."""
-    part = detail.get("part")
-    return part if isinstance(part, int) and not isinstance(part, bool) and 0 <= part < 1 << 20 else None
+    part = detail.part
+    return part if isinstance(part, int) and 0 <= part < 1 << 20 else None
 
 
-def format_of(detail: dict[str, Any], otherwise: str = UNKNOWN) -> str:
-    """Return whose piece it is; later fragments of a block may leave that out."""
-    style = detail.get("format")
-    return style if isinstance(style, str) and style else otherwise
-
-
-def opaque_of(detail: dict[str, Any], style: str) -> list[Opaque]:
+def opaque_of(detail: Detail, style: str) -> list[Opaque]:
     """Return a piece's id, signature and ciphertext."""
-    # The redacted blocks of Anthropic, and of Bedrock, travel as encrypted pieces.
-    data: OpaqueKind = "redacted" if style in (ANTHROPIC, BEDROCK) else "encrypted"
-    fields: tuple[tuple[str, OpaqueKind], ...] = (("id", "id"), ("signature", "signature"), ("data", data))
-    return [
-        Opaque(kind, value, style) for field, kind in fields if isinstance(value := detail.get(field), str) and value
-    ]
+    states = [Opaque("id", detail.id, style)] if detail.id else []
+    if detail.signature:
+        states.append(Opaque("signature", detail.signature, style))
+    if detail.data:
+        # The redacted blocks of Anthropic, and of Bedrock, travel as encrypted pieces.
+        states.append(Opaque("redacted" if style in (ANTHROPIC, BEDROCK) else "encrypted", detail.data, style))
+    return states
 
 
-def rest_of(detail: dict[str, Any]) -> dict[str, Any]:
+def rest_of(detail: Detail) -> JsonObject:
     """Return what a piece says beside that: further fields, and a type of its own."""
-    rest = {name: value for name, value in detail.items() if name not in _READ and value is not None}
-    kind = detail.get("type")
-    return rest | ({"type": kind} if isinstance(kind, str) and kind not in _TYPES else {})
+    rest = {name: value for name, value in (detail.others or {}).items() if name not in _NAMES and value is not None}
+    if isinstance(detail.type, str) and detail.type not in _TYPES:
+        rest["type"] = detail.type
+    return rest
 
 
-def piece_of_text(text: str, part: int | None) -> dict[str, Any]:
-    """Return a piece of text, or of one part of a summary."""
-    if part is None:
-        return {"type": "reasoning.text", "text": text}
-    if part == 0:
-        return {"type": "reasoning.summary", "summary": text}
-    return {"type": "reasoning.summary", "summary": BLANK_LINE + text, "part": part}
-
-
-def piece_of_state(state: Opaque) -> dict[str, Any]:
-    """Return a piece that holds nothing but opaque state."""
-    match state.kind:
-        case "signature":
-            return {"type": "reasoning.text", "signature": state.data}
-        case "id":
-            return {"type": "reasoning.text", "text": "", "id": state.data}
-        case _:
-            return {"type": "reasoning.encrypted", "data": state.data}
-
-
-def is_bare(piece: dict[str, Any]) -> bool:
-    """Return whether a piece holds no content, so that it may stand in a piece of any type."""
-    return not (piece.get("text") or piece.get("summary") or "data" in piece or "signature" in piece)
-
-
-def encode_position(characters: int, calls: int) -> dict[str, Any]:
-    """Return the field that says what stands before a block; nothing where that is nothing."""
-    return {"position": {"content": characters, "tool_calls": calls}} if characters or calls else {}
-
-
-def encode_details(block: ReasoningBlock, index: int, position: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Return the pieces of one whole block. `position` is what `encode_position` gave."""
-    named = {"format": block.format or UNKNOWN, "index": index}
-    pieces = [{**piece_of_text(block.text, None), **named}] if block.text else []
-    pieces += [{**piece_of_text(part, number), **named} for number, part in enumerate(block.summary)]
-    for state in sorted(block.opaque, key=lambda state: state.kind == "id"):
-        _add_state(pieces, state, index)
-    rest = fields_for(NAME, block.carried)
-    if rest:
-        pieces = pieces or [{"type": "reasoning.text", **named}]
-        pieces[0] = {**pieces[0], **rest}
-    if position and pieces:
-        pieces[0] = {**pieces[0], **position}
-    return pieces
-
-
-def replay_details(block: ReasoningBlock, index: int) -> list[dict[str, Any]]:
-    """Return the pieces of one whole block as OpenRouter takes them back: without the names that are bardo's own."""
-    pieces = encode_details(block, index)
-    for piece in pieces:
-        if piece.pop("part", None):
-            piece["summary"] = piece["summary"].removeprefix(BLANK_LINE)
-        piece["format"] = UNKNOWN if piece["format"] in PLAIN_FORMATS else piece["format"]
-    return pieces
-
-
-def _add_state(pieces: list[dict[str, Any]], state: Opaque, index: int) -> None:
-    """Put a signature on the text and an id on the ciphertext, where there are such; else it is a piece of its own."""
-    style = state.format or UNKNOWN
-    first, last = (pieces[0], pieces[-1]) if pieces else ({}, {})
-    if state.kind == "signature" and first.get("format") == style and "text" in first and "signature" not in first:
-        first["signature"] = state.data
-    elif state.kind == "id" and last.get("format") == style and "id" not in last:
-        last["id"] = state.data
-    else:
-        pieces.append({**piece_of_state(state), "format": style, "index": index})
+def as_it_came(detail: Detail) -> JsonObject:
+    """Return the object that a piece was read from."""
+    fields = {name: value for name, value in zip(_NAMES, _values_of(detail), strict=True) if value is not UNSET}
+    return fields | (detail.others or {})
 
 
 class PlacedDetail(msgspec.Struct, frozen=True):
@@ -163,17 +82,45 @@ class PlacedDetail(msgspec.Struct, frozen=True):
     calls: int = 0
 
 
-def decode_details(details: Sequence[dict[str, Any]]) -> list[PlacedDetail]:
+def decode_details(details: Sequence[JsonObject | Detail]) -> list[PlacedDetail]:
     """Return the blocks of a whole list of pieces: those with one index, in a row, are one block, and so are those with a `part`."""
-    blocks: list[list[dict[str, Any]]] = []
-    for detail in details:
-        index = detail.get("index")
-        same = index is not None and bool(blocks) and blocks[-1][-1].get("index") == index
+    blocks: list[list[Detail]] = []
+    for one in details:
+        detail = one if isinstance(one, Detail) else read_liberally(one, Detail)
+        index = held(detail, "index")
+        same = index not in (None, UNSET) and bool(blocks) and held(blocks[-1][-1], "index") == index
         if same or (blocks and part_of(detail) is not None):
             blocks[-1].append(detail)
         else:
             blocks.append([detail])
     return [PlacedDetail(_block(pieces), *_position(pieces)) for pieces in blocks]
+
+
+def _position(pieces: Sequence[Detail]) -> tuple[int, int]:
+    said = next((piece.position for piece in pieces if isinstance(piece.position, dict)), {})
+    counts = (said.get("content"), said.get("tool_calls"))
+    characters, calls = (count if type(count) is int and count > 0 else 0 for count in counts)
+    return characters, calls
+
+
+def _block(pieces: Sequence[Detail]) -> ReasoningBlock:
+    style = pieces[0].format or UNKNOWN
+    rest = {name: value for piece in pieces for name, value in rest_of(piece).items()}
+    states = [state for piece in pieces for state in opaque_of(piece, piece.format or style)]
+    parts: dict[int, str] = {}
+    number = 0
+    for piece in pieces:
+        part = part_of(piece)
+        number = number if part is None else part
+        if text := summary_of(piece):
+            parts[number] = parts.get(number, "") + text
+    return ReasoningBlock(
+        text="".join([piece.text for piece in pieces if piece.text]),
+        summary=tuple(parts[number] for number in sorted(parts)),
+        format=style,
+        opaque=tuple(dict.fromkeys(states)),
+        carried=Carried(NAME, rest) if rest else None,
+    )
 
 
 def plain_before(text: str, readable: Sequence[str]) -> str:
@@ -182,36 +129,41 @@ def plain_before(text: str, readable: Sequence[str]) -> str:
     return text.removesuffix(behind) if text.endswith(behind) else ""
 
 
-def _position(pieces: Sequence[dict[str, Any]]) -> tuple[int, int]:
-    said = next((found for piece in pieces if isinstance(found := piece.get("position"), dict)), {})
-    counts = (said.get("content"), said.get("tool_calls"))
-    characters, calls = (count if type(count) is int and count > 0 else 0 for count in counts)
-    return characters, calls
+class ThinkingBlocks:
+    """Gives LiteLLM's `thinking_blocks` of one reply as pieces, whose index tells one block from the next.
 
+    A message lists blocks as Anthropic writes them (`thinking` with a `signature`, `redacted_thinking` with `data`). A delta has one block
+    with a piece of its text, and the signature comes alone at its end. The blocks go back in the message of the next request.
+    Source: docs.litellm.ai, "Thinking / Reasoning Content", 2026-11.
+    """
 
-def _block(pieces: list[dict[str, Any]]) -> ReasoningBlock:
-    style = format_of(pieces[0])
-    rest = {name: value for piece in pieces for name, value in rest_of(piece).items()}
-    states = [state for piece in pieces for state in opaque_of(piece, format_of(piece, style))]
-    return ReasoningBlock(
-        text="".join(map(text_of, pieces)),
-        summary=_summary(pieces),
-        format=style,
-        opaque=tuple(dict.fromkeys(states)),
-        carried=Carried(NAME, rest) if rest else None,
-    )
+    __slots__ = ("_ended", "_index")
 
+    def __init__(self) -> None:
+        self._index = 0
+        self._ended = False
 
-def _summary(pieces: list[dict[str, Any]]) -> tuple[str, ...]:
-    parts: dict[int, str] = {}
-    number = 0
-    for piece in pieces:
-        part = part_of(piece)
-        number = number if part is None else part
-        text = summary_of(piece)
-        if text:
-            parts[number] = parts.get(number, "") + text
-    return tuple(parts[number] for number in sorted(parts))
+    def pieces(self, blocks: Iterable[object]) -> list[Detail]:
+        """Return the pieces of a message or a delta."""
+        found: list[Detail] = []
+        for block in blocks:
+            fields = block if isinstance(block, dict) else {}
+            texts = (fields.get(name) for name in ("thinking", "signature", "data"))
+            text, signature, data = (value if isinstance(value, str) else "" for value in texts)
+            if not (text or signature or data):
+                continue
+            if self._ended:
+                self._index += 1
+            # A signature ends its block, and so does what has no text.
+            self._ended = bool(signature or data)
+            found.append(
+                Detail(type="reasoning.encrypted", data=data, format=FORMAT, index=self._index)
+                if data
+                else Detail(
+                    type="reasoning.text", text=text, signature=signature or UNSET, format=FORMAT, index=self._index
+                )
+            )
+        return found
 
 
 Key = int | str
@@ -220,15 +172,16 @@ Key = int | str
 class ThinkingReader:
     """Reads thinking into blocks; `open_block` is shared with whatever reads the rest of the choice."""
 
+    __slots__ = ("_ids", "_latest", "_open", "_said", "_threads", "_unclaimed")
+
     def __init__(self, open_block: OpenBlock) -> None:
         self._open = open_block
-        self._blocks: dict[Key, int] = {}
-        self._parts: dict[Key, int] = {}
-        self._styles: dict[Key, str] = {}
-        self._said: dict[tuple[int, str], Any] = {}
+        self._threads: dict[Key, _Thread] = {}
+        # What was told of each block beside its text: MiniMax repeats its ids in every fragment.
+        self._said: dict[tuple[int, str], object] = {}
         self._latest: Key = -1
         # The ids of a whole message's blocks, which streams of Responses must name first.
-        self._ids: dict[Key, Opaque] = {}
+        self._ids: dict[Key, Opaque] | None = None
         # The latest block that was read from a plain field, as long as no detail has named it.
         self._unclaimed = -1
 
@@ -247,146 +200,236 @@ class ThinkingReader:
         self._unclaimed = -1
         return events
 
-    def details(self, details: list[Any], *, whole: bool) -> list[Event]:
+    def details(self, details: Sequence[Detail | None], *, whole: bool) -> list[Event]:
         """Take the details of one delta, or of a whole message, whose summaries come as whole parts."""
         events: list[Event] = []
         summaries: set[Key] = set()
-        self._ids = _ids_of(details) if whole else {}
+        self._ids = _ids_of(details) if whole else None
         for position, detail in enumerate(details):
-            if isinstance(detail, dict):
-                key = _key(detail, position)
-                part = part_of(detail)
-                if part is not None:
-                    self._parts[key] = part
-                    self._join(key)
-                elif whole and key in summaries:
-                    self._parts[key] = self._parts.get(key, 0) + 1
-                if summary_of(detail):
-                    summaries.add(key)
-                self._latest = key
-                events += self._detail(detail, key)
+            if detail is None:
+                continue
+            key = _key(detail, position)
+            latest, part = self._threads.get(self._latest), part_of(detail)
+            thread = self._threads.setdefault(key, _Thread())
+            if part is not None:
+                thread.part = part
+                if thread.block is None and latest is not None:
+                    # It goes on with the block of the detail before, whatever its key.
+                    thread.block = latest.block
+            elif whole and key in summaries:
+                thread.part += 1
+            if summary_of(detail):
+                summaries.add(key)
+            self._latest = key
+            events += self._detail(detail, key, thread)
         return events
 
-    def _join(self, key: Key) -> None:
-        """Have a new key name the block of the detail before, as a detail with a `part` says."""
-        block = self._blocks.get(self._latest)
-        if key not in self._blocks and block is not None:
-            self._blocks[key] = block
-
-    def _detail(self, detail: dict[str, Any], key: Key) -> list[Event]:
-        style = self._styles[key] = format_of(detail, self._styles.get(key, UNKNOWN))
-        text, summary = text_of(detail), summary_of(detail)
+    def _detail(self, detail: Detail, key: Key, thread: _Thread) -> list[Event]:
+        # Later fragments of a block may leave out whose it is.
+        style = thread.style = detail.format or thread.style
+        text, summary = detail.text or "", summary_of(detail)
         states, rest = opaque_of(detail, style), rest_of(detail)
         if not (text or summary or states or rest):
             return []
         choice = self._open.choice
         named = bool(states) and all(state.kind == "id" for state in states)
-        events, block = self._block(key, style, text or summary, named=named)
-        state = self._ids.pop(key, None)
-        if state is not None and self._new(block, "id", state.data):
-            events.append(OpaqueState(block, state, choice))
+        events, block = self._block(thread, text or summary, named=named)
+        own = self._ids.pop(key, None) if self._ids else None
+        if own is not None and self._is_new(block, "id", own.data):
+            events.append(OpaqueState(block, own, choice))
         if text:
             events.append(ThinkChunk(block, text, None, choice))
         if summary:
-            events.append(ThinkChunk(block, summary, self._parts.get(key, 0), choice))
-        events += [OpaqueState(block, state, choice) for state in states if self._new(block, state.kind, state.data)]
-        fresh = {name: value for name, value in rest.items() if self._new(block, f"rest.{name}", value)}
+            events.append(ThinkChunk(block, summary, thread.part, choice))
+        events += [OpaqueState(block, state, choice) for state in states if self._is_new(block, state.kind, state.data)]
+        fresh = {name: value for name, value in rest.items() if self._is_new(block, f"rest.{name}", value)}
         if fresh:
             events.append(BlockFields(block, NAME, fresh, choice))
         return events
 
-    def _new(self, block: int, name: str, value: Any) -> bool:
-        # MiniMax repeats its ids in every fragment.
+    def _is_new(self, block: int, name: str, value: object) -> bool:
         if self._said.get((block, name)) == value:
             return False
         self._said[block, name] = value
         return True
 
-    def _block(self, key: Key, style: str, text: str, *, named: bool) -> tuple[list[Event], int]:
+    def _block(self, thread: _Thread, text: str, *, named: bool) -> tuple[list[Event], int]:
         """Return the block a detail belongs to, and what begins it where it is new."""
-        known = self._blocks.get(key)
+        known = thread.block
         thinking = self._open.kind == "think"
         if known is not None and (thinking or not text):
             return [], known
         if known is None and self._unclaimed >= 0 and (not text or (thinking and self._open.number == self._unclaimed)):
-            known = self._blocks[key] = self._unclaimed
+            known = thread.block = self._unclaimed
             self._unclaimed = -1
             return [], known
         # A name alone announces a block whose text comes next (MiniMax).
         if text or (named and self._open.kind in ("", "think")):
-            events = self._open.begin_thinking(style)
-            self._blocks[key] = self._open.number
+            events = self._open.begin_thinking(thread.style)
+            thread.block = self._open.number
             return events, self._open.number
-        late = self._blocks[key] = self._open.fresh()
-        return [ThinkStart(late, style, self._open.choice), ThinkEnd(late, self._open.choice)], late
+        late = thread.block = self._open.fresh()
+        return [ThinkStart(late, thread.style, self._open.choice), ThinkEnd(late, self._open.choice)], late
 
 
-def hold_text(details: Any) -> bool:
+class _Thread:
+    """The details with one index: the block that they belong to, where it has begun, the part of its summary, and whose they are."""
+
+    __slots__ = ("block", "part", "style")
+
+    def __init__(self) -> None:
+        self.block: int | None = None
+        self.part = 0
+        self.style = UNKNOWN
+
+
+def hold_text(details: Iterable[Detail | None]) -> bool:
     """Whether any of these details holds text."""
-    return isinstance(details, list) and any(
-        isinstance(one, dict) and (text_of(one) or summary_of(one)) for one in details
-    )
+    return any(one is not None and (one.text or summary_of(one)) for one in details)
 
 
-def _ids_of(details: list[Any]) -> dict[Key, Opaque]:
+def _ids_of(details: Sequence[Detail | None]) -> dict[Key, Opaque]:
     """Return the ids in the details of a whole message, by the keys of their blocks."""
     return {
-        _key(detail, position): state
+        _key(detail, position): Opaque("id", detail.id, detail.format or UNKNOWN)
         for position, detail in enumerate(details)
-        if isinstance(detail, dict) and isinstance(detail.get("id"), str)
-        for state in opaque_of(detail, format_of(detail))
-        if state.kind == "id"
+        if detail is not None and detail.id
     }
 
 
-def _key(detail: dict[str, Any], position: int) -> Key:
-    index = detail.get("index")
-    return index if isinstance(index, int | str) else position
+def _key(detail: Detail, position: int) -> Key:
+    return detail.index if isinstance(detail.index, int | str) else position
 
 
-FORMAT = "thinking_blocks"
+_TEXTS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
-class ThinkingBlocks:
-    """Gives the blocks of one reply as typed pieces, whose index tells one block from the next."""
+class ReturnedDetails:
+    """Collects `reasoning_details` as the host takes them back: fragments of a stream joined, all else unmodified and in order.
 
-    __slots__ = ("_ended", "_index")
+    Nothing is returned where it cannot be told which of them a repeated frame continued.
+    """
+
+    # OpenRouter: "the entire sequence of consecutive reasoning blocks must match the outputs generated by the model during the original
+    # request; you cannot rearrange or modify the sequence of these blocks" (openrouter.ai/docs, Reasoning tokens, 2026-11-20).
 
     def __init__(self) -> None:
-        self._index = 0
-        self._ended = False
+        self._pieces: list[JsonObject] = []
+        self._texts: list[list[str]] = []
+        self._beside = False
+        self._repeated = False
 
-    def pieces(self, blocks: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return the pieces of a message or a delta."""
-        found: list[dict[str, Any]] = []
-        for block in blocks:
-            piece = piece_of(block)
-            if piece is None:
-                continue
-            if self._ended:
-                self._index += 1
-            # A signature ends its block, and so does what has no text.
-            self._ended = "signature" in piece or "data" in piece
-            found.append({**piece, "index": self._index})
-        return found
+    def take(self, delta: ReplyMessage, *, whole: bool) -> None:
+        """Take one delta, or a whole message."""
+        details = delta.reasoning_details
+        found = [as_it_came(one) for one in details if one is not None] if isinstance(details, list) else []
+        for detail in found:
+            last = self._pieces[-1] if self._pieces else {}
+            place = (detail.get("type"), detail.get("index"))
+            if whole or str(place[0]) not in _TEXTS or place != (last.get("type"), last.get("index")):
+                self._pieces.append(detail)
+                self._texts.append([])
+            else:
+                self._join(detail)
+        if not found and (delta.reasoning or delta.reasoning_content):
+            self._beside = True
+
+    def more(self, text: str) -> None:
+        """Take a further piece of text, of a frame that is the one before over again."""
+        self._repeated = True
+        if self._texts:
+            self._texts[-1].append(text)
+
+    def pieces(self) -> list[JsonObject]:
+        """Return the details."""
+        if self._beside and self._repeated:
+            return []
+        return [self._whole(piece, texts) for piece, texts in zip(self._pieces, self._texts, strict=True)]
+
+    def _join(self, detail: JsonObject) -> None:
+        last, field = self._pieces[-1], _TEXTS[str(detail["type"])]
+        for name, value in detail.items():
+            if name == field and isinstance(value, str) and isinstance(last.get(name), str):
+                self._texts[-1].append(value)
+            elif value is not None or name not in last:
+                last[name] = value
+
+    def _whole(self, piece: JsonObject, texts: list[str]) -> JsonObject:
+        field = _TEXTS.get(str(piece.get("type")), "")
+        return {**piece, field: "".join([str(piece[field]), *texts])} if texts and field in piece else dict(piece)
 
 
-def piece_of(block: Any) -> dict[str, Any] | None:
-    """Return a block as a typed piece; None where it says nothing."""
-    if not isinstance(block, dict):
-        return None
-    text, signature, data = (_text(block.get(name)) for name in ("thinking", "signature", "data"))
-    if data:
-        return {"type": "reasoning.encrypted", "data": data, "format": FORMAT}
-    if not text and not signature:
-        return None
-    signed = {"signature": signature} if signature else {}
-    return {"type": "reasoning.text", "text": text, "format": FORMAT, **signed}
+def piece_of_text(text: str, part: int | None) -> JsonObject:
+    """Return a piece of text, or of one part of a summary."""
+    if part is None:
+        return {"type": "reasoning.text", "text": text}
+    if part == 0:
+        return {"type": "reasoning.summary", "summary": text}
+    return {"type": "reasoning.summary", "summary": BLANK_LINE + text, "part": part}
 
 
-def replay_blocks(thoughts: Sequence[ReasoningBlock]) -> list[dict[str, Any]]:
+def piece_of_state(state: Opaque) -> JsonObject:
+    """Return a piece that holds nothing but opaque state."""
+    match state.kind:
+        case "signature":
+            return {"type": "reasoning.text", "signature": state.data}
+        case "id":
+            return {"type": "reasoning.text", "text": "", "id": state.data}
+        case _:
+            return {"type": "reasoning.encrypted", "data": state.data}
+
+
+def is_bare(piece: JsonObject) -> bool:
+    """Return whether a piece holds no content, so that it may stand in a piece of any type."""
+    return not (piece.get("text") or piece.get("summary") or "data" in piece or "signature" in piece)
+
+
+def encode_position(characters: int, calls: int) -> JsonObject:
+    """Return the field that says what stands before a block; nothing where that is nothing."""
+    return {"position": {"content": characters, "tool_calls": calls}} if characters or calls else {}
+
+
+def encode_details(block: ReasoningBlock, index: int, position: JsonObject | None = None) -> list[JsonObject]:
+    """Return the pieces of one whole block. `position` is what `encode_position` gave."""
+    named = {"format": block.format or UNKNOWN, "index": index}
+    pieces = [{**piece_of_text(block.text, None), **named}] if block.text else []
+    pieces += [{**piece_of_text(part, number), **named} for number, part in enumerate(block.summary)]
+    for state in sorted(block.opaque, key=lambda state: state.kind == "id"):
+        _add_state(pieces, state, index)
+    rest = fields_for(NAME, block.carried)
+    if rest:
+        pieces = pieces or [{"type": "reasoning.text", **named}]
+        pieces[0] = {**pieces[0], **rest}
+    if position and pieces:
+        pieces[0] = {**pieces[0], **position}
+    return pieces
+
+
+def replay_details(block: ReasoningBlock, index: int) -> list[JsonObject]:
+    """Return the pieces of one whole block as OpenRouter takes them back: without the names that are bardo's own."""
+    pieces = encode_details(block, index)
+    for piece in pieces:
+        if piece.pop("part", None):
+            piece["summary"] = piece["summary"].removeprefix(BLANK_LINE)
+        piece["format"] = UNKNOWN if piece["format"] in PLAIN_FORMATS else piece["format"]
+    return pieces
+
+
+def _add_state(pieces: list[JsonObject], state: Opaque, index: int) -> None:
+    """Put a signature on the text and an id on the ciphertext, where there are such; else it is a piece of its own."""
+    style = state.format or UNKNOWN
+    first, last = (pieces[0], pieces[-1]) if pieces else ({}, {})
+    if state.kind == "signature" and first.get("format") == style and "text" in first and "signature" not in first:
+        first["signature"] = state.data
+    elif state.kind == "id" and last.get("format") == style and "id" not in last:
+        last["id"] = state.data
+    else:
+        pieces.append({**piece_of_state(state), "format": style, "index": index})
+
+
+def replay_blocks(thoughts: Sequence[ReasoningBlock]) -> list[JsonObject]:
     """Return the blocks as LiteLLM takes them back: those alone that its own servers signed."""
-    blocks: list[dict[str, Any]] = []
+    blocks: list[JsonObject] = []
     for thought in thoughts:
         for state in thought.opaque:
             if state.format != FORMAT:
@@ -396,10 +439,6 @@ def replay_blocks(thoughts: Sequence[ReasoningBlock]) -> list[dict[str, Any]]:
             elif state.kind in ("encrypted", "redacted"):
                 blocks.append({"type": "redacted_thinking", "data": state.data})
     return blocks
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 Place = tuple[int, int]
@@ -417,7 +456,7 @@ class Deltas(Protocol):
         """Take text that goes on with the piece `index` of the details."""
         ...
 
-    def add(self, choice: int, delta: dict[str, Any]) -> Sequence[bytes]:
+    def add(self, choice: int, delta: JsonObject) -> Sequence[bytes]:
         """Take a delta."""
         ...
 
@@ -437,7 +476,7 @@ class ThinkingWriter:
         self._types: dict[Place, str] = {}
         self._states: dict[Place, set[str]] = {}
         self._parts: dict[Place, int] = {}
-        self._positions: dict[Place, dict[str, Any]] = {}
+        self._positions: dict[Place, JsonObject] = {}
         self._counts: dict[int, int] = {}
         # The block whose next piece of text is written without a look at anything else, and the index of its details, -1 without.
         self._repeats_block = self._repeats_choice = self._repeats_index = -1
@@ -447,7 +486,7 @@ class ThinkingWriter:
         """Whether the block is one of thinking."""
         return place in self._formats
 
-    def start(self, item: ThinkStart, position: dict[str, Any]) -> None:
+    def start(self, item: ThinkStart, position: JsonObject) -> None:
         """Take a block's format, and what stands before it."""
         place = (item.choice, item.block)
         self._repeats_block = -1
@@ -481,7 +520,7 @@ class ThinkingWriter:
         self._repeats_choice, self._repeats_block = place
         self._repeats_index = index
 
-    def _detailed(self, place: Place, item: ThinkChunk, gap: str) -> dict[str, Any]:
+    def _detailed(self, place: Place, item: ThinkChunk, gap: str) -> JsonObject:
         further = item.part is not None and place in self._named and self._parts.get(place, 0) != item.part
         self._parts[place] = item.part or 0
         piece = piece_of_text(item.text, item.part if further or item.part is None else 0)
@@ -520,7 +559,7 @@ class ThinkingWriter:
         piece = {"type": "reasoning.text", **item.fields}
         return self._deltas.add(item.choice, {"reasoning_details": [self._piece(place, piece, self._formats[place])]})
 
-    def _piece(self, place: Place, piece: dict[str, Any], style: str, *, apart: bool = False) -> dict[str, Any]:
+    def _piece(self, place: Place, piece: JsonObject, style: str, *, apart: bool = False) -> JsonObject:
         self._repeats_block = -1
         style = style or UNKNOWN
         named, states = self._named.get(place), piece.keys() & _STATES
@@ -542,7 +581,7 @@ class ThinkingWriter:
         return {**piece, **added, "format": style, "index": index}
 
 
-def _state_pieces(states: Iterable[Opaque]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _state_pieces(states: Iterable[Opaque]) -> Iterator[tuple[str, JsonObject]]:
     """Yield the pieces of a block's state with their formats. Its id stands on the first of them that is of its format."""
     ids = {state.format: state.data for state in states if state.kind == "id"}
     for state in states:

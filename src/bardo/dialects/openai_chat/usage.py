@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.openai_chat.wire import Reply
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.usage import cache_within_input, doubted, openai_details, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -131,19 +133,18 @@ def _cache_counts(raw: dict[str, Any], input_details: dict[str, Any]) -> tuple[A
     return read, written
 
 
-def google_counts(body: dict[str, Any]) -> dict[str, Any] | None:
+def google_counts(frame: Reply) -> JsonObject | None:
     """Return Google's `usageMetadata` where a gateway hands it on: in `provider_metadata` of the reply, a choice or its message."""
-    choices = body.get("choices")
-    for choice in (body, *(choices if isinstance(choices, list) else ())):
-        if not isinstance(choice, dict):
-            continue
-        for holder in (choice, choice.get("delta"), choice.get("message")):
-            metadata = holder.get("provider_metadata") if isinstance(holder, dict) else None
-            for told in metadata.values() if isinstance(metadata, dict) else ():
-                counts = told.get("usageMetadata") if isinstance(told, dict) else None
-                if isinstance(counts, dict):
-                    return counts
-    return None
+    for choice in frame.choices or ():
+        for holder in () if choice is None else (choice, choice.delta, choice.message):
+            if holder is not None and holder.provider_metadata and (found := _google_counts(holder.provider_metadata)):
+                return found
+    return _google_counts(frame.provider_metadata) if frame.provider_metadata else None
+
+
+def _google_counts(metadata: JsonObject) -> JsonObject | None:
+    counts = (told.get("usageMetadata") for told in metadata.values() if isinstance(told, dict))
+    return next((count for count in counts if isinstance(count, dict)), None)
 
 
 def _beside_by_google(google: dict[str, Any], output: int | None, reasoning: int | None) -> bool | None:

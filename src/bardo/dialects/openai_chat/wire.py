@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from bardo.dialects.shared.json_values import JsonObject, JsonValue
+from bardo.dialects.shared.reply_structs import ReplyForm
 from bardo.dialects.shared.structs import Unknown, Wire
 from bardo.values.blocks import Opaque
 from bardo.values.events import Finish, FinishReason
@@ -416,3 +418,168 @@ def _set_or_delete(fields: JsonObject, name: str, value: JsonObject) -> None:
         fields[name] = value
     else:
         del fields[name]
+
+
+class ReplyText(Wire, tag="text", kw_only=True):
+    """Words among the content of a reply, as Mistral writes it."""
+
+    text: str
+
+
+class ReplyOutputText(ReplyText, tag="output_text", kw_only=True):
+    """Words of the model, by the name that Responses has for them."""
+
+
+class ReplyThinking(Wire, tag="thinking", kw_only=True):
+    """Thinking among the content of a reply, as Mistral writes it. Its `closed` stands on every piece and says nothing."""
+
+    thinking: list[JsonObject | str | None] | JsonObject | str | None = None
+    signature: str | None = None
+    closed: bool | None = None
+
+
+class Detail(Wire, kw_only=True):
+    """A piece of `reasoning_details`, OpenRouter's typed thinking.
+
+    `part` and `position` are bardo's own: how many characters of the content and how many calls stand before a block of thinking.
+    """
+
+    type: str | UnsetType | None = UNSET
+    text: str | UnsetType | None = UNSET
+    summary: str | UnsetType | None = UNSET
+    signature: str | UnsetType | None = UNSET
+    data: str | UnsetType | None = UNSET
+    id: str | UnsetType | None = UNSET
+    format: str | UnsetType | None = UNSET
+    index: int | str | UnsetType | None = UNSET
+    part: int | UnsetType | None = UNSET
+    position: dict[str, object] | UnsetType | None = UNSET
+
+
+class ReplyFunction(Wire, kw_only=True):
+    """Which function the model calls with which arguments, or pieces of that. Some servers give arguments as an object."""
+
+    CARRIED: ClassVar = ("call_id",)
+    name: str | None = None
+    arguments: str | JsonObject | None = None
+    call_id: str | None = None
+
+
+class ReplyCustom(Wire, kw_only=True):
+    """Which custom tool the model calls with which text, or pieces of that."""
+
+    name: str | None = None
+    input: str | JsonObject | None = None
+
+
+class ReplyCall(Wire, kw_only=True):
+    """A call of a tool, or a piece of one. `extra_content` is Google's."""
+
+    CARRIED: ClassVar = ("name",)
+    index: int | str | None = None
+    id: str | int | None = None
+    type: str | None = None
+    function: ReplyFunction | None = None
+    custom: ReplyCustom | None = None
+    extra_content: JsonObject | None = None
+    name: str | None = None
+
+
+class ReplyMessage(Wire, kw_only=True):
+    """The message of a whole reply, or what a frame adds to it.
+
+    Thinking stands in `reasoning_content` (DeepSeek, vLLM), `reasoning` (Groq, OpenRouter, newer vLLM), `reasoning_details` (OpenRouter),
+    `thinking_blocks` (LiteLLM) or `reasoning_steps` (Perplexity). `content_blocks` are what bardo has no word for.
+    """
+
+    CARRIED: ClassVar = (
+        "annotations", "name", "channel", "reasoning_steps", "provider_metadata", "audio_content", "padding", "reasoning_encrypted"
+    )  # fmt: skip
+    role: str | None = None
+    content: str | list[ReplyText | ReplyOutputText | ReplyThinking | Unknown | str] | JsonObject | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[Detail | None] | str | None = None
+    thinking_blocks: list[object] | None = None
+    reasoning_steps: list[object] | None = None
+    tool_calls: list[ReplyCall | None] | None = None
+    function_call: ReplyFunction | None = None
+    refusal: str | None = None
+    content_blocks: list[object] | None = None
+    extra_content: JsonObject | None = None
+    audio: JsonObject | None = None
+    annotations: list[object] | None = None
+    name: str | None = None
+    channel: str | None = None
+    provider_metadata: JsonObject | None = None
+    audio_content: str | None = None
+    padding: str | None = None
+    reasoning_encrypted: bool | None = None
+
+
+class Choice(Wire, kw_only=True):
+    """One answer, or what a frame adds to it: a whole reply has a `message`, a frame a `delta`, Perplexity's frames both."""
+
+    CARRIED: ClassVar = (
+        "native_finish_reason", "stop_reason", "matched_stop", "token_ids", "content_filter_results", "raw_output", "seed",
+        "routed_experts", "provider_metadata",
+    )  # fmt: skip
+    index: int | None = None
+    delta: ReplyMessage | None = None
+    message: ReplyMessage | None = None
+    finish_reason: str | None = None
+    native_finish_reason: str | None = None
+    logprobs: JsonObject | int | float | None = None
+    usage: JsonObject | None = None
+    error: object = None
+    stop_reason: int | str | None = None
+    matched_stop: int | str | None = None
+    token_ids: list[object] | None = None
+    content_filter_results: JsonObject | None = None
+    raw_output: str | JsonObject | None = None
+    seed: int | None = None
+    routed_experts: object = None
+    provider_metadata: JsonObject | None = None
+
+
+class Reply(Wire, kw_only=True):
+    """A reply, or one frame of it. What it says of the reply as a whole is also carried where it is null.
+
+    `obfuscation` (OpenAI) and `p` (Mistral) are random filler against traffic analysis, new in every frame.
+    """
+
+    id: str | None = None
+    kind: str | None = msgspec.field(name="object", default=None)
+    created: int | float | None = None
+    model: str | None = None
+    choices: list[Choice | None] | None = None
+    usage: JsonObject | None = None
+    error: object = None
+    obfuscation: str | None = None
+    p: str | None = None
+    system_fingerprint: str | UnsetType | None = UNSET
+    service_tier: str | UnsetType | None = UNSET
+    provider: str | UnsetType | None = UNSET
+    request_id: str | UnsetType | None = UNSET
+    input_sensitive: bool | UnsetType | None = UNSET
+    output_sensitive: bool | UnsetType | None = UNSET
+    input_sensitive_type: int | UnsetType | None = UNSET
+    output_sensitive_type: int | UnsetType | None = UNSET
+    output_sensitive_int: int | UnsetType | None = UNSET
+    x_groq: JsonObject | UnsetType | None = UNSET
+    provider_metadata: JsonObject | UnsetType | None = UNSET
+    prompt_filter_results: list[object] | UnsetType | None = UNSET
+    prompt_logprobs: list[object] | UnsetType | None = UNSET
+    prompt_token_ids: list[object] | UnsetType | None = UNSET
+    prompt_text: str | UnsetType | None = UNSET
+    kv_transfer_params: JsonObject | UnsetType | None = UNSET
+    metrics: JsonObject | UnsetType | None = UNSET
+    base_resp: JsonObject | UnsetType | None = UNSET
+    time_info: JsonObject | UnsetType | None = UNSET
+    timings: JsonObject | UnsetType | None = UNSET
+    usage_breakdown: JsonObject | UnsetType | None = UNSET
+    citations: list[object] | UnsetType | None = UNSET
+    search_results: list[object] | UnsetType | None = UNSET
+
+
+FORM = ReplyForm(Reply)
