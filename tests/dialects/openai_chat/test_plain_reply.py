@@ -1,4 +1,4 @@
-"""A whole reply of one choice without calls is read at once, and gives just what feeding it gives."""
+"""A whole reply of one choice with a text and no call is read at once, and gives just what feeding it gives."""
 
 from __future__ import annotations
 
@@ -106,8 +106,9 @@ TAKEN = {
     "without usage": {name: value for name, value in PLAIN.items() if name != "usage"},
     "with a fingerprint": {**PLAIN, "system_fingerprint": "fp", "service_tier": None},
     "with thinking": with_message(reasoning_content="Hm.", content="Hello."),
-    "with thinking in details": with_message(reasoning_details=[{"type": "reasoning.text", "text": "Hm.", "index": 0}]),
-    "without text": with_message(content=None),
+    "with thinking in details": with_message(
+        content="Hello.", reasoning_details=[{"type": "reasoning.text", "text": "Hm.", "index": 0}]
+    ),
 }
 
 
@@ -123,6 +124,9 @@ REFUSED = {
     "nested deeply": json.dumps(PLAIN).encode().replace(b'"completion_tokens"', b'"x": ' + b"[" * 300 + b"]" * 300 + b',"y"'),
     "a call": json.dumps(PLAIN).encode().replace(b'"role"', b'"tool_calls": [{}], "role"'),
     "two choices": json.dumps({**PLAIN, "choices": PLAIN["choices"] * 2}).encode(),
+    "no text": json.dumps(with_message(content="", reasoning_content="Hm.")).encode(),
+    "text in parts": json.dumps(with_message(content=["Hello."])).encode(),
+    "an older call": json.dumps(with_message(content="Hello.", function_call={"name": "f"})).encode(),
     "no choice": json.dumps({**PLAIN, "choices": []}).encode(),
     "choices that are null": json.dumps({**PLAIN, "choices": None}).encode(),
     "a choice that is null": json.dumps({**PLAIN, "choices": [None]}).encode(),

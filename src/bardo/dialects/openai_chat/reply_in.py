@@ -114,14 +114,17 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         return None if frame is None or _has_calls(frame) else self._take(frame, data, [])
 
     def read_plain(self, data: bytes) -> Sequence[Event] | None:
-        """Return the events of a whole reply of one choice without calls that any strict reader can read; None for any other."""
+        """Return the events of a whole reply of one choice with a text and no call that any strict reader can read; None for any other."""
         reply = FORM.decode_strict(data)
-        if reply is None or reply.error or reply.choices is None or len(reply.choices) != 1 or _has_calls(reply):
+        if reply is None or reply.error or reply.choices is None or len(reply.choices) != 1:
             return None
         choice = reply.choices[0]
-        if choice is None or choice.message is None or choice.delta is not None or not choice.finish_reason:
+        message = None if choice is None or choice.delta is not None or choice.error else choice.message
+        if choice is None or message is None or not choice.finish_reason:
             return None
-        return None if choice.error else self._take(reply, data, [])
+        if not message.content or not isinstance(message.content, str) or message.tool_calls or message.function_call:
+            return None
+        return self._take(reply, data, [])
 
     def repeated(self) -> FrameEnds | None:
         """Return the bytes around the text of the frames that repeat."""

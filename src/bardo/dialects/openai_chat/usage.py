@@ -1,4 +1,7 @@
-"""Usage in Chat Completions, read and written."""
+"""Usage in Chat Completions, read and written.
+
+The object of a reply is kept whole beside its counts, and its names are those of many servers, so it is read as it is.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +18,30 @@ _LARGEST = 1 << 53
 
 
 def decode_usage(
-    raw: dict[str, Any],
+    raw: JsonObject,
     *,
     excludes_reasoning: bool | None,
-    cost: Any = None,
-    tier: Any = None,
-    google: dict[str, Any] | None = None,
+    cost: object = None,
+    tier: object = None,
+    google: JsonObject | None = None,
 ) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts of one `usage` object, and what in it could not be true.
 
     `cost` and the service `tier` are what stands beside it, `google` Google's own counts of the same reply, which tell whether the output
     includes reasoning.
     """
-    if tier is None and cost is None:
-        plain = _plain_usage(raw)
-        if plain is not None:
-            return plain, ()
-    usual = raw.keys() <= _USUAL
-    asked, output, reported, cached, written, input_details, output_details = (
-        _usual_counts(raw) if usual else _counts(raw)
-    )
+    # Writer and some replies of Mistral spell the details of the prompt in the singular.
+    into = _object(raw, "prompt_tokens_details", "prompt_token_details", "input_tokens_details")
+    out = _object(raw, "completion_tokens_details", "output_tokens_details")
+    asked, output = _first(raw, "prompt_tokens", "input_tokens"), _first(raw, "completion_tokens", "output_tokens")
+    reported = out.get("reasoning_tokens")
+    if reported is None:
+        # Copilot and Perplexity put the count at the top level.
+        reported = raw.get("reasoning_tokens")
+    cached = into.get("cached_tokens")
+    if cached is None:
+        cached = _first(raw, "prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
+    written = _first(into, "cache_write_tokens", "cache_creation_input_tokens")
     prompt, completion, thought = token_count(asked), token_count(output), token_count(reported)
     doubts: tuple[Degradation, ...] = ()
     if prompt is None or completion is None or thought is None:
@@ -58,79 +65,11 @@ def decode_usage(
         reasoning_tokens=thought,
         cached_input_tokens=cached,
         cache_write_tokens=written,
-        cost_usd=None if usual and cost is None else _dollars(raw, cost),
-        details=openai_details(raw, input_details, output_details, tier),
+        cost_usd=_dollars(raw, cost),
+        details=openai_details(raw, into, out, tier),
         raw=raw,
     )
     return usage, corrected + capped + doubts
-
-
-def _plain_usage(raw: dict[str, Any]) -> Usage | None:
-    """Return the counts of an object that has three whole numbers which fit each other, and nothing else; None for any other."""
-    if len(raw) != 3:
-        return None
-    prompt, completion, total = raw.get("prompt_tokens"), raw.get("completion_tokens"), raw.get("total_tokens")
-    if not type(prompt) is type(completion) is type(total) is int:
-        return None
-    if prompt < 0 or completion < 0 or total >= _LARGEST or prompt + completion != total:
-        return None
-    return Usage(input_tokens=prompt, output_tokens=completion, raw=raw)
-
-
-_Counts = tuple[Any, Any, Any, Any, Any, dict[str, Any], dict[str, Any]]
-"""Input, output, reasoning, cached and written tokens as they were reported, and the details of input and output."""
-_USUAL = frozenset(
-    {"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details"}
-)
-
-
-def _usual_counts(raw: dict[str, Any]) -> _Counts:
-    """Return the counts of an object that has no names but OpenAI's own: those of most replies."""
-    into, out = _object(raw, "prompt_tokens_details"), _object(raw, "completion_tokens_details")
-    cached = written = reasoning = None
-    if into:
-        cached = into.get("cached_tokens")
-        written = _first(into.get("cache_write_tokens"), into.get("cache_creation_input_tokens"))
-    if out:
-        reasoning = out.get("reasoning_tokens")
-    return raw.get("prompt_tokens"), raw.get("completion_tokens"), reasoning, cached, written, into, out
-
-
-def _counts(raw: dict[str, Any]) -> _Counts:
-    """Return the counts of any object."""
-    into, out = _detail_objects(raw)
-    return (
-        _first(raw.get("prompt_tokens"), raw.get("input_tokens")),
-        _first(raw.get("completion_tokens"), raw.get("output_tokens")),
-        # Copilot and Perplexity put the count at the top level.
-        _first(out.get("reasoning_tokens"), raw.get("reasoning_tokens")),
-        *_cache_counts(raw, into),
-        into,
-        out,
-    )
-
-
-def _detail_objects(raw: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the details of the input and of the output."""
-    # Writer and some replies of Mistral spell the details of the prompt in the singular.
-    of_input = (
-        _object(raw, "prompt_tokens_details")
-        or _object(raw, "prompt_token_details")
-        or _object(raw, "input_tokens_details")
-    )
-    return of_input, _object(raw, "completion_tokens_details") or _object(raw, "output_tokens_details")
-
-
-def _cache_counts(raw: dict[str, Any], input_details: dict[str, Any]) -> tuple[Any, Any]:
-    """Return how many tokens were read from the cache, and how many were written to it, as they were reported."""
-    read = _first(
-        input_details.get("cached_tokens"),
-        raw.get("prompt_cache_hit_tokens"),
-        raw.get("cached_tokens"),
-        raw.get("num_cached_tokens"),
-    )
-    written = _first(input_details.get("cache_write_tokens"), input_details.get("cache_creation_input_tokens"))
-    return read, written
 
 
 def google_counts(frame: Reply) -> JsonObject | None:
@@ -147,7 +86,7 @@ def _google_counts(metadata: JsonObject) -> JsonObject | None:
     return next((count for count in counts if isinstance(count, dict)), None)
 
 
-def _beside_by_google(google: dict[str, Any], output: int | None, reasoning: int | None) -> bool | None:
+def _beside_by_google(google: JsonObject, output: int | None, reasoning: int | None) -> bool | None:
     """Return whether `output` is Google's answer alone; None where its counts are about something else."""
     answer, thoughts = (
         token_count(google.get("candidatesTokenCount")) or 0,
@@ -158,7 +97,7 @@ def _beside_by_google(google: dict[str, Any], output: int | None, reasoning: int
     return {answer: True, answer + thoughts: False}.get(output)
 
 
-def _dollars(raw: dict[str, Any], usd: Any) -> float | None:
+def _dollars(raw: JsonObject, usd: object) -> float | None:
     """Return the price a host names: OpenRouter's `cost`, Perplexity's `total_cost`, Venice's `usd`, xAI's ticks."""
     ticks = _amount(raw.get("cost_in_usd_ticks"))
     if ticks is not None:
@@ -170,7 +109,7 @@ def _dollars(raw: dict[str, Any], usd: Any) -> float | None:
     return None
 
 
-def _upstream_cost(raw: dict[str, Any]) -> float:
+def _upstream_cost(raw: JsonObject) -> float:
     """Return what the maker charges besides, where a gateway used the caller's own key: its `cost` is its fee alone then.
 
     Source: openrouter.ai/docs, "Usage accounting" and "BYOK", 2026-11.
@@ -180,12 +119,13 @@ def _upstream_cost(raw: dict[str, Any]) -> float:
     return _amount(_object(raw, "cost_details").get("upstream_inference_cost")) or 0.0
 
 
-def _amount(value: Any) -> float | None:
-    real = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
-    return float(value) if real else None
+def _amount(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST:
+        return float(value)
+    return None
 
 
-def encode_usage(usage: Usage) -> dict[str, Any] | None:
+def encode_usage(usage: Usage) -> JsonObject | None:
     """Return a `usage` object in bardo's algebra, the provider's further fields of this dialect kept; None where nothing is known.
 
     Clients must get three counts: one that is unknown is 0, and the total is then what is known, or the provider's own total.
@@ -209,19 +149,25 @@ def encode_usage(usage: Usage) -> dict[str, Any] | None:
     }
 
 
-def _details(raw: dict[str, Any], name: str, ours: dict[str, int | None]) -> dict[str, Any]:
+def _details(raw: JsonObject, name: str, ours: dict[str, int | None]) -> JsonObject:
     known = {field: count for field, count in ours.items() if count is not None}
     merged = {**_object(raw, name), **known}
     return {name: merged} if merged else {}
 
 
-def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
-    value = raw.get(name)
-    return value if isinstance(value, dict) else {}
+def _object(raw: JsonObject, *names: str) -> JsonObject:
+    """Return the first of these objects that says something."""
+    for name in names:
+        value = raw.get(name)
+        if value and isinstance(value, dict):
+            return value
+    return {}
 
 
-def _first(*values: Any) -> Any:
-    for value in values:
+def _first(raw: JsonObject, *names: str) -> Any:
+    """Return the first of these values that is not null."""
+    for name in names:
+        value = raw.get(name)
         if value is not None:
             return value
     return None
