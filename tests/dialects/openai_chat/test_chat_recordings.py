@@ -89,7 +89,7 @@ def test_the_hot_path_says_what_the_general_path_says(recording: Recording) -> N
     frames = [*framing.feed(recording.body), *framing.finish()]
     decoder = DIALECT.open_decoder(row)
     assert isinstance(decoder, ChatDecoder)
-    decoder._repetition = Never(decoder._listener)
+    decoder._repetition = Never()
     found = [event for frame in frames for event in decoder.feed(frame)] + list(decoder.finish())
     assert found == read(recording)
 

@@ -37,7 +37,7 @@ class Counting(Repetition):
 
 def decoder_with(kind: type[Repetition]) -> ChatDecoder:
     decoder = ChatDecoder(provider="p")
-    decoder._repetition = kind(decoder._listener)
+    decoder._repetition = kind()
     return decoder
 
 

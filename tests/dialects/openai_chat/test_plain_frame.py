@@ -35,7 +35,7 @@ class Unrepeated(Repetition):
 
 def events_of(decoder: ChatDecoder, frames: Sequence[Frame], *, tries_plain: bool) -> list[list[Event]]:
     """Return the events of each frame, and those of the end. Errors are equal by what they say."""
-    decoder._repetition = Unrepeated(decoder._listener)
+    decoder._repetition = Unrepeated()
     found = []
     for frame in frames:
         plain = decoder.read_plain_frame(frame) if tries_plain else None

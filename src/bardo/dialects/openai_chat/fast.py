@@ -23,6 +23,8 @@ from bardo.streams.sse import FrameEnds
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ToolCallChunk
 
 Piece = ContentChunk | ThinkChunk | RefusalChunk | ToolCallChunk
+Listener = Callable[[Piece], Callable[[str], object] | None]
+"""What returns who must hear of further text of a piece, None where nobody must."""
 _LESSONS = 8
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -36,15 +38,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Repetition:
-    """Knows the frames that one stream repeats, as long as nothing but their text is new.
+    """Knows the frames that one stream repeats, as long as nothing but their text is new."""
 
-    `listener` returns what must hear of further text of a piece, None where nobody must.
-    """
+    __slots__ = ("_again", "_frames", "_lessons", "_quiet", "_shape", "_used")
 
-    __slots__ = ("_again", "_frames", "_lessons", "_listener", "_quiet", "_shape", "_used")
-
-    def __init__(self, listener: Callable[[Piece], Callable[[str], object] | None]) -> None:
-        self._listener = listener
+    def __init__(self) -> None:
         self._frames: list[RepeatedFrame] = []
         self._shape: tuple[type, int, int, int | None] | None = None
         self._again: Callable[[str], Event] | None = None
@@ -77,7 +75,7 @@ class Repetition:
         self._used = True
         return (*map(again, filter(None, ("".join(texts),) if joined else texts)),)
 
-    def note(self, data: bytes, events: Sequence[Event], *, steady: bool) -> None:
+    def note(self, data: bytes, events: Sequence[Event], listener: Listener, *, steady: bool) -> None:
         """Take notice of a frame that was read. `steady`: no block began or ended."""
         piece = events[0] if len(events) == 1 else None
         if not steady or not isinstance(piece, Piece):
@@ -88,7 +86,7 @@ class Repetition:
         shape = (type(piece), piece.choice, piece.block, getattr(piece, "part", None))
         if shape != self._shape:
             self._forget()
-            self._shape, self._again = shape, _maker(piece, self._listener(piece))
+            self._shape, self._again = shape, _maker(piece, listener(piece))
         self._learn(data, piece)
 
     def _learn(self, data: bytes, piece: Piece) -> None:
@@ -156,7 +154,8 @@ def learn(data: bytes, text: str) -> RepeatedFrame | None:
     end = found.start() if found else len(data)
     filler = data[end : data.index(b'":"', end) + 3] if found else b""
     try:
-        for parts in (data[:end].split(_encode(text)), _parts_around(data, end, text)):
+        for find in (_parts_as_written, _parts_in_any_spelling):
+            parts = find(data[:end], text)
             if len(parts) > 1 and _differs_in_text_alone(data, _PROBE_BYTES.join(parts) + data[end:], text):
                 return RepeatedFrame(parts, filler)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -164,11 +163,16 @@ def learn(data: bytes, text: str) -> RepeatedFrame | None:
     return None
 
 
-def _parts_around(data: bytes, end: int, text: str) -> list[bytes]:
-    """Return what stands around each string that says the text, in whichever spelling."""
-    strings = _STRING.finditer(data, 0, end)
+def _parts_as_written(data: bytes, text: str) -> list[bytes]:
+    """Return what stands around each place of the text, as most servers spell it."""
+    return data.split(_encode(text))
+
+
+def _parts_in_any_spelling(data: bytes, text: str) -> list[bytes]:
+    """Return what stands around each string that says the text."""
+    strings = _STRING.finditer(data)
     spots = [one.span() for one in strings if len(one.group()) >= len(text) + 2 and _text_of(one.group()) == text]
-    edges = [0, *(edge for spot in spots for edge in spot), end]
+    edges = [0, *(edge for spot in spots for edge in spot), len(data)]
     return [data[begin:stop] for begin, stop in zip(edges[::2], edges[1::2], strict=True)]
 
 

@@ -77,7 +77,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         self._about = ReplyFieldsReader(excludes_reasoning=excludes_reasoning)
         self._choices: dict[int, ChoiceReader] = {}
         self._changes = BlockChanges()
-        self._repetition = Repetition(self._listener)
+        self._repetition = Repetition()
         self._returns_details = returns_details
         self._done = False
         self._failed = False
@@ -228,7 +228,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         if mended:
             events = [*mended, *events]
         if not self._whole:
-            self._repetition.note(data, events, steady=before == self._changes.count)
+            self._repetition.note(data, events, self._listener, steady=before == self._changes.count)
         return events
 
     def _body(self, frame: Reply, data: bytes) -> list[Event]:
@@ -318,7 +318,8 @@ class ChoiceReader:
         """Take what a choice says: its whole message, or what is new of it."""
         if self.returned is not None:
             self.returned.take(delta, whole=whole)
-        events = self._take_thinking(delta, whole=whole)
+        thinks = delta.reasoning_content or delta.reasoning or delta.reasoning_details or delta.thinking_blocks
+        events = self._take_thinking(delta, whole=whole) if thinks or delta.reasoning_steps else []
         if whole and delta.extra_content:
             events += self._take_states(delta.extra_content, whole=True)
         content = delta.content
@@ -351,11 +352,15 @@ class ChoiceReader:
         return events
 
     def _enter(self, kind: Kind) -> list[Event]:
+        if self._open.kind == kind != "":
+            return []
         waiting = self.calls.settle() if self.calls.waiting else []
         return waiting + self._open.enter(kind)
 
     def _text(self, text: str) -> list[Event]:
-        return [*self._enter("text"), ContentChunk(self._open.number, text, self._index)]
+        events = self._enter("text")
+        events.append(ContentChunk(self._open.number, text, self._index))
+        return events
 
     def _add_reasoning(self, text: str, field: str) -> list[Event]:
         waiting = self.calls.settle() if self.calls.waiting else []
@@ -549,11 +554,14 @@ class ReplyFieldsReader:
 
     def _new_fields(self, frame: Reply) -> list[Event]:
         values = _carried_of_reply(frame)
-        if frame.others is None and values == self._latest:
+        fields: JsonObject = {}
+        if values != self._latest:
+            self._latest = values
+            fields = {name: value for name, value in zip(_CARRIED, values, strict=True) if value is not UNSET}
+        if frame.others is not None:
+            fields.update((name, value) for name, value in frame.others.items() if name not in _READ)
+        if not fields:
             return []
-        self._latest = values
-        fields = {name: value for name, value in zip(_CARRIED, values, strict=True) if value is not UNSET}
-        fields.update((name, value) for name, value in (frame.others or {}).items() if name not in _READ)
         known, new = self._fields, {}
         for name, value in fields.items():
             if name not in known or known[name] != value:

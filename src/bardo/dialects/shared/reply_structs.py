@@ -86,8 +86,13 @@ def _reader_of(kind: object) -> _Reader:
     return lambda value: value if type(value) is plain else _UNFIT
 
 
+def _plain_types(kinds: Sequence[object]) -> frozenset[object]:
+    """Return those of these types whose values are taken as they are."""
+    return frozenset(kind for kind in kinds if kind in (str, int, float, bool, NoneType))
+
+
 def _union_reader(kinds: Sequence[object]) -> _Reader:
-    plain = frozenset(kind for kind in kinds if kind in (str, int, float, bool, NoneType))
+    plain = _plain_types(kinds)
     # A block of a type that the dialect does not have is what no other member reads.
     others = sorted((kind for kind in kinds if kind not in plain), key=lambda kind: kind is Unknown)
     readers = [_reader_of(kind) for kind in others]
@@ -122,7 +127,7 @@ def _list_reader(kind: object) -> _Reader:
 def _struct_reader(struct: type[Wire]) -> _Reader:
     types = get_type_hints(struct)
     fields = {
-        one.encode_name: (one.name, _reader_of(types[one.name]))
+        one.encode_name: (one.name, _plain_types(get_args(types[one.name])), _reader_of(types[one.name]))
         for one in msgspec.structs.fields(struct)
         if one.encode_name != OTHERS
     }
@@ -133,16 +138,20 @@ def _struct_reader(struct: type[Wire]) -> _Reader:
         if type(value) is not dict or (tag_field and value.get(tag_field) != tag):
             return _UNFIT
         found: dict[str, object] = {}
-        others = Others()
+        others: Others | None = None
         for name, item in value.items():
-            field, reader = fields.get(name, (name, None))
-            fitting = _UNFIT if reader is None else reader(item)
+            known = fields.get(name)
+            fitting = _UNFIT
+            if known is not None:
+                field, plain, reader = known
+                fitting = item if type(item) in plain else reader(item)
             if fitting is not _UNFIT:
                 found[field] = fitting
             elif name != tag_field:
+                others = Others() if others is None else others
                 others[name] = item
-        if not required <= found.keys():
+        if required and not required <= found.keys():
             return _UNFIT
-        return struct(**found, others=others or None)
+        return struct(**found) if others is None else struct(**found, others=others)  # type: ignore[arg-type]
 
     return read_struct
