@@ -1,20 +1,8 @@
-"""Encode a reply for a Chat Completions client, streamed or whole.
+"""Encode a reply for a Chat Completions client, whole or streamed.
 
 Reasoning goes into `reasoning_content`; where more than its text is known (whose it is, that it is a summary, a signature, ciphertext), its
-pieces go into `reasoning_details` as well, in OpenRouter's form, so that a client can give them back. The `bardo` object stands in the last
-frame: with the usage where that was asked for, else with the finish reason.
-
-The frames of one streamed reply: `chat.completion.chunk` objects, all with the same head.
-
-The bytes before a delta are written once for each choice, so that a plain delta costs two joins. Small fields of the reply stand in
-that head, as the providers' own servers have it; large ones are sent once, in the next frame.
-
-Collect the blocks of a reply into one whole message, in the fields that a client would collect the deltas in.
-
-What a choice says that bardo has no word for: carried under flat names, and written back.
-
-A field of the message or delta is called `message.<name>`, one of its log probabilities `logprobs.<name>`, anything else as on the wire.
-In a stream each value is reported once, and lists are pieces that are joined.
+pieces go into `reasoning_details` as well, in OpenRouter's form, so that a client can give them back. What bardo has no word for stands
+under flat names: `message.<name>` is a field of the message or delta, `logprobs.<name>` one of its log probabilities, others are its own.
 """
 
 from __future__ import annotations
@@ -31,6 +19,7 @@ from bardo.dialects.openai_chat.thinking import Place, ThinkingWriter, encode_po
 from bardo.dialects.openai_chat.usage import encode_usage
 from bardo.dialects.openai_chat.wire import NAME, encode_finish, encode_states, merge_extra
 from bardo.dialects.shared.blocks import RunEncoder
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.blocks import (
     Opaque,
@@ -66,178 +55,30 @@ from bardo.values.response import Response
 from bardo.values.runs import texts_of
 from bardo.values.usage import Usage
 
-
-def unflatten(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what was carried of a choice as (fields of its message, fields of the choice)."""
-    message: dict[str, Any] = {}
-    choice: dict[str, Any] = {}
-    logprobs: dict[str, Any] = {}
-    for name, value in fields.items():
-        head, dot, rest = name.partition(".")
-        if head == "message" and dot:
-            message[rest] = _join_text(value) if rest == "audio" else value
-        elif head == "logprobs" and dot:
-            logprobs[rest] = value
-        else:
-            choice[name] = value
-    return message, {**choice, "logprobs": logprobs} if logprobs else choice
-
-
-def add_carried(message: dict[str, Any], carried: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with its carried fields; opaque state already in its `extra_content` stays."""
-    own, more = message.get("extra_content"), carried.get("extra_content")
-    merged = {**message, **carried}
-    if own and isinstance(more, dict):
-        merged["extra_content"] = merge_extra(own, more)
-    return merged
-
-
-def _join_text(pieces: Any) -> Any:
-    if not isinstance(pieces, list):
-        return pieces
-    whole: dict[str, Any] = {}
-    for piece in pieces:
-        for name, value in piece.items() if isinstance(piece, dict) else ():
-            held = whole.get(name)
-            grows = name in ("data", "transcript") and isinstance(held, str) and isinstance(value, str)
-            whole[name] = held + value if grows else value
-    return whole
-
-
 json_bytes = msgspec.json.Encoder().encode
-_END = b',"finish_reason":null}]}\n\n'
-# The bytes around the two texts of a piece of thinking, and its index.
-_PLAIN, _DETAIL, _ = json_bytes({"reasoning_content": "", "reasoning_details": [piece_of_text("", None)]}).split(b'""')
-_DETAIL_END = b',"index":%d}]}'
-_TEXT = b'{"content":'
-_TEXT_END = b"}" + _END
-_SMALL = 200
-# Fields that stand in every frame; the others stand in the next one only.
-_MOST_REPEATED = 32
 
 
-class ChunkWriter:
-    """Writes frames; knows nothing of what is said in them."""
-
-    def __init__(self, model: str) -> None:
-        self._head: dict[str, Any] = {"id": "", "object": "chat.completion.chunk", "created": 0, "model": model}
-        self._small: dict[str, Any] = {}
-        self._pending: dict[str, Any] = {}
-        self._prefixes: dict[int, bytes] = {}
-        self._text_prefixes: dict[int, bytes] = {}
-        self._begun: set[int] = set()
-
-    @property
-    def choices(self) -> set[int]:
-        """The choices that have begun."""
-        return self._begun
-
-    def begin(self, start: ReplyStart) -> None:
-        """Take the id, the model and the time, as far as they are known."""
-        self._head["id"] = start.id or self._head["id"]
-        self._head["model"] = start.model or self._head["model"]
-        self._head["created"] = start.created if start.created is not None else self._head["created"]
-        self._forget_prefixes()
-
-    def add_fields(self, fields: dict[str, Any]) -> None:
-        """Take fields of the reply, for the next frame and, where they are small, for all after it."""
-        for name, value in fields.items():
-            plain = value is None or (isinstance(value, str | int | float) and len(str(value)) <= _SMALL)
-            repeated = plain and (name in self._small or len(self._small) < _MOST_REPEATED)
-            target = self._small if repeated else self._pending
-            held = target.get(name)
-            if isinstance(held, list) and isinstance(value, list):
-                held.extend(value)
-            else:
-                target[name] = [*value] if isinstance(value, list) else value
-        self._forget_prefixes()
-
-    def delta(self, choice: int, delta: bytes) -> Sequence[bytes]:
-        """Return the frame of a delta that is written already."""
-        prefix = self._prefixes.get(choice)
-        if prefix is not None:
-            return (prefix + delta + _END,)
-        return self._next(choice, delta)
-
-    def text(self, choice: int, text: str) -> Sequence[bytes]:
-        """Return the frame of a piece of the answer."""
-        prefix = self._text_prefixes.get(choice)
-        if prefix is not None:
-            return (prefix + json_bytes(text) + _TEXT_END,)
-        return self.delta(choice, _TEXT + json_bytes(text) + b"}")
-
-    def texts(self, choice: int, texts: Sequence[str]) -> Sequence[bytes]:
-        """Return the frames of pieces of the answer, which go on with one that was written."""
-        prefix = self._text_prefixes[choice]
-        return [prefix + json_bytes(text) + _TEXT_END for text in texts]
-
-    def thinking(self, choice: int, text: str) -> Sequence[bytes]:
-        """Return the frame of a piece of thinking of which only the text is known."""
-        return self.delta(choice, b'{"reasoning_content":' + json_bytes(text) + b"}")
-
-    def detailed_thinking(self, choice: int, text: str, index: int) -> Sequence[bytes]:
-        """Return the frame of text that goes on with the piece `index` of the details."""
-        written = json_bytes(text)
-        return self.delta(choice, b"".join((_PLAIN, written, _DETAIL, written, _DETAIL_END % index)))
-
-    def arguments(self, choice: int, index: int, text: str) -> Sequence[bytes]:
-        """Return the frame of a piece of the arguments of call `index`."""
-        head = b'{"tool_calls":[{"index":%d,"function":{"arguments":' % index
-        return self.delta(choice, head + json_bytes(text) + b"}}]}")
-
-    def add(self, choice: int, delta: dict[str, Any]) -> Sequence[bytes]:
-        """Return the frame of a delta."""
-        return self.delta(choice, json_bytes(delta))
-
-    def add_choice(self, choice: int, delta: dict[str, Any], fields: dict[str, Any]) -> Sequence[bytes]:
-        """Return the frame of a delta with further fields of its choice."""
-        said = {"index": choice, "delta": delta, "finish_reason": None, **fields}
-        return (*self._opening(choice), self.frame({"choices": [said]}))
-
-    def finish(self, choice: int, word: str, last: dict[str, Any]) -> Sequence[bytes]:
-        """Return the frame with a choice's finish reason; `last` are fields of the reply."""
-        said = {"index": choice, "delta": {}, "finish_reason": word}
-        return (*self._opening(choice), self.frame({"choices": [said], **last}))
-
-    def frame(self, fields: dict[str, Any]) -> bytes:
-        """Return a frame with all that is known of the reply, and `fields`."""
-        pending, self._pending = self._pending, {}
-        return encode_sse(json_bytes({**self._head, **self._small, **pending, **fields}))
-
-    def _next(self, choice: int, delta: bytes) -> Sequence[bytes]:
-        """Return the first frame after the head changed, and keep the head for those that follow."""
-        opening = self._opening(choice, content="" if delta.startswith(_TEXT) else None)
-        head = json_bytes({**self._head, **self._small})[:-1]
-        place = b',"choices":[{"index":' + str(choice).encode() + b',"delta":'
-        self._prefixes[choice] = b"data: " + head + place
-        self._text_prefixes[choice] = b"data: " + head + place + _TEXT
-        large, self._pending = self._pending, {}
-        more = b"," + json_bytes(large)[1:-1] if large else b""
-        return (*opening, b"data: " + head + more + place + delta + _END)
-
-    def _forget_prefixes(self) -> None:
-        self._prefixes.clear()
-        self._text_prefixes.clear()
-
-    def _opening(self, choice: int, *, content: str | None = None) -> Sequence[bytes]:
-        """Return the frame that begins a choice. Its content is null where no text follows at once, as OpenAI begins a call."""
-        if choice in self._begun:
-            return ()
-        self._begun.add(choice)
-        said = {"index": choice, "delta": {"role": "assistant", "content": content}, "finish_reason": None}
-        return (self.frame({"choices": [said]}),)
+def encode_response(response: Response, request: Request) -> bytes:
+    """Encode one whole reply, all choices of it."""
+    usage = encode_usage(response.usage)
+    return json_bytes(
+        {
+            "id": response.id,
+            "object": "chat.completion",
+            "created": response.created or 0,
+            "model": response.model or request.model,
+            **fields_for(NAME, response.carried),
+            "choices": encode_choices(response),
+            **({"usage": usage} if usage is not None else {}),
+            **({"bardo": response.bardo} if response.bardo else {}),
+        }
+    )
 
 
-def encode_partial(value: Any, start: ReplyStart) -> bytes:
-    """Write a partial answer as a chunk without choices, as the chunk with the usage is."""
-    head = {"id": start.id, "object": "chat.completion.chunk", "created": start.created or 0, "model": start.model}
-    return encode_sse(json_bytes({**head, "choices": [], "bardo": {"partial": value}}))
-
-
-def encode_choices(response: Response) -> list[dict[str, Any]]:
+def encode_choices(response: Response) -> list[JsonObject]:
     """Return all choices of a reply. Blocks of the dialect's own are numbered through them."""
     unknowns = 0
-    choices: list[dict[str, Any]] = []
+    choices: list[JsonObject] = []
     for index, reply in enumerate((response, *response.alternatives)):
         collector = MessageCollector(unknowns)
         choices.append(collector.choice(index, reply))
@@ -246,9 +87,9 @@ def encode_choices(response: Response) -> list[dict[str, Any]]:
 
 
 class MessageCollector:
-    """Collects the message of one choice. `unknowns` is how many blocks of the dialect's own came before.
+    """Collects the blocks of one choice in the fields that a client would collect the deltas in.
 
-    It takes the deltas of a ThinkingWriter.
+    `unknowns` is how many blocks of the dialect's own came before. It takes the deltas of a ThinkingWriter.
     """
 
     def __init__(self, unknowns: int = 0) -> None:
@@ -256,20 +97,20 @@ class MessageCollector:
         self._texts: list[str] = []
         self._length = 0
         self._thinking: list[str] = []
-        self._details: list[dict[str, Any]] = []
-        self._calls: list[dict[str, Any]] = []
+        self._details: list[JsonObject] = []
+        self._calls: list[JsonObject] = []
         self._refusals: list[str] = []
-        self._extra: dict[str, Any] = {}
+        self._extra: JsonObject = {}
         self._states = 0
-        self._blocks: list[Any] = []
+        self._blocks: list[object] = []
         self._writer = ThinkingWriter(self)
 
-    def choice(self, index: int, reply: Response) -> dict[str, Any]:
+    def choice(self, index: int, reply: Response) -> JsonObject:
         """Return the choice."""
         for number, block in enumerate(reply.blocks):
             _ADD[type(block)](self, number, block)
         message = self._message()
-        fields: dict[str, Any] = {}
+        fields: JsonObject = {}
         if carried := fields_for(NAME, reply.choice_carried):
             more, fields = unflatten(carried)
             message = add_carried(message, more)
@@ -286,7 +127,7 @@ class MessageCollector:
         piece = {**piece_of_text(text, None), "index": index}
         return self.add(choice, {"reasoning_content": text, "reasoning_details": [piece]})
 
-    def add(self, choice: int, delta: dict[str, Any]) -> Sequence[bytes]:
+    def add(self, choice: int, delta: JsonObject) -> Sequence[bytes]:
         """Take thinking with its details."""
         if "reasoning_content" in delta:
             self._thinking.append(delta["reasoning_content"])
@@ -335,8 +176,8 @@ class MessageCollector:
             self._blocks.append({"index": self.unknowns, "block": block.value})
             self.unknowns += 1
 
-    def _message(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts) if self._texts else None}
+    def _message(self) -> JsonObject:
+        message: JsonObject = {"role": "assistant", "content": "".join(self._texts) if self._texts else None}
         message["refusal"] = "".join(self._refusals) or None
         if self._thinking:
             message["reasoning_content"] = "".join(self._thinking)
@@ -360,7 +201,7 @@ _ADD: dict[type[ReplyBlock], Callable[[MessageCollector, int, Any], None]] = {
 }
 
 
-def _add_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
+def _add_detail(details: list[JsonObject], piece: JsonObject) -> None:
     """Add a piece of thinking: to the one before where that is of its index."""
     last = details[-1] if details and details[-1]["index"] == piece["index"] else None
     if last is None:
@@ -372,7 +213,7 @@ def _add_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:
         last |= {name: value for name, value in piece.items() if name not in empty} | texts | {"type": kind}
 
 
-def merge_states(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def merge_states(one: JsonObject, other: JsonObject) -> JsonObject:
     """Return two `extra_content` objects as one; both may hold state that bardo keeps there."""
     before, more = one.get("bardo"), other.get("bardo")
     merged = merge_extra(one, other)
@@ -385,7 +226,10 @@ _NO_FINISH = Finish("unknown")
 
 
 class ChatEncoder(RunEncoder):
-    """Writes one streamed reply."""
+    """Writes one streamed reply.
+
+    The `bardo` object stands in the last frame: with the usage where that was asked for, else with the finish reason.
+    """
 
     content_type = "text/event-stream"
     keep_alive = KEEP_ALIVE
@@ -402,7 +246,7 @@ class ChatEncoder(RunEncoder):
         self._unknowns = 0
         self._finishes: dict[int, Finish] = {}
         self._usage: Usage | None = None
-        self._extension: dict[str, Any] = {}
+        self._extension: JsonObject = {}
         self._failed = False
         self._signed_call: ToolCallStart | None = None
 
@@ -513,7 +357,7 @@ class ChatEncoder(RunEncoder):
             self._call_counts[choice] = index + 1
         return index
 
-    def _more_of_call(self, place: Place, fields: dict[str, Any]) -> Sequence[bytes]:
+    def _more_of_call(self, place: Place, fields: JsonObject) -> Sequence[bytes]:
         # OpenAI's library insists on a function in every piece.
         function = {"arguments": "", **fields.get("function", {})}
         return self._chunks.add(
@@ -567,23 +411,6 @@ def _block_of(item: Event) -> Place | None:
     return None if block is None else (getattr(item, "choice", 0), block)
 
 
-def encode_response(response: Response, request: Request) -> bytes:
-    """Encode one whole reply, all choices of it."""
-    usage = encode_usage(response.usage)
-    return json_bytes(
-        {
-            "id": response.id,
-            "object": "chat.completion",
-            "created": response.created or 0,
-            "model": response.model or request.model,
-            **fields_for(NAME, response.carried),
-            "choices": encode_choices(response),
-            **({"usage": usage} if usage is not None else {}),
-            **({"bardo": response.bardo} if response.bardo else {}),
-        }
-    )
-
-
 _WRITERS: dict[type, Callable[[Any, Any], Sequence[bytes]]] = {
     ContentChunk: ChatEncoder._content,
     ThinkChunk: ChatEncoder._think,
@@ -601,3 +428,173 @@ _WRITERS: dict[type, Callable[[Any, Any], Sequence[bytes]]] = {
     Extension: ChatEncoder._extend,
     Failed: ChatEncoder._fail,
 }
+
+
+_END = b',"finish_reason":null}]}\n\n'
+# The bytes around the two texts of a piece of thinking, and its index.
+_PLAIN, _DETAIL, _ = json_bytes({"reasoning_content": "", "reasoning_details": [piece_of_text("", None)]}).split(b'""')
+_DETAIL_END = b',"index":%d}]}'
+_TEXT = b'{"content":'
+_TEXT_END = b"}" + _END
+_SMALL = 200
+# Fields that stand in every frame; the others stand in the next one only.
+_MOST_REPEATED = 32
+
+
+class ChunkWriter:
+    """Writes `chat.completion.chunk` frames, all with the same head; knows nothing of what is said in them.
+
+    The bytes before a delta are written once for each choice, so that a plain delta costs two joins. Small fields of the reply stand in
+    that head, as the providers' own servers have it; large ones are sent once, in the next frame.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._head: JsonObject = {"id": "", "object": "chat.completion.chunk", "created": 0, "model": model}
+        self._small: JsonObject = {}
+        self._pending: JsonObject = {}
+        self._prefixes: dict[int, bytes] = {}
+        self._text_prefixes: dict[int, bytes] = {}
+        self._begun: set[int] = set()
+
+    @property
+    def choices(self) -> set[int]:
+        """The choices that have begun."""
+        return self._begun
+
+    def begin(self, start: ReplyStart) -> None:
+        """Take the id, the model and the time, as far as they are known."""
+        self._head["id"] = start.id or self._head["id"]
+        self._head["model"] = start.model or self._head["model"]
+        self._head["created"] = start.created if start.created is not None else self._head["created"]
+        self._forget_prefixes()
+
+    def add_fields(self, fields: JsonObject) -> None:
+        """Take fields of the reply, for the next frame and, where they are small, for all after it."""
+        for name, value in fields.items():
+            plain = value is None or (isinstance(value, str | int | float) and len(str(value)) <= _SMALL)
+            repeated = plain and (name in self._small or len(self._small) < _MOST_REPEATED)
+            target = self._small if repeated else self._pending
+            held = target.get(name)
+            if isinstance(held, list) and isinstance(value, list):
+                held.extend(value)
+            else:
+                target[name] = [*value] if isinstance(value, list) else value
+        self._forget_prefixes()
+
+    def delta(self, choice: int, delta: bytes) -> Sequence[bytes]:
+        """Return the frame of a delta that is written already."""
+        prefix = self._prefixes.get(choice)
+        if prefix is not None:
+            return (prefix + delta + _END,)
+        return self._next(choice, delta)
+
+    def text(self, choice: int, text: str) -> Sequence[bytes]:
+        """Return the frame of a piece of the answer."""
+        prefix = self._text_prefixes.get(choice)
+        if prefix is not None:
+            return (prefix + json_bytes(text) + _TEXT_END,)
+        return self.delta(choice, _TEXT + json_bytes(text) + b"}")
+
+    def texts(self, choice: int, texts: Sequence[str]) -> Sequence[bytes]:
+        """Return the frames of pieces of the answer, which go on with one that was written."""
+        prefix = self._text_prefixes[choice]
+        return [prefix + json_bytes(text) + _TEXT_END for text in texts]
+
+    def thinking(self, choice: int, text: str) -> Sequence[bytes]:
+        """Return the frame of a piece of thinking of which only the text is known."""
+        return self.delta(choice, b'{"reasoning_content":' + json_bytes(text) + b"}")
+
+    def detailed_thinking(self, choice: int, text: str, index: int) -> Sequence[bytes]:
+        """Return the frame of text that goes on with the piece `index` of the details."""
+        written = json_bytes(text)
+        return self.delta(choice, b"".join((_PLAIN, written, _DETAIL, written, _DETAIL_END % index)))
+
+    def arguments(self, choice: int, index: int, text: str) -> Sequence[bytes]:
+        """Return the frame of a piece of the arguments of call `index`."""
+        head = b'{"tool_calls":[{"index":%d,"function":{"arguments":' % index
+        return self.delta(choice, head + json_bytes(text) + b"}}]}")
+
+    def add(self, choice: int, delta: JsonObject) -> Sequence[bytes]:
+        """Return the frame of a delta."""
+        return self.delta(choice, json_bytes(delta))
+
+    def add_choice(self, choice: int, delta: JsonObject, fields: JsonObject) -> Sequence[bytes]:
+        """Return the frame of a delta with further fields of its choice."""
+        said = {"index": choice, "delta": delta, "finish_reason": None, **fields}
+        return (*self._opening(choice), self.frame({"choices": [said]}))
+
+    def finish(self, choice: int, word: str, last: JsonObject) -> Sequence[bytes]:
+        """Return the frame with a choice's finish reason; `last` are fields of the reply."""
+        said = {"index": choice, "delta": {}, "finish_reason": word}
+        return (*self._opening(choice), self.frame({"choices": [said], **last}))
+
+    def frame(self, fields: JsonObject) -> bytes:
+        """Return a frame with all that is known of the reply, and `fields`."""
+        pending, self._pending = self._pending, {}
+        return encode_sse(json_bytes({**self._head, **self._small, **pending, **fields}))
+
+    def _next(self, choice: int, delta: bytes) -> Sequence[bytes]:
+        """Return the first frame after the head changed, and keep the head for those that follow."""
+        opening = self._opening(choice, content="" if delta.startswith(_TEXT) else None)
+        head = json_bytes({**self._head, **self._small})[:-1]
+        place = b',"choices":[{"index":' + str(choice).encode() + b',"delta":'
+        self._prefixes[choice] = b"data: " + head + place
+        self._text_prefixes[choice] = b"data: " + head + place + _TEXT
+        large, self._pending = self._pending, {}
+        more = b"," + json_bytes(large)[1:-1] if large else b""
+        return (*opening, b"data: " + head + more + place + delta + _END)
+
+    def _forget_prefixes(self) -> None:
+        self._prefixes.clear()
+        self._text_prefixes.clear()
+
+    def _opening(self, choice: int, *, content: str | None = None) -> Sequence[bytes]:
+        """Return the frame that begins a choice. Its content is null where no text follows at once, as OpenAI begins a call."""
+        if choice in self._begun:
+            return ()
+        self._begun.add(choice)
+        said = {"index": choice, "delta": {"role": "assistant", "content": content}, "finish_reason": None}
+        return (self.frame({"choices": [said]}),)
+
+
+def encode_partial(value: object, start: ReplyStart) -> bytes:
+    """Write a partial answer as a chunk without choices, as the chunk with the usage is."""
+    head = {"id": start.id, "object": "chat.completion.chunk", "created": start.created or 0, "model": start.model}
+    return encode_sse(json_bytes({**head, "choices": [], "bardo": {"partial": value}}))
+
+
+def unflatten(fields: JsonObject) -> tuple[JsonObject, JsonObject]:
+    """Return what was carried of a choice as (fields of its message, fields of the choice)."""
+    message: JsonObject = {}
+    choice: JsonObject = {}
+    logprobs: JsonObject = {}
+    for name, value in fields.items():
+        head, dot, rest = name.partition(".")
+        if head == "message" and dot:
+            message[rest] = _join_text(value) if rest == "audio" else value
+        elif head == "logprobs" and dot:
+            logprobs[rest] = value
+        else:
+            choice[name] = value
+    return message, {**choice, "logprobs": logprobs} if logprobs else choice
+
+
+def add_carried(message: JsonObject, carried: JsonObject) -> JsonObject:
+    """Return a message with its carried fields; opaque state already in its `extra_content` stays."""
+    own, more = message.get("extra_content"), carried.get("extra_content")
+    merged = {**message, **carried}
+    if own and isinstance(more, dict):
+        merged["extra_content"] = merge_extra(own, more)
+    return merged
+
+
+def _join_text(pieces: object) -> object:
+    if not isinstance(pieces, list):
+        return pieces
+    whole: JsonObject = {}
+    for piece in pieces:
+        for name, value in piece.items() if isinstance(piece, dict) else ():
+            held = whole.get(name)
+            grows = name in ("data", "transcript") and isinstance(held, str) and isinstance(value, str)
+            whole[name] = held + value if grows else value
+    return whole
