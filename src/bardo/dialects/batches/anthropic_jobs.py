@@ -6,8 +6,6 @@ A job bears no tag. One whose creation was not confirmed is known again by the i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -27,8 +25,9 @@ from bardo.dialects.batches.base import (
     required_id,
     required_text,
     text_of,
+    time_of,
 )
-from bardo.dialects.shared.json_values import WrongShape
+from bardo.dialects.shared.json_values import JsonObject, WrongShape
 
 _PAGE = 100
 # What the error of one request would have been as the answer to a single call.
@@ -110,7 +109,7 @@ class AnthropicJobs:
         raise WrongShape(f"a result is of an unknown type, {kind[:100]!r}")
 
 
-def _job(fields: dict[str, Any]) -> UpstreamJob:
+def _job(fields: JsonObject) -> UpstreamJob:
     word, job_id = text_of(fields, "processing_status"), required_id(fields, "id")
     counts = [one for one in object_at(fields, "request_counts").values() if isinstance(one, int)]
     # `results_url` names Anthropic's own host: behind a proxy the path below the base URL is the one that answers.
@@ -121,12 +120,5 @@ def _job(fields: dict[str, Any]) -> UpstreamJob:
         results=results,
         word=word,
         count=sum(counts) or None,
-        created_at=_time(text_of(fields, "created_at")),
+        created_at=time_of(text_of(fields, "created_at")),
     )
-
-
-def _time(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from datetime import datetime
+from typing import Literal, Protocol
 
 import msgspec
 
 from bardo.catalog.batch_rows import BatchRow
-from bardo.dialects.shared.json_values import WrongShape, decode_leniently
+from bardo.dialects.shared.json_values import JsonObject, WrongShape, decode_leniently
 
 _ID = re.compile(r"[A-Za-z0-9._~:@=,/-]+")
 
@@ -140,7 +141,7 @@ def result_call(path: str) -> BatchCall:
     return BatchCall(method="GET", path=path)
 
 
-def read_object(body: bytes) -> dict[str, Any]:
+def read_object(body: bytes) -> JsonObject:
     """Return the JSON object of a body. Raises WrongShape."""
     try:
         value = decode_leniently(body)
@@ -151,13 +152,21 @@ def read_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def text_of(fields: Mapping[str, Any], name: str) -> str:
+def text_of(fields: Mapping[str, object], name: str) -> str:
     """Return a text of an object, empty where there is none."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""
 
 
-def required_text(fields: Mapping[str, Any], name: str) -> str:
+def time_of(text: str) -> float | None:
+    """Return the Unix time of a moment that a provider writes; None for what is none."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def required_text(fields: Mapping[str, object], name: str) -> str:
     """Return a text of an object. Raises WrongShape where there is none."""
     value = text_of(fields, name)
     if not value:
@@ -165,7 +174,7 @@ def required_text(fields: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def required_id(fields: Mapping[str, Any], name: str) -> str:
+def required_id(fields: Mapping[str, object], name: str) -> str:
     """Return an id of the provider's, or a name of several parts, that may stand in the path of a call. Raises WrongShape."""
     value = required_text(fields, name)
     check_id(value)
@@ -186,17 +195,17 @@ def file_paths(ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"files/{one}/content" for one in found)
 
 
-def objects_of(value: Any) -> list[dict[str, Any]]:
+def objects_of(value: object) -> list[JsonObject]:
     """Return the objects of a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def raw_field(fields: Mapping[str, Any], name: str) -> bytes:
+def raw_field(fields: Mapping[str, object], name: str) -> bytes:
     """Return a value of an object as JSON."""
     return msgspec.json.encode(fields.get(name))
 
 
-def object_at(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
+def object_at(fields: Mapping[str, object], name: str) -> JsonObject:
     """Return the object under a name, an empty one where there is none."""
     value = fields.get(name)
     return value if isinstance(value, dict) else {}

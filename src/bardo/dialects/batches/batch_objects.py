@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
 from bardo.dialects.batches.openai_client import LineProblem
+from bardo.dialects.shared.json_values import JsonObject
 
 _USAGE = ("input_tokens", "output_tokens")
 _OPENAI_TIMES = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
@@ -33,10 +33,10 @@ class BatchFacts(msgspec.Struct, frozen=True, kw_only=True):
     error_file_id: str
     errors: tuple[LineProblem, ...]
     model: str
-    bardo: dict[str, Any]
+    bardo: JsonObject
 
 
-def openai_batch(facts: BatchFacts) -> dict[str, Any]:
+def openai_batch(facts: BatchFacts) -> JsonObject:
     """Return the object that OpenAI's clients read."""
     times = {f"{name}_at": _whole(facts.times.get(name)) for name in _OPENAI_TIMES}
     problems = [msgspec.to_builtins(one) for one in facts.errors]
@@ -63,7 +63,7 @@ def openai_batch(facts: BatchFacts) -> dict[str, Any]:
     }
 
 
-def _usage(counts: Mapping[str, int]) -> dict[str, Any] | None:
+def _usage(counts: Mapping[str, int]) -> JsonObject | None:
     """Return the tokens of all items; None where no item told any."""
     if not counts:
         return None
@@ -77,7 +77,7 @@ def _usage(counts: Mapping[str, int]) -> dict[str, Any] | None:
     }
 
 
-def anthropic_batch(facts: BatchFacts, results_url: str) -> dict[str, Any]:
+def anthropic_batch(facts: BatchFacts, results_url: str) -> JsonObject:
     """Return the object that Anthropic's clients read. `results_url` is where its results are, once it has ended."""
     ended = facts.status in ("completed", "expired", "cancelled", "failed")
     counts = {
@@ -102,10 +102,10 @@ def anthropic_batch(facts: BatchFacts, results_url: str) -> dict[str, Any]:
 
 
 def anthropic_result(
-    state: str, custom_id: str, *, status: int | None, body: msgspec.Raw, message: str, bardo: dict[str, Any]
+    state: str, custom_id: str, *, status: int | None, body: msgspec.Raw, message: str, bardo: JsonObject
 ) -> bytes:
     """Return a line of the results that Anthropic's clients read."""
-    result: dict[str, Any] = {"type": state}
+    result: JsonObject = {"type": state}
     if state == "succeeded":
         result["message"] = body
     elif state == "errored":

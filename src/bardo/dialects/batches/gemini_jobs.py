@@ -7,8 +7,6 @@ the requests, as Google's page of the API promises.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -28,8 +26,9 @@ from bardo.dialects.batches.base import (
     read_object,
     required_id,
     text_of,
+    time_of,
 )
-from bardo.dialects.shared.json_values import WrongShape
+from bardo.dialects.shared.json_values import JsonObject, WrongShape
 
 _PAGE = 100
 _PLACE = "bardo_place"
@@ -104,7 +103,7 @@ class GeminiJobs:
         )
 
 
-def _job(fields: dict[str, Any]) -> UpstreamJob:
+def _job(fields: JsonObject) -> UpstreamJob:
     """Read an operation: its metadata tells of the job, its response holds the results."""
     if isinstance(fields.get("error"), dict) and "name" not in fields:
         raise WrongShape("it is an error")
@@ -125,14 +124,14 @@ def _job(fields: dict[str, Any]) -> UpstreamJob:
         word=state,
         # Google writes 64-bit numbers as texts.
         count=_count(count),
-        created_at=_time(text_of(about, "createTime")),
+        created_at=time_of(text_of(about, "createTime")),
     )
 
 
 _MOST_DIGITS = 16
 
 
-def _count(value: Any) -> int | None:
+def _count(value: object) -> int | None:
     """Return a number of requests above 0; None for anything else."""
     text = str(value)
     return int(text) or None if text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS else None
@@ -142,10 +141,3 @@ def _state(state: str, *, done: bool) -> JobState:
     if state == "FAILED":
         return "failed"
     return "ended" if state in ("SUCCEEDED", "CANCELLED", "EXPIRED") or (done and not state) else "running"
-
-
-def _time(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None

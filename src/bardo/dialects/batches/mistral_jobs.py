@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -24,6 +23,7 @@ from bardo.dialects.batches.base import (
     text_of,
 )
 from bardo.dialects.batches.openai_jobs import TAG, OpenAIJobs
+from bardo.dialects.shared.json_values import JsonObject
 
 _PAGE = 100
 _FINAL_STATES = ("SUCCESS", "TIMEOUT_EXCEEDED", "CANCELLED")
@@ -95,7 +95,7 @@ def _page(number: int) -> str:
     return f"batch/jobs?page={number}&page_size={_PAGE}"
 
 
-def _job(fields: dict[str, Any]) -> UpstreamJob:
+def _job(fields: JsonObject) -> UpstreamJob:
     status = text_of(fields, "status")
     places = [text_of(fields, name) for name in ("output_file", "error_file")]
     total, created = fields.get("total_requests"), fields.get("created_at")

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.shared.json_values import decode_object, take
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, decode_object, take
 from bardo.values.errors import InvalidRequest
 
 ENDPOINTS = ("/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions")
@@ -44,9 +44,9 @@ class LineProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Line(msgspec.Struct):
-    custom_id: Any = None
-    method: Any = None
-    url: Any = None
+    custom_id: JsonValue = None
+    method: JsonValue = None
+    url: JsonValue = None
     body: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -79,7 +79,7 @@ def decode_new_batch(body: bytes) -> NewBatch:
     )
 
 
-def _metadata(given: Any) -> dict[str, str] | None:
+def _metadata(given: object) -> dict[str, str] | None:
     if given is None:
         return None
     found = take(given, dict, "metadata")
@@ -92,7 +92,7 @@ def _metadata(given: Any) -> dict[str, str] | None:
     return found
 
 
-def expiry_seconds(given: Any, param: str) -> int | None:
+def expiry_seconds(given: object, param: str) -> int | None:
     """Return after how long a file goes. Raises InvalidRequest."""
     if given is None:
         return None
@@ -137,7 +137,7 @@ def read_line(line: bytes, number: int, *, endpoint: str, seen_ids: set[str]) ->
     return BatchLine(custom_id, body)
 
 
-def file_object(file: Mapping[str, Any]) -> dict[str, Any]:
+def file_object(file: Mapping[str, Any]) -> JsonObject:
     """Return a file as clients see it."""
     expires = file["expires_at"]
     return {
@@ -153,7 +153,7 @@ def file_object(file: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def list_object(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, Any]:
+def list_object(objects: Sequence[JsonObject], *, more: bool) -> JsonObject:
     """Return a page of a list."""
     ends = (
         {"first_id": objects[0]["id"], "last_id": objects[-1]["id"]} if objects else {"first_id": None, "last_id": None}
@@ -169,7 +169,7 @@ def result_line(
     body: msgspec.Raw,
     code: str,
     message: str,
-    bardo: dict[str, Any],
+    bardo: JsonObject,
 ) -> bytes:
     """Return a line of a file of results or of errors."""
     response = None if status is None else {"status_code": status, "request_id": request_id, "body": body}

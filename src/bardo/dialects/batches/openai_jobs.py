@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -26,7 +25,7 @@ from bardo.dialects.batches.base import (
     required_text,
     text_of,
 )
-from bardo.dialects.shared.json_values import WrongShape
+from bardo.dialects.shared.json_values import JsonObject, WrongShape
 
 TAG = "bardo_job"
 """The key of a job's metadata that holds our tag."""
@@ -113,7 +112,7 @@ class OpenAIJobs:
         return JobReply(key=key, outcome="canceled" if early == "canceled" else "failed", message=message)
 
 
-def _job(fields: dict[str, Any]) -> UpstreamJob:
+def _job(fields: JsonObject) -> UpstreamJob:
     status = text_of(fields, "status").lower()
     places = [text_of(fields, name) for name in ("output_file_id", "error_file_id")]
     errors = objects_of(object_at(fields, "errors").get("data"))
