@@ -10,11 +10,13 @@ import pytest
 from bardo.dialects.openai_chat import DIALECT, wire
 from bardo.dialects.openai_chat.completions import decode_completion
 from bardo.dialects.openai_chat.embeddings import decode_request as decode_embeddings
-from bardo.values.blocks import Carried, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.dialects.openai_chat.request_out import DECLARATION, encode_body
+from bardo.dialects.shared.losses import Losses
+from bardo.values.blocks import Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import CallerError, InvalidRequest
-from bardo.values.request import Request
+from bardo.values.request import Message, Request
 from bardo.values.wire import Arrival
-from dialects.openai_chat.chat import asked, row_with, sent
+from dialects.openai_chat.chat import asked, request_of, row_with, sent
 from support.generated_wire import GeneratedValues
 
 CHAT = "openai_chat"
@@ -190,3 +192,50 @@ def test_what_vectors_are_for_is_read_where_it_is_a_word_that_is_known(kind: Any
     found = decode_embeddings(json.dumps(body).encode(), Arrival())
     assert found.task == task
     assert found.extra == {**({} if task else {"input_type": kind}), "user": "u"}
+
+
+POSITIONS: dict[str, tuple[Any, list[tuple[int, int]], list[str]]] = {
+    "inside a text": ("abcdef", [(2, 0), (4, 0)], ["ab", "0", "cd", "1", "ef", "c"]),
+    "at the end of a part": ([{"type": "text", "text": "ab"}, {"type": "text", "text": "cd"}], [(2, 0)], ["ab", "0", "cd", "c"]),
+    "behind all": ("ab", [(9, 5)], ["ab", "c", "0"]),
+    "behind a call": ("ab", [(0, 1), (0, 0)], ["c", "0", "1", "ab"]),
+    "a text with fields is not cut": ([{"type": "text", "text": "abcd", "x": 1}], [(2, 0)], ["abcd", "0", "c"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "positions", "expected"), POSITIONS.values(), ids=POSITIONS.keys())
+def test_thinking_stands_behind_as_much_as_it_says(
+    content: Any, positions: list[tuple[int, int]], expected: list[str]
+) -> None:
+    details = [
+        {
+            "type": "reasoning.text",
+            "text": str(place),
+            "index": place,
+            "position": {"content": text, "tool_calls": calls},
+        }
+        for place, (text, calls) in enumerate(positions)
+    ]
+    message = {"role": "assistant", "content": content, "reasoning_details": details, "tool_calls": [CALL]}
+    (found,) = asked(messages=[message]).messages
+    assert [getattr(block, "text", "") or getattr(block, "id", "") for block in found.blocks] == expected
+
+
+def _written(*messages: Message) -> list[tuple[str, Any]]:
+    body = encode_body(request_of(*messages), row_with(), Losses(DECLARATION))
+    return [(one["role"], one["content"]) for one in body["messages"]]
+
+
+def test_pictures_come_behind_the_results_of_their_turn_alone() -> None:
+    picture = [{"type": "image_url", "image_url": {"url": "u"}}]
+    assert _written(
+        Message("user", (ToolResultBlock(call_id="a", content=(ImageBlock(url="u"),)),)),
+        Message("user", (ToolResultBlock(call_id="b"), TextBlock("c"))),
+        Message("assistant", (TextBlock("d"),)),
+        Message("user", (ToolResultBlock(call_id="e"),)),
+    ) == [("tool", ""), ("tool", ""), ("user", picture), ("user", "c"), ("assistant", "d"), ("tool", "")]
+
+
+def test_without_a_picture_what_is_said_between_results_stays_there() -> None:
+    turns = [Message("user", (ToolResultBlock(call_id=name), TextBlock(name))) for name in "ab"]
+    assert _written(*turns) == [("tool", ""), ("user", "a"), ("tool", ""), ("user", "b")]

@@ -221,31 +221,30 @@ def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: 
     if not any(one.characters or one.calls for one in thoughts):
         return [*[one.block for one in thoughts], *said, *calls]
     blocks: list[Block] = []
-    rest, characters, called = list(said), 0, 0
+    place = begin = characters = called = 0
     for one in thoughts:
-        before, rest = _split_blocks(rest, one.characters - characters)
-        blocks += before
-        characters += sum(_length(block) for block in before)
+        while place < len(said) and characters < one.characters:
+            block = said[place]
+            length, room = _length(block) - begin, one.characters - characters
+            if length > room and isinstance(block, TextBlock) and not block.opaque and block.carried is None:
+                blocks.append(TextBlock(block.text[begin : begin + room]))
+                begin, characters = begin + room, one.characters
+            else:
+                # Text with state or fields is not cut.
+                blocks.append(_behind(block, begin))
+                place, begin, characters = place + 1, 0, characters + length
         upto = min(max(called, one.calls), len(calls))
         blocks += calls[called:upto]
         called = upto
         blocks.append(one.block)
-    return [*blocks, *rest, *calls[called:]]
+    if place < len(said):
+        blocks += [_behind(said[place], begin), *said[place + 1 :]]
+    return [*blocks, *calls[called:]]
 
 
-def _split_blocks(blocks: Sequence[Block], characters: int) -> tuple[list[Block], list[Block]]:
-    """Return the blocks that hold the first characters of the text, and the others. Text with state or fields is not cut."""
-    first: list[Block] = []
-    for place, block in enumerate(blocks):
-        if characters <= 0:
-            return first, list(blocks[place:])
-        length = _length(block)
-        if length > characters and isinstance(block, TextBlock) and not block.opaque and block.carried is None:
-            first.append(TextBlock(block.text[:characters]))
-            return first, [TextBlock(block.text[characters:]), *blocks[place + 1 :]]
-        first.append(block)
-        characters -= length
-    return first, []
+def _behind(block: Block, begin: int) -> Block:
+    """Return what of a block stands behind as many characters."""
+    return TextBlock(block.text[begin:]) if begin and isinstance(block, TextBlock) else block
 
 
 def _length(block: Block) -> int:

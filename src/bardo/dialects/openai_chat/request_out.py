@@ -7,7 +7,6 @@ the beginning, pictures outside of results, and Google's word for calls that hav
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
 from itertools import islice, repeat, takewhile
 
 from bardo.catalog.fragments import merge_fields
@@ -263,15 +262,15 @@ class MessageWriter:
                 output["content"] = [part, *parts_of_content(content)]
             case "think_tags":
                 tagged = f"<think>{text}</think>"
-                in_parts = isinstance(content, list)
-                output["content"] = (
-                    [{"type": "text", "text": tagged}, *content] if in_parts else f"{tagged}{content or ''}"
-                )
+                if isinstance(content, list):
+                    output["content"] = [{"type": "text", "text": tagged}, *content]
+                else:
+                    output["content"] = f"{tagged}{content or ''}"
             case _:
                 output[form] = text
         for block in thoughts:
             for state in block.opaque:
-                if state.format != form or form != "content_list":
+                if not form == state.format == "content_list":
                     self._drop_state(state.format, sent=form)
 
     def _drop_state(self, style: str, sent: str | None = None) -> None:
@@ -345,8 +344,6 @@ class MessageWriter:
 
     def _part(self, block: Block) -> JsonObject | None:
         match block:
-            case TextBlock(carried=None):
-                return {"type": "text", "text": block.text}
             case TextBlock():
                 return {"type": "text", "text": block.text, **self._losses.own_fields(block.carried)}
             case ImageBlock():
@@ -466,19 +463,20 @@ def _joined(systems: Sequence[JsonObject], losses: Losses) -> JsonObject:
             if name != "content" and fields.setdefault(name, value) != value:
                 why = "the system messages at the beginning are sent as one"
                 losses.lose(f"messages.{name}", value, why, sent=fields[name], key="joined")
-    return {**fields, "content": reduce(_with_paragraph, [message["content"] for message in systems])}
+    return {**fields, "content": _paragraphs([content for message in systems if (content := message["content"])])}
 
 
-def _with_paragraph(before: Content | None, after: Content | None) -> Content | None:
-    """Return two contents as one, with a blank line between: templates put nothing between the parts of a content."""
-    if not before or not after:
-        return before or after
-    if isinstance(before, str) and isinstance(after, str):
-        return f"{before}\n\n{after}"
-    first, *others = parts_of_content(after)
-    if first.get("type") == "text":
-        return [*parts_of_content(before), {**first, "text": f"\n\n{first['text']}"}, *others]
-    return [*parts_of_content(before), first, *others]
+def _paragraphs(contents: Sequence[Content]) -> Content:
+    """Return several contents as one, with a blank line between: templates put nothing between the parts of a content."""
+    texts = [*takewhile(lambda content: isinstance(content, str), contents)]
+    text = "\n\n".join(map(str, texts))
+    parts = [*parts_of_content(text)]
+    for content in contents[len(texts) :]:
+        first, *others = parts_of_content(content)
+        if parts and first.get("type") == "text":
+            first = {**first, "text": f"\n\n{first['text']}"}
+        parts += [first, *others]
+    return parts if len(texts) < len(contents) else text
 
 
 def _with_waived_signatures(model: str, messages: list[JsonObject], quirks: Quirks, losses: Losses) -> list[JsonObject]:
@@ -489,7 +487,7 @@ def _with_waived_signatures(model: str, messages: list[JsonObject], quirks: Quir
     """
     if not quirks.signed_calls or not matches_any(model.lower(), quirks.signed_calls):
         return messages
-    unsigned = [id(message) for message in _unsigned(messages)]
+    unsigned = {id(message) for message in _unsigned(messages)}
     if not unsigned:
         return messages
     why = "this model asks for a signature and the conversation has none: Google's word for that was sent"

@@ -427,15 +427,17 @@ def carry_pictures(request: Request, losses: Losses, parts: frozenset[type[Block
 def behind_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return wire messages in which what the user is shown of results comes behind all results of its turn."""
     ordered: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     for message in messages:
-        place = len(ordered)
-        while message["role"] == "tool" and place and ordered[place - 1]["role"] == "user":
-            place -= 1
-        if place and ordered[place - 1]["role"] == "tool":
-            ordered.insert(place, message)
-        else:
+        role = message["role"]
+        if role == "user" and ordered and ordered[-1]["role"] == "tool":
+            shown.append(message)
+        elif role == "tool":
             ordered.append(message)
-    return ordered
+        else:
+            ordered += [*shown, message]
+            shown = []
+    return ordered + shown
 
 
 def _with_pictures(message: Message, form: PictureForm | None) -> Message:
