@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.openai_chat.embeddings import EMBEDDINGS
@@ -16,11 +15,11 @@ from bardo.dialects.openai_chat.wire import FRAMING, NAME, USUAL, WITHIN
 from bardo.dialects.shared.content_forms import CHAT_PICTURES, annotations_form, openai_logprobs
 from bardo.dialects.shared.declaration import ReplyDeclaration, limitations
 from bardo.dialects.shared.dialect import Dialect, ModelsForm, route_fields
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.values.operations import ModelInfo
 
 
-def _model(model: ModelInfo) -> dict[str, Any]:
+def _model(model: ModelInfo) -> JsonObject:
     # When a model was made is not known: 0 is what servers of local models say too.
     return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider, **route_fields(model)}
 

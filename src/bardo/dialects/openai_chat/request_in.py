@@ -174,7 +174,7 @@ def _call(call: wire.Call, at: str) -> Block:
         raise InvalidRequest(f"{place} must be a string, not {kind_of(text)}", hint=hint, param=place)
     rest: JsonObject = {}
     states: tuple[Opaque, ...] = ()
-    if said.others and (more := carried_fields(said)):
+    if more := carried_fields(said):
         rest["function"] = more
     if call.extra_content is not None:
         states, extra = decode_states(call.extra_content)
@@ -187,7 +187,7 @@ def _call(call: wire.Call, at: str) -> Block:
         name=said.name,
         arguments=text or "",
         opaque=states,
-        carried=_carried_with(call, rest) if rest or call.others else None,
+        carried=_carried_with(call, rest) if rest else carried(call, NAME),
     )
 
 
