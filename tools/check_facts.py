@@ -261,6 +261,18 @@ STRUCTS = (
     Struct("openai_responses", "NamedFunction", _RESPONSES, ("ToolChoiceFunctionParam",)),
     Struct("openai_responses", "JsonSchema", _RESPONSES, ("ResponseFormatTextJSONSchemaConfigParam",)),
     Struct("openai_responses", "TextSettings", _RESPONSES, ("ResponseTextConfigParam",)),
+    Struct(
+        "openai_responses", "Delta", _RESPONSES,
+        (
+            "ResponseTextDeltaEvent", "ResponseRefusalDeltaEvent", "ResponseReasoningTextDeltaEvent",
+            "ResponseReasoningSummaryTextDeltaEvent", "ResponseFunctionCallArgumentsDeltaEvent",
+        ),
+    ),
+    Struct("openai_responses", "OutputMessage", _RESPONSES, ("ResponseOutputMessage",)),
+    Struct("openai_responses", "OutputPart", _RESPONSES, ("ResponseOutputText", "ResponseOutputRefusal")),
+    Struct("openai_responses", "OutputReasoning", _RESPONSES, ("ResponseReasoningItem",)),
+    Struct("openai_responses", "OutputCall", _RESPONSES, ("ResponseFunctionToolCall",)),
+    Struct("openai_responses", "OutputResponse", _RESPONSES, ("Response",)),
     Struct("openai_responses", "CreateResponse", f"{_RESPONSES}.response_create_params", ("ResponseCreateParamsStreaming",)),
 )  # fmt: skip
 """Structs in `wire.py` of a dialect, and what they are called in its SDK."""

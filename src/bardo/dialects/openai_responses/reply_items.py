@@ -1,27 +1,22 @@
 """The output items of a reply, as they arrive.
 
 An item is told in up to four ways: `output_item.added`, its deltas, `output_item.done`, and the finished response. Any of them may be
-missing, and none of them may add the same thing twice.
-
-A message of a reply, as it arrives.
-
-The parts of a reply that arrive as text, and the words that name them on the wire.
-
-What was streamed is kept, because servers say it again: in `.done` events, in the finished item and in the finished response. Each text
-is taken once: of what is said again, only what had been missing becomes an event.
+missing, and none of them may add the same thing twice: of a text that is told again, only what had been missing becomes an event.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 
+from bardo.dialects.openai_responses import wire
 from bardo.dialects.openai_responses.wire import FORMAT, NAME, is_made
-from bardo.dialects.shared.json_values import as_text
+from bardo.dialects.shared.json_values import JsonObject, as_text
+from bardo.dialects.shared.structs import OnlyCarried
 from bardo.values.blocks import Opaque
 from bardo.values.degradation import Degradation
 from bardo.values.events import (
@@ -69,20 +64,95 @@ class WrongFrame(Exception):
     """A frame is not what the dialect says."""
 
 
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+def read(value: JsonObject, kind: type[S]) -> S:
+    """Return what is read of an object that a server wrote, fields of a wrong type as far as they say something. Raises WrongFrame."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return kind(**{name: read_field(value.get(name)) for name, read_field in _TOLERANT[kind].items()})
+
+
+def words_of(value: OnlyCarried) -> str:
+    """Return a text that may be absent, or wrapped as older documents have it. Raises WrongFrame."""
+    if isinstance(value, dict):
+        value = value.get("text")
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise WrongFrame(f"a text is {type(value).__name__}, not a string")
+    return value
+
+
+def fields_of(value: OnlyCarried) -> JsonObject:
+    """Return an object. Raises WrongFrame."""
+    if not isinstance(value, dict):
+        raise WrongFrame(f"an object was expected, not {type(value).__name__}")
+    return value
+
+
+def text_or_none(value: OnlyCarried) -> str | None:
+    """Return a text, or None where it is none."""
+    return value if isinstance(value, str) else None
+
+
+def list_of(value: OnlyCarried) -> list[OnlyCarried]:
+    """Return an array, empty where it is absent. Raises WrongFrame."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise WrongFrame(f"an array was expected, not {type(value).__name__}")
+    return value
+
+
+def _as_it_is(value: OnlyCarried) -> OnlyCarried:
+    """Return a value that is looked at where it is used: `words_of`, `list_of` and `fields_of` refuse it there."""
+    return value
+
+
+_TOLERANT: dict[type[msgspec.Struct], dict[str, Callable[[OnlyCarried], OnlyCarried]]] = {
+    wire.Place: {
+        "output_index": lambda value: value if type(value) is int and value >= 0 else None,
+        "item_id": text_or_none,
+        "content_index": lambda value: int(value) if isinstance(value, int) else 0,
+        "summary_index": lambda value: int(value) if isinstance(value, int) else 0,
+    },
+    wire.OutputMessage: {"content": _as_it_is},
+    wire.OutputPart: {"type": text_or_none, "text": _as_it_is, "refusal": _as_it_is, "annotations": _as_it_is},
+    wire.OutputReasoning: {
+        "summary": _as_it_is,
+        "content": _as_it_is,
+        "encrypted_content": text_or_none,
+        "format": text_or_none,
+    },
+    wire.OutputCall: {
+        "call_id": lambda value: str(value or ""),
+        "name": lambda value: str(value or ""),
+        "arguments": as_text,
+    },
+    wire.IncompleteDetails: {"reason": text_or_none},
+    wire.OutputResponse: {
+        "id": text_or_none,
+        "model": text_or_none,
+        "created_at": _as_it_is,
+        "status": text_or_none,
+        "output": _as_it_is,
+        "usage": _as_it_is,
+        "error": _as_it_is,
+        "incomplete_details": lambda value: read(value, wire.IncompleteDetails) if isinstance(value, dict) else None,
+        "service_tier": _as_it_is,
+        "reasoning": _as_it_is,
+    },
+}
+"""How fields are read of an object in which one has not the type that the dialect demands."""
+
+
 class Part:
     """One text of a reply, as it arrives."""
 
-    __slots__ = (
-        "block",
-        "content_index",
-        "delta_type",
-        "disputed",
-        "index",
-        "output_index",
-        "pieces",
-        "said",
-        "summary_index",
-    )
+    __slots__ = ("block", "disputed", "index", "pieces", "said")
 
     def __init__(self, block: int, index: int) -> None:
         self.block = block
@@ -90,9 +160,6 @@ class Part:
         self.pieces: list[str] = []
         self.said = False
         self.disputed = False
-        # Which frames continue this part; set when a delta of it is met.
-        self.delta_type = ""
-        self.output_index = self.content_index = self.summary_index = -1
 
     def event(self, text: str) -> Event:
         """Return `text` as the event of this part's kind."""
@@ -114,7 +181,9 @@ class Part:
             self.add(full[len(streamed) :], out)
         elif not self.disputed:
             self.disputed = True
-            out.append(Degraded(_contradiction(full, streamed)))
+            why = "the finished text contradicts what was streamed, which was kept"
+            asked, sent = f"{len(full)} characters", f"{len(streamed)} characters"
+            out.append(Degraded(Degradation("text", asked=asked, sent=sent, why=why)))
 
 
 class TextPart(Part):
@@ -180,54 +249,6 @@ class ArgumentsPart(Part):
             self.add(held, out)
 
 
-def text_of(part: Any) -> str:
-    """Return the text of a content or summary part; a missing one is empty."""
-    value = fields_of(part).get("refusal" if part.get("type") == "refusal" else "text")
-    return words_of(value)
-
-
-def words_of(value: Any) -> str:
-    """Return a string that may be absent, or wrapped as older documents have it."""
-    if isinstance(value, dict):
-        value = value.get("text")
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise WrongFrame(f"a text is {type(value).__name__}, not a string")
-    return value
-
-
-def fields_of(value: Any) -> dict[str, Any]:
-    """Return an object. Raises WrongFrame."""
-    if not isinstance(value, dict):
-        raise WrongFrame(f"an object was expected, not {type(value).__name__}")
-    return value
-
-
-def list_of(value: Any) -> list[Any]:
-    """Return an array, empty where it is absent. Raises WrongFrame."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise WrongFrame(f"an array was expected, not {type(value).__name__}")
-    return value
-
-
-def kind_of(part: dict[str, Any]) -> str | None:
-    """Return the kind of a part, or None for one bardo has no word for."""
-    name = part.get("type")
-    return PART_KINDS.get(name) if isinstance(name, str) else None
-
-
-def _contradiction(full: str, streamed: str) -> Degradation:
-    return Degradation(
-        "text",
-        asked=f"{len(full)} characters",
-        sent=f"{len(streamed)} characters",
-        why="the finished text contradicts what was streamed, which was kept",
-    )
-
-
 # A finished item with one part of a kind has few parts of other kinds.
 _LOOKED_AT = 8
 
@@ -247,7 +268,7 @@ class Item:
         self.by_id: dict[tuple[type[Item], str], Item] = {}
         """Shared by all items of a reply: the first of its type with an id is found by it."""
 
-    def open(self, item: dict[str, Any], out: list[Event]) -> None:
+    def open(self, item: JsonObject, out: list[Event]) -> None:
         """Take the item as it was announced. The first id stays: Copilot sends another one each time."""
         self.type = self.type or str(item.get("type") or "")
         if not self.id and (found := _id_of(item)):
@@ -258,7 +279,7 @@ class Item:
         """Return the part, begun where it is new."""
         raise NotImplementedError
 
-    def complete(self, item: dict[str, Any], out: list[Event]) -> None:
+    def complete(self, item: JsonObject, out: list[Event]) -> None:
         """Take the finished item. May be called again, with the item as the finished response has it."""
         raise NotImplementedError
 
@@ -286,7 +307,7 @@ class ReasoningItem(Item):
         self._block = -1
         self._encrypted = False
 
-    def open(self, item: dict[str, Any], out: list[Event]) -> None:
+    def open(self, item: JsonObject, out: list[Event]) -> None:
         if self._block < 0:
             self._block = next(self.numbers)
             out.append(ThinkStart(self._block, self.style))
@@ -304,25 +325,23 @@ class ReasoningItem(Item):
             self.parts[kind, index] = part
         return part
 
-    def complete(self, item: dict[str, Any], out: list[Event]) -> None:
+    def complete(self, item: JsonObject, out: list[Event]) -> None:
         self.open(item, out)
-        for name, kind in (("summary", "summary_text"), ("content", "reasoning_text")):
-            self._complete_texts(kind, list_of(item.get(name)), out)
+        told = read(item, wire.OutputReasoning)
+        self._complete_texts("summary_text", list_of(told.summary), out)
+        self._complete_texts("reasoning_text", list_of(told.content), out)
         if not self.done and (fields := {**carried_fields(item, _REASONING), **carried_status(item, usual=None)}):
             out.append(BlockFields(self._block, NAME, fields))
         # The ciphertext of `output_item.done` stays: the one announced before was provisional, the one repeated after is another.
-        encrypted = item.get("encrypted_content")
-        if isinstance(encrypted, str) and encrypted and not self._encrypted:
+        if told.encrypted_content and not self._encrypted:
             self._encrypted = True
-            own = item.get("format")
-            state = Opaque("encrypted", encrypted, own if isinstance(own, str) and own else self.style)
-            out.append(OpaqueState(self._block, state))
+            out.append(OpaqueState(self._block, Opaque("encrypted", told.encrypted_content, told.format or self.style)))
         self.close(out)
 
-    def _complete_texts(self, kind: str, parts: list[Any], out: list[Event]) -> None:
-        for index, raw in enumerate(parts):
-            part = self.part(kind, self.place(kind, index, len(parts)), out)
-            part.settle(raw if isinstance(raw, str) else text_of(raw), out)
+    def _complete_texts(self, kind: str, pieces: list[JsonObject | str], out: list[Event]) -> None:
+        for index, piece in enumerate(pieces):
+            part = self.part(kind, self.place(kind, index, len(pieces)), out)
+            part.settle(piece if isinstance(piece, str) else text_of(fields_of(piece)), out)
             if kind == "summary_text" and not part.said:
                 part.add("", out)
 
@@ -341,7 +360,7 @@ class CallItem(Item):
         super().__init__(numbers, style)
         self._arguments: ArgumentsPart | None = None
 
-    def open(self, item: dict[str, Any], out: list[Event]) -> None:
+    def open(self, item: JsonObject, out: list[Event]) -> None:
         super().open(item, out)
         if item.get("name") and item.get("call_id"):
             self._begin(item, out)
@@ -351,19 +370,19 @@ class CallItem(Item):
             self._arguments = ArgumentsPart(next(self.numbers), 0)
         return self._arguments
 
-    def complete(self, item: dict[str, Any], out: list[Event]) -> None:
+    def complete(self, item: JsonObject, out: list[Event]) -> None:
         super().open(item, out)
         part = self._begin(item, out)
-        part.settle(as_text(item.get("arguments")), out)
+        part.settle(read(item, wire.OutputCall).arguments, out)
         if not self.done and (fields := {**carried_fields(item, _CALL), **carried_status(item)}):
             out.append(BlockFields(part.block, NAME, fields))
         self._end(out, complete=item.get("status") != "incomplete")
 
-    def _begin(self, item: dict[str, Any], out: list[Event]) -> Part:
+    def _begin(self, item: JsonObject, out: list[Event]) -> Part:
         part = self.part("arguments", 0, out)
         if not part.named:
-            call_id = item.get("call_id") or item.get("id")
-            out.append(ToolCallStart(part.block, str(call_id or ""), str(item.get("name") or "")))
+            call = read(item, wire.OutputCall)
+            out.append(ToolCallStart(part.block, call.call_id or str(item.get("id") or ""), call.name))
             if self.id:
                 out.append(BlockFields(part.block, NAME, {"id": self.id}))
             part.name(out)
@@ -385,13 +404,13 @@ class OtherItem(Item):
 
     def __init__(self, numbers: Iterator[int], style: str = FORMAT) -> None:
         super().__init__(numbers, style)
-        self.announced: dict[str, Any] = {}
+        self.announced: JsonObject = {}
 
-    def open(self, item: dict[str, Any], out: list[Event]) -> None:
+    def open(self, item: JsonObject, out: list[Event]) -> None:
         super().open(item, out)
         self.announced = item
 
-    def complete(self, item: dict[str, Any], out: list[Event]) -> None:
+    def complete(self, item: JsonObject, out: list[Event]) -> None:
         if not self.done:
             super().open(item, out)
             self.announced = item
@@ -408,18 +427,18 @@ _REASONING = frozenset({"type", "summary", "content", "encrypted_content", "stat
 _CALL = frozenset({"type", "call_id", "name", "arguments", "status", "id"})
 
 
-def carried_fields(item: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+def carried_fields(item: JsonObject, known: frozenset[str]) -> JsonObject:
     """Return what the item says beside the fields that are read."""
     return {name: value for name, value in item.items() if name not in known and value is not None}
 
 
-def carried_status(item: dict[str, Any], usual: str | None = "completed") -> dict[str, Any]:
+def carried_status(item: JsonObject, usual: str | None = "completed") -> JsonObject:
     """Return the status of a finished item where it is not the usual one: OpenAI's reasoning items have none."""
     status = item.get("status")
     return {} if status in (None, usual) else {"status": status}
 
 
-def _id_of(item: dict[str, Any]) -> str:
+def _id_of(item: JsonObject) -> str:
     found = item.get("id")
     return found if isinstance(found, str) and not is_made(found) else ""
 
@@ -431,11 +450,11 @@ class MessageItem(Item):
 
     def __init__(self, numbers: Iterator[int], style: str = "") -> None:
         super().__init__(numbers, style)
-        self._meta: dict[str, Any] = {}
-        self._annotations: dict[int, list[Any]] = {}
+        self._meta: JsonObject = {}
+        self._annotations: dict[int, list[OnlyCarried]] = {}
         self._unknown: set[int] = set()
 
-    def open(self, item: dict[str, Any], out: list[Event]) -> None:
+    def open(self, item: JsonObject, out: list[Event]) -> None:
         super().open(item, out)
         self._meta = {**self._meta, **carried_fields(item, _MESSAGE)} | ({"id": self.id} if self.id else {})
 
@@ -451,14 +470,14 @@ class MessageItem(Item):
                 out.append(BlockFields(part.block, NAME, {"item": self._meta}))
         return part
 
-    def annotate(self, index: int, annotation: Any, out: list[Event]) -> None:
+    def annotate(self, index: int, annotation: OnlyCarried, out: list[Event]) -> None:
         """Take an annotation that came beside the text."""
         self._annotations.setdefault(index, []).append(annotation)
         out.append(BlockFields(self.part("output_text", index, out).block, NAME, {"annotations": [annotation]}))
 
-    def complete(self, item: dict[str, Any], out: list[Event]) -> None:
+    def complete(self, item: JsonObject, out: list[Event]) -> None:
         self._learn(item, out)
-        content = item.get("content")
+        content = read(item, wire.OutputMessage).content
         parts = [{"type": "output_text", "text": content}] if isinstance(content, str) else list_of(content)
         kinds = [kind_of(fields_of(part)) for part in parts]
         counts = Counter(kinds)
@@ -471,7 +490,7 @@ class MessageItem(Item):
                 out.append(UnknownContent(next(self.numbers), NAME, whole))
         self.done = True
 
-    def _learn(self, item: dict[str, Any], out: list[Event]) -> None:
+    def _learn(self, item: JsonObject, out: list[Event]) -> None:
         before = self._meta
         Item.open(self, item, out)
         self._meta = {**before, **carried_fields(item, _MESSAGE), **carried_status(item)} | (
@@ -480,7 +499,7 @@ class MessageItem(Item):
         if self._meta != before:
             out.extend(BlockFields(part.block, NAME, {"item": self._meta}) for part in self.parts.values())
 
-    def _complete_part(self, kind: str, index: int, raw: dict[str, Any], out: list[Event]) -> None:
+    def _complete_part(self, kind: str, index: int, raw: JsonObject, out: list[Event]) -> None:
         part = self.part(kind, index, out)
         part.settle(text_of(raw), out)
         if not part.said:
@@ -490,12 +509,12 @@ class MessageItem(Item):
             if self.done
             else {name: value for name, value in raw.items() if name not in _PART and value not in _EMPTY}
         )
-        if missing := self._missing_annotations(index, list_of(raw.get("annotations"))):
+        if missing := self._missing_annotations(index, list_of(read(raw, wire.OutputPart).annotations)):
             fields["annotations"] = missing
         if fields:
             out.append(BlockFields(part.block, NAME, fields))
 
-    def _missing_annotations(self, index: int, finished: list[Any]) -> list[Any]:
+    def _missing_annotations(self, index: int, finished: list[OnlyCarried]) -> list[OnlyCarried]:
         seen = self._annotations.get(index, [])
         agrees = finished[: len(seen)] == seen
         missing = finished[len(seen) :] if agrees else _unseen(seen, finished)
@@ -503,13 +522,25 @@ class MessageItem(Item):
         return missing
 
 
-def _unseen(seen: list[Any], finished: list[Any]) -> list[Any]:
+def _unseen(seen: list[OnlyCarried], finished: list[OnlyCarried]) -> list[OnlyCarried]:
     """Return those that are finished and were not seen, told apart by what they say."""
     known = set(map(_JSON.encode, seen))
     return [one for one in finished if _JSON.encode(one) not in known]
 
 
+def kind_of(part: JsonObject) -> str | None:
+    """Return the kind of a part, or None for one bardo has no word for."""
+    name = part.get("type")
+    return PART_KINDS.get(name) if isinstance(name, str) else None
+
+
+def text_of(part: JsonObject) -> str:
+    """Return the text of a part of a message or of thinking; a missing one is empty. Raises WrongFrame."""
+    told = read(part, wire.OutputPart)
+    return words_of(told.refusal if told.type == "refusal" else told.text)
+
+
 _JSON = msgspec.json.Encoder(order="deterministic")
 _MESSAGE = frozenset({"type", "role", "content", "status", "id"})
 _PART = frozenset({"type", "text", "refusal", "annotations"})
-_EMPTY: tuple[Any, ...] = (None, [], {})
+_EMPTY: tuple[OnlyCarried, ...] = (None, [], {})

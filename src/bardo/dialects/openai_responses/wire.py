@@ -1,15 +1,17 @@
-"""What Responses requests look like, as OpenAI's reference says it (`POST /v1/responses`, 2026-11), and the words of the dialect.
+"""What Responses requests and replies look like, as OpenAI's reference says it (`POST /v1/responses`, 2026-11).
 
-What bardo has a word for is read; fields beside it are carried as they came, and so are whole items of other types.
+What bardo has a word for is read; fields beside it are carried as they came, and so are whole items of other types. Of replies, where
+each server adds fields of its own, structs name what is read and nothing else.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 import msgspec
+from msgspec import Meta
 
 from bardo.dialects.shared.content_forms import SearchForm, SearchPart, SearchResults
 from bardo.dialects.shared.json_values import JsonObject
@@ -230,6 +232,82 @@ class CreateResponse(Wire, forbid_unknown_fields=False, kw_only=True):
     top_logprobs: OnlyCarried = None
     truncation: OnlyCarried = None
     user: OnlyCarried = None
+
+
+class Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A piece of a text, which nearly every frame of a stream is. `obfuscation` is random filler."""
+
+    type: str
+    delta: str
+    output_index: int
+    content_index: int = 0
+    summary_index: int = 0
+    item_id: str | None = None
+    sequence_number: int = 0
+    logprobs: list[OnlyCarried] | None = None
+    obfuscation: str | None = None
+
+
+class Place(msgspec.Struct, gc=False, kw_only=True):
+    """Where a text stands: in which item, by its index or id, and in which part of that."""
+
+    output_index: Annotated[int, Meta(ge=0)] | None = None
+    item_id: str | None = None
+    content_index: int = 0
+    summary_index: int = 0
+
+
+class OutputMessage(msgspec.Struct, gc=False, kw_only=True):
+    """A message of a reply. Some servers give its text alone."""
+
+    content: str | list[JsonObject] | None = None
+
+
+class OutputPart(msgspec.Struct, gc=False, kw_only=True):
+    """A text or a refusal in a message, or a piece of thinking."""
+
+    type: str | None = None
+    text: str | None = None
+    refusal: str | None = None
+    annotations: list[OnlyCarried] | None = None
+
+
+class OutputReasoning(msgspec.Struct, gc=False, kw_only=True):
+    """Thinking in a reply: parts of a summary, full text, ciphertext."""
+
+    summary: list[JsonObject | str] | None = None
+    content: list[JsonObject | str] | None = None
+    encrypted_content: str | None = None
+    format: str | None = None
+
+
+class OutputCall(msgspec.Struct, gc=False, kw_only=True):
+    """A call of a function in a reply."""
+
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class IncompleteDetails(msgspec.Struct, gc=False, kw_only=True):
+    """Why a reply ended early."""
+
+    reason: str | None = None
+
+
+class OutputResponse(msgspec.Struct, gc=False, kw_only=True):
+    """A response, whole or as it stands in a stream. The request's own fields, which it repeats, are carried."""
+
+    id: str | None = None
+    model: str | None = None
+    created_at: OnlyCarried = None
+    status: str | None = None
+    output: list[OnlyCarried] | None = None
+    usage: JsonObject | None = None
+    error: OnlyCarried = None
+    incomplete_details: IncompleteDetails | None = None
+    service_tier: OnlyCarried = None
+    reasoning: OnlyCarried = None
 
 
 _ATTACHED = "bardo-attached"
