@@ -15,13 +15,14 @@ from bardo.dialects.openai_responses.errors import error_object
 from bardo.dialects.openai_responses.reply_in import LENGTH_WORDS
 from bardo.dialects.openai_responses.usage import encode_usage
 from bardo.dialects.openai_responses.wire import NAME, STATUSES
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Extension, Finish, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.usage import Usage
 
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: JsonObject = {
     "background": False,
     "instructions": None,
     "max_output_tokens": None,
@@ -56,8 +57,8 @@ class Envelope:
         self.usage = Usage()
         self.finish = Finish("unknown")
         self.error: BardoError | None = None
-        self.extension: dict[str, Any] = {}
-        self._fields: dict[str, Any] | None = None
+        self.extension: JsonObject = {}
+        self._fields: JsonObject | None = None
         self._id = ""
 
     @classmethod
@@ -121,11 +122,11 @@ class Envelope:
         cut = self.finish.reason == "length" and self._fields is None
         return "incomplete" if cut or self.error is not None else "completed"
 
-    def opening(self) -> dict[str, Any]:
+    def opening(self) -> JsonObject:
         """Return the response as it is announced."""
         return self._object("in_progress", [], self._echo())
 
-    def closing(self, output: list[dict[str, Any]]) -> dict[str, Any]:
+    def closing(self, output: list[JsonObject]) -> JsonObject:
         """Return the finished response; bardo's own words stand last, under `bardo`."""
         response = self._object(self.status, output, self._echo() if self._fields is None else self._fields)
         response["usage"] = encode_usage(self.usage, "" if self.usage.reasoning_tokens else _thinking_in(output))
@@ -137,7 +138,7 @@ class Envelope:
             response["bardo"] = self.extension
         return response
 
-    def _object(self, status: str, output: list[dict[str, Any]], fields: dict[str, Any]) -> dict[str, Any]:
+    def _object(self, status: str, output: list[JsonObject], fields: JsonObject) -> JsonObject:
         return {
             "id": self.id,
             "object": "response",
@@ -152,7 +153,7 @@ class Envelope:
             **self._storage(),
         }
 
-    def _storage(self) -> dict[str, Any]:
+    def _storage(self) -> JsonObject:
         """Return what is told of how the gateway keeps the reply."""
         kept = self._request.kept_as
         if kept is None:
@@ -160,7 +161,7 @@ class Envelope:
         conversation = {"conversation": {"id": kept.conversation}} if kept.conversation else {}
         return {"store": kept.store, "previous_response_id": kept.previous or None, **conversation}
 
-    def _echo(self) -> dict[str, Any]:
+    def _echo(self) -> JsonObject:
         body = self._request.body if self._request.dialect == NAME else None
         if not body:
             return _DEFAULTS
@@ -168,7 +169,7 @@ class Envelope:
         return {**_DEFAULTS, **asked}
 
     @property
-    def _incomplete_details(self) -> dict[str, Any] | None:
+    def _incomplete_details(self) -> JsonObject | None:
         if self.finish.reason == "length":
             # Anthropic's word for it is max_tokens, which is no reason of this API, though some servers of it say it.
             known = self.finish.raw in LENGTH_WORDS and self.finish.raw != "max_tokens"
@@ -179,7 +180,7 @@ class Envelope:
         return own if isinstance(own, dict) else None
 
 
-def _thinking_in(output: list[dict[str, Any]]) -> str:
+def _thinking_in(output: list[JsonObject]) -> str:
     thoughts = [item for item in output if item.get("type") == "reasoning"]
     parts = [part for item in thoughts for name in ("summary", "content") for part in item.get(name) or ()]
     return "\n\n".join([str(part.get("text", "")) for part in parts if isinstance(part, dict)])

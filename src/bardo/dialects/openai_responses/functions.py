@@ -1,13 +1,8 @@
 """A request whose tools, calls and results only this dialect has, put as plain functions for any other dialect.
 
-The reply is put back by the same names: `function_names.py` finds the tool, `free_input.py` the text of a custom tool's input.
-
-The tools that only this dialect has, by the names of the functions they become for any other.
-
 A `namespace` holds functions and custom tools, a `custom` tool takes free text, and a `tool_search` that the client runs finds further
 tools. Tools are declared in the field `tools`, in input items of type `additional_tools` and in what a search found (`tool_search_output`).
-
-The input of a custom tool, read from the arguments of the function that stands for it: `{"input": "…"}`, as they arrive.
+The reply is put back by the same names: `FunctionNames` finds the tool, `FreeInput` the text of a custom tool's input.
 """
 
 from __future__ import annotations
@@ -15,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from bardo.dialects.openai_responses.wire import NAME
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.tools import with_allowed_tools
 from bardo.values.blocks import Block, Carried, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock, fields_for
 from bardo.values.degradation import Degradation
@@ -48,7 +44,7 @@ class DeclaredTool(msgspec.Struct, frozen=True):
     """A tool with its declaration. `about` is the description of its namespace, given to the first tool in it."""
 
     form: ToolForm
-    fields: dict[str, Any]
+    fields: JsonObject
     about: str = ""
 
 
@@ -75,7 +71,7 @@ class FunctionNames:
         """Return the name of the function that stands for a tool. A tool of the history may be declared no more."""
         return self._by_form.get(form) or _qualified_name(form)
 
-    def named(self, choice: dict[str, Any]) -> str:
+    def named(self, choice: JsonObject) -> str:
         """Return the function that stands for the tool which a choice names: by its namespace, or in any where it gives none.
 
         A tool that its provider runs is named by its type; empty where there is no name.
@@ -89,7 +85,7 @@ class FunctionNames:
         plain = ToolForm(kind, name)
         return self.name(plain if plain in self._by_form else self._first_of.get((kind, name), plain))
 
-    def in_namespace(self, choice: dict[str, Any]) -> list[str]:
+    def in_namespace(self, choice: JsonObject) -> list[str]:
         """Return the functions of a namespace that a choice names as a whole."""
         if choice.get("type") != "namespace":
             return []
@@ -127,7 +123,7 @@ def _declared(request: Request) -> Iterator[DeclaredTool]:
                 yield tool
 
 
-def _values(request: Request) -> Iterator[dict[str, Any]]:
+def _values(request: Request) -> Iterator[JsonObject]:
     """Yield the declarations in the order in which the model learns of them."""
     for tool in request.tools:
         if tool.hosted:
@@ -139,7 +135,7 @@ def _values(request: Request) -> Iterator[dict[str, Any]]:
         yield from tools_of(item)
 
 
-def found_items(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
+def found_items(messages: Iterable[Message]) -> Iterator[JsonObject]:
     """Yield the fields of the input items of a conversation that declare further tools."""
     for message in messages:
         for block in message.blocks:
@@ -151,7 +147,7 @@ def found_items(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
                 yield fields_for(NAME, block.carried)
 
 
-def tools_of(value: dict[str, Any]) -> list[dict[str, Any]]:
+def tools_of(value: JsonObject) -> list[JsonObject]:
     """Return the tools that a namespace, an item or a choice lists: what is no list of objects lists none."""
     listed = value.get("tools")
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
@@ -162,7 +158,7 @@ def declares_tools(block: UnknownBlock) -> bool:
     return block.dialect == NAME and isinstance(block.value, dict) and block.value.get("type") == ADDITIONAL
 
 
-def _of_value(value: dict[str, Any]) -> Iterator[DeclaredTool]:
+def _of_value(value: JsonObject) -> Iterator[DeclaredTool]:
     kind, name = value.get("type"), value.get("name")
     if kind == "namespace" and isinstance(name, str):
         about = value.get("description")
@@ -174,7 +170,7 @@ def _of_value(value: dict[str, Any]) -> Iterator[DeclaredTool]:
         yield DeclaredTool(form, value)
 
 
-def _form(value: dict[str, Any], namespace: str = "") -> ToolForm | None:
+def _form(value: JsonObject, namespace: str = "") -> ToolForm | None:
     kind, name = value.get("type"), value.get("name")
     if kind == SEARCH and value.get("execution") == "client":
         return ToolForm("tool_search", SEARCH)
@@ -183,7 +179,7 @@ def _form(value: dict[str, Any], namespace: str = "") -> ToolForm | None:
     return None
 
 
-_INPUT_SCHEMA: dict[str, Any] = {
+_INPUT_SCHEMA: JsonObject = {
     "type": "object",
     "properties": {INPUT: {"type": "string", "description": "The whole input of the tool, as plain text"}},
     "required": [INPUT],
@@ -267,7 +263,7 @@ def _found_tools(request: Request, names: FunctionNames) -> Iterable[Tool]:
                 yield Tool(name=str(value.get("type")), hosted=True, carried=Carried(NAME, value))
 
 
-def _values_of(fields: dict[str, Any]) -> list[dict[str, Any]]:
+def _values_of(fields: JsonObject) -> list[JsonObject]:
     return [fields, *tools_of(fields)]
 
 
@@ -287,7 +283,7 @@ def _function(tool: DeclaredTool, names: FunctionNames) -> Tool:
     )
 
 
-def _grammar(fields: dict[str, Any]) -> str:
+def _grammar(fields: JsonObject) -> str:
     """Return the form of a custom tool's input in words: no other dialect holds a model to a grammar."""
     form = fields.get("format")
     if not isinstance(form, dict) or form.get("type") != "grammar":
@@ -342,14 +338,14 @@ def _plain(block: Block, called: dict[str, str], names: FunctionNames) -> Block:
     return msgspec.structs.replace(block, name=called.get(block.call_id, block.name), content=content, carried=carried)
 
 
-def _found_names(fields: dict[str, Any], names: FunctionNames) -> tuple[TextBlock]:
+def _found_names(fields: JsonObject, names: FunctionNames) -> tuple[TextBlock]:
     """Return what a search found, in words: the tools themselves are declared with the others."""
     found = {id(one) for value in tools_of(fields) for one in _values_of(value)}
     listed = [names.name(tool.form) for tool in names.declared if id(tool.fields) in found]
     return (TextBlock(f"These tools can be called now: {', '.join(listed)}" if listed else "No tool was found."),)
 
 
-def _choice(request: Request, names: FunctionNames) -> tuple[ToolChoice | None, dict[str, Any]]:
+def _choice(request: Request, names: FunctionNames) -> tuple[ToolChoice | None, JsonObject]:
     """Return the tool choice, and the further fields without one that names a custom tool, or one in a namespace."""
     asked = request.extra.get("tool_choice")
     if not isinstance(asked, dict) or asked.get("type") not in ("custom", "function"):
@@ -377,7 +373,7 @@ def _with_allowed(request: Request, names: FunctionNames) -> Request:
     return request if plain is request else msgspec.structs.replace(plain, extra=_without_choice(request.extra))
 
 
-def _without_choice(extra: dict[str, Any]) -> dict[str, Any]:
+def _without_choice(extra: JsonObject) -> JsonObject:
     return {name: value for name, value in extra.items() if name != "tool_choice"}
 
 

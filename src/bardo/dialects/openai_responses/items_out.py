@@ -1,21 +1,12 @@
-"""The objects of output items that a whole reply and a stream both write, and fields that grow as a reply comes.
+"""Output items as they are written for a client: each gathers what the reply says of it and gives the object that stands in `output`.
 
-Output items as they are written for a client, whole or streamed.
-
-They gather what the reply says of each item and give it as the object that stands in `output`.
-
-Calls as output items: of functions, of custom tools, and of the search for tools that the client runs.
-
-Output items as events: announced, told piece by piece, and closed.
-
-Blocks of a whole reply to the items of its output: the items of a stream, each filled at once.
+A stream announces them, tells them piece by piece and closes them; a whole reply fills each at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 from bardo.dialects.openai_responses.functions import FreeInput, FunctionNames
 from bardo.dialects.openai_responses.wire import (
@@ -28,7 +19,7 @@ from bardo.dialects.openai_responses.wire import (
     made_id,
     seal_thinking,
 )
-from bardo.dialects.shared.json_values import encode_json, input_of
+from bardo.dialects.shared.json_values import JsonObject, encode_json, input_of
 from bardo.dialects.shared.states import AFTER
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import (
@@ -45,31 +36,16 @@ from bardo.values.collected import OpaqueStates
 from bardo.values.request import Request
 
 
-def reasoning_item(item_id: str, summary: Iterable[str], text: str) -> dict[str, Any]:
-    """Return a reasoning item: the parts of its summary, and its full text."""
-    parts = [{"type": "summary_text", "text": part} for part in summary]
-    item: dict[str, Any] = {"type": "reasoning", "id": item_id, "summary": parts}
-    if text:
-        item["content"] = [{"type": "reasoning_text", "text": text}]
-    return item
-
-
-def call_item(item_id: str, status: str, call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    """Return a function call."""
-    fixed = {"type": "function_call", "id": item_id, "status": status}
-    return {**fixed, "arguments": arguments, "call_id": call_id, "name": name}
-
-
-class MergedFields(dict[str, Any]):
+class MergedFields(JsonObject):
     """Fields to which more are added: lists are appended to, as in a Response. What was given first is never changed."""
 
     __slots__ = ("_own_lists",)
 
-    def __init__(self, fields: dict[str, Any]) -> None:
+    def __init__(self, fields: JsonObject) -> None:
         super().__init__(fields)
         self._own_lists: set[str] = set()
 
-    def merge(self, fields: dict[str, Any]) -> None:
+    def merge(self, fields: JsonObject) -> None:
         """Add fields."""
         for name, value in fields.items():
             before = self.get(name)
@@ -88,11 +64,11 @@ class WrittenPart:
 
     __slots__ = ("closed", "fields", "index", "item", "kind", "number", "pieces", "plain", "prefix", "states")
 
-    def __init__(self, kind: str, fields: dict[str, Any] | None = None, *, number: int | None = None) -> None:
+    def __init__(self, kind: str, fields: JsonObject | None = None, *, number: int | None = None) -> None:
         # Whether it holds text, and not what the provider itself gave as a summary.
         self.plain = number is None
         self.kind = kind
-        self.fields: dict[str, Any] = fields or {}
+        self.fields: JsonObject = fields or {}
         self.number = number
         self.pieces: list[str] = []
         # Set when it is announced: where it stands, and how each of its deltas begins.
@@ -123,7 +99,7 @@ class WrittenPart:
         if self.item is not None:
             self.item.has_states = True
 
-    def learn(self, fields: dict[str, Any]) -> None:
+    def learn(self, fields: JsonObject) -> None:
         """Take fields of this dialect; those of the message become the message's."""
         if not isinstance(self.fields, MergedFields):
             self.fields = MergedFields(self.fields)
@@ -131,7 +107,7 @@ class WrittenPart:
         if self.item is not None and isinstance(fields.get("item"), dict):
             self.item.fields = fields["item"]
 
-    def done_item(self, text: str) -> dict[str, Any]:
+    def done_item(self, text: str) -> JsonObject:
         """Return the part with `text` in it."""
         if self.kind == "refusal":
             return {"type": "refusal", "refusal": text, **self._own_fields()}
@@ -139,7 +115,7 @@ class WrittenPart:
             return {"type": "output_text", "annotations": [], "logprobs": [], "text": text, **self._own_fields()}
         return {"type": self.kind, "text": text}
 
-    def _own_fields(self) -> dict[str, Any]:
+    def _own_fields(self) -> JsonObject:
         return {name: value for name, value in self.fields.items() if name != "item"}
 
 
@@ -148,7 +124,7 @@ class WrittenItem:
 
     prefix = ""
 
-    def __init__(self, fields: dict[str, Any]) -> None:
+    def __init__(self, fields: JsonObject) -> None:
         self.fields = fields
         self.id = str(fields.get("id") or "")
         self.index = -1
@@ -187,16 +163,16 @@ class WrittenItem:
         """Return the part of this kind with this number, None where there is none yet."""
         return self._by_number.get((kind, number))
 
-    def done_item(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> JsonObject:
         """Return the item as it stands in the output."""
         raise NotImplementedError
 
-    def added_item(self) -> dict[str, Any]:
+    def added_item(self) -> JsonObject:
         """Return the item as it is announced, before it says anything."""
         return self.done_item("in_progress")
 
     @property
-    def additional(self) -> dict[str, Any]:
+    def additional(self) -> JsonObject:
         """The fields that bardo has no word for. An id that comes after the announcement comes too late."""
         return {name: value for name, value in self.fields.items() if name != "id"}
 
@@ -204,7 +180,7 @@ class WrittenItem:
         """Keep opaque state; a later one of its kind replaces the earlier."""
         self.states.add(opaque)
 
-    def learn(self, fields: dict[str, Any]) -> None:
+    def learn(self, fields: JsonObject) -> None:
         """Take fields of this dialect."""
         if not isinstance(self.fields, MergedFields):
             self.fields = MergedFields(self.fields)
@@ -222,16 +198,16 @@ class WrittenMessage(WrittenItem):
 
     prefix = "msg"
 
-    def __init__(self, fields: dict[str, Any]) -> None:
+    def __init__(self, fields: JsonObject) -> None:
         super().__init__(fields)
         self.sealed = ""
 
-    def done_item(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> JsonObject:
         parts = [part.done_item(part.text) for part in self.parts]
         fixed = {"type": "message", "id": self.id, "status": status, "role": "assistant", "content": parts}
         return {**fixed, **self.additional, **({"encrypted_content": self.sealed} if self.sealed else {})}
 
-    def added_item(self) -> dict[str, Any]:
+    def added_item(self) -> JsonObject:
         return {**self.done_item("in_progress"), "status": "in_progress", "content": []}
 
     def riders(self) -> list[tuple[str, list[Opaque]]]:
@@ -263,7 +239,7 @@ class WrittenReasoning(WrittenItem):
 
     prefix = "rs"
 
-    def __init__(self, fields: dict[str, Any], *, as_summary: bool = False) -> None:
+    def __init__(self, fields: JsonObject, *, as_summary: bool = False) -> None:
         super().__init__(fields)
         self.as_summary = as_summary
 
@@ -288,14 +264,19 @@ class WrittenReasoning(WrittenItem):
         if opaque.kind == "id" and is_native(opaque, self.fields) and self.index < 0:
             self.id = opaque.data
 
-    def done_item(self, status: str) -> dict[str, Any]:
-        text = "".join(part.text for part in self.parts if part.kind == "reasoning_text")
-        item = reasoning_item(self.id, [part.text for part in self._ordered()], text)
+    def done_item(self, status: str) -> JsonObject:
+        ordered = sorted(
+            (part for part in self.parts if part.kind == "summary_text"), key=lambda part: part.number or 0
+        )
+        summary = [{"type": "summary_text", "text": part.text} for part in ordered]
+        item: JsonObject = {"type": "reasoning", "id": self.id, "summary": summary}
+        if text := "".join([part.text for part in self.parts if part.kind == "reasoning_text"]):
+            item["content"] = [{"type": "reasoning_text", "text": text}]
         if encrypted := self._encrypted():
             item["encrypted_content"] = encrypted
         return {**item, **self.additional}
 
-    def added_item(self) -> dict[str, Any]:
+    def added_item(self) -> JsonObject:
         return {"type": "reasoning", "id": self.id, "summary": []}
 
     def _encrypted(self) -> str:
@@ -314,19 +295,16 @@ class WrittenReasoning(WrittenItem):
         texts = (part.text for part in self.parts if part.kind == kind and part.plain)
         return "".join(texts) if signed or self.as_summary else ""
 
-    def _ordered(self) -> list[WrittenPart]:
-        return sorted((part for part in self.parts if part.kind == "summary_text"), key=lambda part: part.number or 0)
-
 
 class WrittenOther(WrittenItem):
     """An item passed on whole."""
 
     prefix = "item"
 
-    def done_item(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> JsonObject:
         return self.fields
 
-    def added_item(self) -> dict[str, Any]:
+    def added_item(self) -> JsonObject:
         return self.fields
 
 
@@ -339,7 +317,7 @@ class WrittenCarrier(WrittenItem):
         super().__init__({})
         self._sealed = attach(target, states)
 
-    def done_item(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> JsonObject:
         return {"type": "reasoning", "id": self.id, "summary": [], "encrypted_content": self._sealed}
 
 
@@ -367,7 +345,7 @@ class WrittenCall(WrittenItem):
     part_kind = "arguments"
     complete = True
 
-    def __init__(self, call_id: str, name: str, fields: dict[str, Any]) -> None:
+    def __init__(self, call_id: str, name: str, fields: JsonObject) -> None:
         super().__init__(fields)
         self.call_id = call_id
         self.name = name
@@ -380,11 +358,18 @@ class WrittenCall(WrittenItem):
         """Return what is written at the end of the arguments."""
         return ""
 
-    def done_item(self, status: str) -> dict[str, Any]:
-        arguments = "".join(part.text for part in self.parts)
-        return {**call_item(self.id, status, self.call_id, self.name, arguments), **self.additional}
+    def done_item(self, status: str) -> JsonObject:
+        return {
+            "type": "function_call",
+            "id": self.id,
+            "status": status,
+            "arguments": "".join([part.text for part in self.parts]),
+            "call_id": self.call_id,
+            "name": self.name,
+            **self.additional,
+        }
 
-    def added_item(self) -> dict[str, Any]:
+    def added_item(self) -> JsonObject:
         return {**self.done_item("in_progress"), "status": "in_progress", "arguments": ""}
 
     def riders(self) -> list[tuple[str, list[Opaque]]]:
@@ -397,7 +382,7 @@ class WrittenCustomCall(WrittenCall):
     prefix = "ctc"
     part_kind = "input"
 
-    def __init__(self, call_id: str, name: str, fields: dict[str, Any]) -> None:
+    def __init__(self, call_id: str, name: str, fields: JsonObject) -> None:
         super().__init__(call_id, name, fields)
         self.reader = FreeInput()
 
@@ -407,7 +392,7 @@ class WrittenCustomCall(WrittenCall):
     def read_rest(self) -> str:
         return self.reader.finish()
 
-    def done_item(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> JsonObject:
         return {
             "type": "custom_tool_call",
             "id": self.id,
@@ -418,7 +403,7 @@ class WrittenCustomCall(WrittenCall):
             **self.additional,
         }
 
-    def added_item(self) -> dict[str, Any]:
+    def added_item(self) -> JsonObject:
         return {**self.done_item("in_progress"), "status": "in_progress", "input": ""}
 
 
@@ -428,7 +413,7 @@ class WrittenSearch(WrittenCall):
     prefix = "tsc"
     part_kind = "search"
 
-    def done_item(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> JsonObject:
         return {
             "type": "tool_search_call",
             "id": self.id,
@@ -439,11 +424,11 @@ class WrittenSearch(WrittenCall):
             **self.additional,
         }
 
-    def added_item(self) -> dict[str, Any]:
+    def added_item(self) -> JsonObject:
         return {**self.done_item("in_progress"), "status": "in_progress", "arguments": {}}
 
 
-def call_for(call_id: str, name: str, fields: dict[str, Any], names: FunctionNames) -> WrittenCall:
+def call_for(call_id: str, name: str, fields: JsonObject, names: FunctionNames) -> WrittenCall:
     """Return the call of the tool that a function of this name stands for."""
     form = None if "namespace" in fields else names.form(name)
     if form is None:
@@ -494,7 +479,7 @@ class ItemStream:
         self._sequence = 0
         self._riders: list[tuple[str, list[Opaque]]] = []
 
-    def write(self, name: str, fields: dict[str, Any], out: list[bytes]) -> None:
+    def write(self, name: str, fields: JsonObject, out: list[bytes]) -> None:
         """Write one event."""
         body = {"type": name, **fields, "sequence_number": self._sequence}
         self._sequence += 1
@@ -556,11 +541,11 @@ class ItemStream:
         waiting, self._riders = self._riders, [one for one in self._riders if one[0] != target]
         return len(waiting) > len(self._riders)
 
-    def output(self) -> list[dict[str, Any]]:
+    def output(self) -> list[JsonObject]:
         """Return the items as the finished response lists them."""
         return [item.done_item(item.status or "incomplete") for item in self.items]
 
-    def output_of_failed(self) -> list[dict[str, Any]]:
+    def output_of_failed(self) -> list[JsonObject]:
         """Return the items as a failed response lists them: a call that did not end is none of them."""
         items = [item for item in self.items if item.status or not isinstance(item, WrittenCall)]
         return [item.done_item(item.status or "incomplete") for item in items]
@@ -610,9 +595,9 @@ class ItemStream:
         self.write(closing, {**place, "part": part.done_item(text)}, out)
 
 
-def _item_index(part: WrittenPart) -> dict[str, Any]:
+def _item_index(part: WrittenPart) -> JsonObject:
     assert part.item is not None
-    place: dict[str, Any] = {"item_id": part.item.id, "output_index": part.item.index}
+    place: JsonObject = {"item_id": part.item.id, "output_index": part.item.index}
     if part.kind == "summary_text":
         place["summary_index"] = part.index
     elif part.kind not in _OF_CALLS:
@@ -620,7 +605,7 @@ def _item_index(part: WrittenPart) -> dict[str, Any]:
     return place
 
 
-def _prefix(name: str, place: dict[str, Any]) -> bytes:
+def _prefix(name: str, place: JsonObject) -> bytes:
     fields = {"type": name, **place} | ({"logprobs": []} if name == _DELTAS["output_text"] else {})
     return b"event: " + name.encode() + b"\ndata: " + encode_json(fields)[:-1] + b',"delta":'
 
@@ -632,29 +617,32 @@ class WholeOutput:
         self._ids = ids
         self._request = request
         self._as_summary = asks_summary(request)
-        self._items: list[dict[str, Any]] = []
+        self._items: list[JsonObject] = []
         self._open: WrittenItem | None = None
 
     @cached_property
     def _names(self) -> FunctionNames:
         return FunctionNames(self._request)
 
-    def items(self, blocks: Sequence[ReplyBlock], last_status: str) -> list[dict[str, Any]]:
+    def items(self, blocks: Sequence[ReplyBlock], last_status: str) -> list[JsonObject]:
         """Return the items. `last_status` is that of the item that the reply ends in."""
-        known = [block for block in blocks if type(block) is not UnknownBlock or _is_item(block)]
-        last = len(known) - 1
-        for number, block in enumerate(known):
-            _ADD[type(block)](self, block, last_status if number == last else "completed")
+        for block in blocks:
+            match block:
+                case TextBlock():
+                    self._add_part("output_text", block, block.opaque)
+                case RefusalBlock():
+                    self._add_part("refusal", block, ())
+                case ReasoningBlock():
+                    self._add_reasoning(block)
+                case ToolCallBlock():
+                    self._add_call(block)
+                case UnknownBlock(dialect=dialect, value=value) if dialect == NAME and isinstance(value, dict):
+                    self._begin(WrittenOther(value))
+                    self._close("completed")
         if isinstance(self._open, WrittenMessage):
             self._open.seal_states()
         self._close(last_status)
         return self._items
-
-    def _add_text(self, block: TextBlock, status: str) -> None:
-        self._add_part("output_text", block, block.opaque)
-
-    def _add_refusal(self, block: RefusalBlock, status: str) -> None:
-        self._add_part("refusal", block, ())
 
     def _add_part(self, kind: str, block: TextBlock | RefusalBlock, states: Sequence[Opaque]) -> None:
         part = WrittenPart(kind, fields_for(NAME, block.carried))
@@ -666,17 +654,12 @@ class WholeOutput:
         assert self._open is not None
         self._open.add(part)
 
-    def _add_reasoning(self, block: ReasoningBlock, status: str) -> None:
-        fields = fields_for(NAME, block.carried)
-        if not fields and not block.opaque and not self._as_summary:
-            item_id = self._new_id(WrittenReasoning.prefix)
-            self._items.append(reasoning_item(item_id, block.summary, block.text))
-            return
+    def _add_reasoning(self, block: ReasoningBlock) -> None:
         item = WrittenReasoning({}, as_summary=self._as_summary)
         if block.format != FORMAT:
             # A stream announces it before an id can come.
             self._begin(item)
-        item.learn(fields)
+        item.learn(fields_for(NAME, block.carried))
         for state in block.opaque:
             if state.kind == "id":
                 item.take(state)
@@ -690,26 +673,16 @@ class WholeOutput:
             if state.kind != "id":
                 item.take(state)
 
-    def _add_call(self, block: ToolCallBlock, status: str) -> None:
-        fields = fields_for(NAME, block.carried)
-        status = "completed" if block.complete else "incomplete"
-        if not fields and not block.opaque and self._names.form(block.name) is None:
-            item_id = self._new_id(WrittenCall.prefix)
-            self._items.append(call_item(item_id, status, block.id, block.name, block.arguments))
-            return
+    def _add_call(self, block: ToolCallBlock) -> None:
         item = call_for(block.id, block.name, {}, self._names)
         item.complete = block.complete
-        item.learn(fields)
+        item.learn(fields_for(NAME, block.carried))
         self._begin(item)
         part = WrittenPart(item.part_kind)
         part.pieces += (item.read(block.arguments), item.read_rest())
         item.add(part)
         for state in block.opaque:
             item.take(state)
-
-    def _add_other(self, block: UnknownBlock, status: str) -> None:
-        self._begin(WrittenOther(block.value))
-        self._close("completed")
 
     def _begin(self, item: WrittenItem) -> None:
         self._close("completed")
@@ -728,24 +701,6 @@ class WholeOutput:
                 self._name(rider)
                 self._items.append(rider.done_item("completed"))
 
-    def _new_id(self, prefix: str) -> str:
-        """Return the id of the next item, which is complete at once."""
-        self._close("completed")
-        return self._ids.make(prefix, len(self._items))
-
     def _name(self, item: WrittenItem) -> None:
         item.index = len(self._items)
         item.id = item.id or self._ids.make(item.prefix, item.index)
-
-
-def _is_item(block: UnknownBlock) -> bool:
-    return block.dialect == NAME and isinstance(block.value, dict)
-
-
-_ADD: dict[type[ReplyBlock], Callable[[WholeOutput, Any, str], None]] = {
-    TextBlock: WholeOutput._add_text,
-    RefusalBlock: WholeOutput._add_refusal,
-    ReasoningBlock: WholeOutput._add_reasoning,
-    ToolCallBlock: WholeOutput._add_call,
-    UnknownBlock: WholeOutput._add_other,
-}

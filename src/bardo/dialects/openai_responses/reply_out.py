@@ -1,11 +1,8 @@
-"""Events to the stream of a Responses client, in the order OpenAI's own servers keep.
+"""Events to the stream of a Responses client, in the order OpenAI's own servers keep, and whole replies.
 
-What bardo itself has to say stands in the last frame, under `bardo` in the finished response.
-
-Blocks as they arrive, brought into the order of items.
-
-One message or reasoning item is open at a time; calls stay open beside it until they end, since their pieces may alternate. An item is
-announced when there is something to say of it, so that its id and fields, which follow its start, stand in the announcement.
+What bardo itself has to say stands in the last frame, under `bardo` in the finished response. One message or reasoning item is open at a
+time; calls stay open beside it until they end, since their pieces may alternate. An item is announced when there is something to say of it,
+so that its id and fields, which follow its start, stand in the announcement.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ from bardo.dialects.openai_responses.items_out import (
     target_of,
 )
 from bardo.dialects.openai_responses.wire import FORMAT, NAME, asks_summary
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.states import with_late_state
 from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.blocks import Opaque
@@ -66,10 +63,10 @@ class _EarlyParts:
     __slots__ = ("fields", "states")
 
     def __init__(self) -> None:
-        self.fields: dict[str, Any] = {}
+        self.fields: JsonObject = {}
         self.states: list[Opaque] = []
 
-    def learn(self, fields: dict[str, Any]) -> None:
+    def learn(self, fields: JsonObject) -> None:
         """Take fields of this dialect."""
         if not isinstance(self.fields, MergedFields):
             self.fields = MergedFields(self.fields)

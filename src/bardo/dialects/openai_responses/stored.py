@@ -6,12 +6,12 @@ A request that goes on from an earlier response, or within a conversation, becom
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from bardo.dialects.openai_responses.wire import digest_of, is_made, made_id
-from bardo.dialects.shared.json_values import encode_json, optional, take
+from bardo.dialects.shared.json_values import JsonObject, encode_json, optional, take
+from bardo.dialects.shared.structs import OnlyCarried
 from bardo.streams.sse import encode_sse
 from bardo.values.errors import InvalidRequest, UnknownPreviousResponse
 from bardo.values.request import Request
@@ -26,7 +26,7 @@ _PREFIXES = {
 }
 _ENDINGS = (b"event: response.completed\n", b"event: response.incomplete\n")
 _DATA = b"\ndata: "
-Item = dict[str, Any]
+Item = JsonObject
 
 
 class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ def read_wish(request: Request) -> StorageOptions:
     body = request.body or {}
     store = optional(body, "store", bool)
     previous = optional(body, "previous_response_id", str) or ""
-    conversation: Any = optional(body, "conversation", (str, dict)) or ""
+    conversation: OnlyCarried = optional(body, "conversation", (str, dict)) or ""
     if isinstance(conversation, dict):
         conversation = take(conversation.get("id"), str, "conversation.id")
     if previous and conversation:
@@ -86,7 +86,7 @@ def input_of(request: Request) -> list[Item]:
     return listed((request.body or {}).get("input"))
 
 
-def listed(value: Any) -> list[Item]:
+def listed(value: OnlyCarried) -> list[Item]:
     """Return an input as items: a string is a message of the user."""
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": value}]}]

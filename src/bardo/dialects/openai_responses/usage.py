@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from bardo.dialects.openai_responses.request_in import decode_request
 from bardo.dialects.shared.dialect import CountForm, count_of, with_bardo
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
+from bardo.dialects.shared.structs import OnlyCarried
 from bardo.dialects.shared.usage import (
     NO_TOOLS,
     ToolCounts,
@@ -31,7 +30,7 @@ _TICKS = 1e10
 
 
 def decode_usage(
-    raw: dict[str, Any], excludes_reasoning: bool | None, tier: Any = None, tools: ToolCounts = NO_TOOLS
+    raw: JsonObject, excludes_reasoning: bool | None, tier: OnlyCarried = None, tools: ToolCounts = NO_TOOLS
 ) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts, and what about them could not be believed; the service `tier` and the `tools` stand beside them."""
     into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")
@@ -63,7 +62,7 @@ def decode_usage(
     return usage, (*doubts, *corrected, *capped)
 
 
-def encode_usage(usage: Usage, thinking: str = "") -> dict[str, Any] | None:
+def encode_usage(usage: Usage, thinking: str = "") -> JsonObject | None:
     """Return the usage object for a client, or None where nothing was reported.
 
     A provider's own object of this shape is given as it came where it says just that, and completed where it does not: counts the
@@ -76,7 +75,7 @@ def encode_usage(usage: Usage, thinking: str = "") -> dict[str, Any] | None:
     if _says(raw, usage):
         return raw
     cache = {"cached_tokens": usage.cached_input_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
-    thought: dict[str, Any] = {"reasoning_tokens": usage.reasoning_tokens}
+    thought: JsonObject = {"reasoning_tokens": usage.reasoning_tokens}
     if usage.reasoning_tokens is None:
         # Thinking is a part of the output, so that no estimate of it is larger.
         estimated = min(estimate_tokens(thinking), usage.output_tokens or 0)
@@ -91,7 +90,7 @@ def encode_usage(usage: Usage, thinking: str = "") -> dict[str, Any] | None:
     }
 
 
-def _says(raw: dict[str, Any], usage: Usage) -> bool:
+def _says(raw: JsonObject, usage: Usage) -> bool:
     """Whether a client reads the counts from the provider's own object, all that it looks for."""
     into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")
     told = (raw.get("input_tokens"), raw.get("output_tokens"), into.get("cached_tokens"), out.get("reasoning_tokens"))
@@ -99,7 +98,7 @@ def _says(raw: dict[str, Any], usage: Usage) -> bool:
     return None not in told and told == known and into.get("cache_write_tokens") == usage.cache_write_tokens
 
 
-def _is_own(raw: dict[str, Any]) -> bool:
+def _is_own(raw: JsonObject) -> bool:
     # An Anthropic object has input_tokens and output_tokens too: the total, and no cache count beside it, tell them apart.
     named = "total_tokens" in raw or "input_tokens_details" in raw
     return named and "input_tokens" in raw and "cache_read_input_tokens" not in raw
@@ -108,7 +107,7 @@ def _is_own(raw: dict[str, Any]) -> bool:
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "cache_write_tokens")
 
 
-def _cost(raw: dict[str, Any]) -> float | None:
+def _cost(raw: JsonObject) -> float | None:
     for name, unit in (("cost", 1.0), ("cost_in_usd_ticks", _TICKS)):
         value = raw.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
@@ -116,7 +115,7 @@ def _cost(raw: dict[str, Any]) -> float | None:
     return None
 
 
-def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
+def _object(raw: JsonObject, name: str) -> JsonObject:
     value = raw.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -135,7 +134,7 @@ def _encode_request(wire: WireRequest, model: str) -> WireRequest:
 
 
 def _encode_reply(count: TokenCount) -> bytes:
-    fields: dict[str, Any] = {"object": "response.input_tokens", "input_tokens": count.input_tokens}
+    fields: JsonObject = {"object": "response.input_tokens", "input_tokens": count.input_tokens}
     return encode_json(with_bardo(fields, {"tokens_approx": True} if count.approx else {}))
 
 
