@@ -6,8 +6,7 @@ A reply that came in this dialect brings its own fields; they are written as the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
@@ -83,28 +82,21 @@ class Envelope:
 
     def take(self, event: Event) -> None:
         """Take an event that says something of the reply as a whole."""
-        take = _TAKE.get(type(event))
-        if take is not None:
-            take(self, event)
-
-    def _take_start(self, event: ReplyStart) -> None:
-        known = self.start
-        created = known.created if event.created is None else event.created
-        self.start = ReplyStart(id=event.id or known.id, model=event.model or known.model, created=created)
-
-    def _take_fields(self, event: ReplyFields) -> None:
-        if event.dialect == NAME and event.choice is None:
-            self._fields = {**(self._fields or {}), **event.fields}
-
-    def _take_usage(self, event: UsageUpdate) -> None:
-        self.usage = event.usage
-
-    def _take_finish(self, event: Finish) -> None:
-        if not event.choice:
-            self.finish = event
-
-    def _take_extension(self, event: Extension) -> None:
-        self.extension = {**self.extension, **event.fields}
+        match event:
+            case ReplyStart(id=reply_id, model=model, created=created):
+                known = self.start
+                created = known.created if created is None else created
+                self.start = ReplyStart(id=reply_id or known.id, model=model or known.model, created=created)
+            case ReplyFields(dialect=dialect, fields=fields, choice=None) if dialect == NAME:
+                self._fields = {**(self._fields or {}), **fields}
+            case UsageUpdate(usage=usage):
+                self.usage = usage
+            case Finish(choice=0):
+                self.finish = event
+            case Extension(fields=fields):
+                self.extension = {**self.extension, **fields}
+            case _:
+                pass
 
     @property
     def status(self) -> str:
@@ -189,12 +181,3 @@ def _thinking_in(output: list[JsonObject]) -> str:
 def _digest(request: Request, start: ReplyStart) -> str:
     seed = msgspec.json.encode([request.model, request.body, start.created])
     return hashlib.sha256(seed).hexdigest()[:24]
-
-
-_TAKE: dict[type[Event], Callable[[Envelope, Any], None]] = {
-    ReplyStart: Envelope._take_start,
-    ReplyFields: Envelope._take_fields,
-    UsageUpdate: Envelope._take_usage,
-    Finish: Envelope._take_finish,
-    Extension: Envelope._take_extension,
-}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 from bardo.dialects.openai_responses.functions import FreeInput, FunctionNames
 from bardo.dialects.openai_responses.wire import (
@@ -123,6 +124,8 @@ class WrittenItem:
     """An output item being written. `states` is opaque state that must be written with it."""
 
     prefix = ""
+    empty: ClassVar[JsonObject] = {}
+    """What stands in it before it says anything."""
 
     def __init__(self, fields: JsonObject) -> None:
         self.fields = fields
@@ -169,7 +172,8 @@ class WrittenItem:
 
     def added_item(self) -> JsonObject:
         """Return the item as it is announced, before it says anything."""
-        return self.done_item("in_progress")
+        item = self.done_item("in_progress")
+        return {**item, "status": "in_progress", **self.empty} if self.empty else item
 
     @property
     def additional(self) -> JsonObject:
@@ -197,6 +201,7 @@ class WrittenMessage(WrittenItem):
     """A message. Its fields are what the blocks carry under `item`; `sealed` is the state of its texts, where it holds that itself."""
 
     prefix = "msg"
+    empty: ClassVar = {"content": []}
 
     def __init__(self, fields: JsonObject) -> None:
         super().__init__(fields)
@@ -206,9 +211,6 @@ class WrittenMessage(WrittenItem):
         parts = [part.done_item(part.text) for part in self.parts]
         fixed = {"type": "message", "id": self.id, "status": status, "role": "assistant", "content": parts}
         return {**fixed, **self.additional, **({"encrypted_content": self.sealed} if self.sealed else {})}
-
-    def added_item(self) -> JsonObject:
-        return {**self.done_item("in_progress"), "status": "in_progress", "content": []}
 
     def riders(self) -> list[tuple[str, list[Opaque]]]:
         states = [opaque for part in self.parts for opaque in part.states]
@@ -342,6 +344,7 @@ class WrittenCall(WrittenItem):
     """A function call. `part_kind` is the kind of its one part. `complete` False: the reply broke off in it."""
 
     prefix = "fc"
+    empty: ClassVar = {"arguments": ""}
     part_kind = "arguments"
     complete = True
 
@@ -369,9 +372,6 @@ class WrittenCall(WrittenItem):
             **self.additional,
         }
 
-    def added_item(self) -> JsonObject:
-        return {**self.done_item("in_progress"), "status": "in_progress", "arguments": ""}
-
     def riders(self) -> list[tuple[str, list[Opaque]]]:
         return [(f"call:{self.call_id}", [*self.states])] if self.states else []
 
@@ -380,6 +380,7 @@ class WrittenCustomCall(WrittenCall):
     """A call of a custom tool. `read` reads its text from the arguments of the function that stood for it."""
 
     prefix = "ctc"
+    empty: ClassVar = {"input": ""}
     part_kind = "input"
 
     def __init__(self, call_id: str, name: str, fields: JsonObject) -> None:
@@ -403,14 +404,12 @@ class WrittenCustomCall(WrittenCall):
             **self.additional,
         }
 
-    def added_item(self) -> JsonObject:
-        return {**self.done_item("in_progress"), "status": "in_progress", "input": ""}
-
 
 class WrittenSearch(WrittenCall):
     """A call of the search for tools that the client runs: its arguments are an object, given at its end."""
 
     prefix = "tsc"
+    empty: ClassVar = {"arguments": {}}
     part_kind = "search"
 
     def done_item(self, status: str) -> JsonObject:
@@ -423,9 +422,6 @@ class WrittenSearch(WrittenCall):
             "arguments": input_of("".join(part.text for part in self.parts)),
             **self.additional,
         }
-
-    def added_item(self) -> JsonObject:
-        return {**self.done_item("in_progress"), "status": "in_progress", "arguments": {}}
 
 
 def call_for(call_id: str, name: str, fields: JsonObject, names: FunctionNames) -> WrittenCall:

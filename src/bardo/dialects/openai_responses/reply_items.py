@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import ClassVar, TypeVar
 
@@ -150,20 +151,16 @@ _TOLERANT: dict[type[msgspec.Struct], dict[str, Callable[[OnlyCarried], OnlyCarr
 
 
 class Part:
-    """One text of a reply, as it arrives."""
+    """One text of a reply, as it arrives. `event` makes the event of a piece of it."""
 
-    __slots__ = ("block", "disputed", "index", "pieces", "said")
+    __slots__ = ("block", "disputed", "event", "pieces", "said")
 
-    def __init__(self, block: int, index: int) -> None:
+    def __init__(self, block: int, event: Callable[[str], Event]) -> None:
         self.block = block
-        self.index = index
+        self.event = event
         self.pieces: list[str] = []
         self.said = False
         self.disputed = False
-
-    def event(self, text: str) -> Event:
-        """Return `text` as the event of this part's kind."""
-        raise NotImplementedError
 
     def add(self, text: str, out: list[Event]) -> None:
         """Take a delta."""
@@ -186,53 +183,14 @@ class Part:
             out.append(Degraded(Degradation("text", asked=asked, sent=sent, why=why)))
 
 
-class TextPart(Part):
-    """Answer text."""
-
-    __slots__ = ()
-
-    def event(self, text: str) -> Event:
-        return ContentChunk(self.block, text)
-
-
-class RefusalPart(Part):
-    """Words of a refusal."""
-
-    __slots__ = ()
-
-    def event(self, text: str) -> Event:
-        return RefusalChunk(self.block, text)
-
-
-class ThoughtPart(Part):
-    """Full thinking."""
-
-    __slots__ = ()
-
-    def event(self, text: str) -> Event:
-        return ThinkChunk(self.block, text)
-
-
-class SummaryPart(Part):
-    """One part of a summary of thinking."""
-
-    __slots__ = ()
-
-    def event(self, text: str) -> Event:
-        return ThinkChunk(self.block, text, self.index)
-
-
 class ArgumentsPart(Part):
     """Arguments of a call. Nothing is said before the call has its name."""
 
     __slots__ = ("named",)
 
-    def __init__(self, block: int, index: int) -> None:
-        super().__init__(block, index)
+    def __init__(self, block: int) -> None:
+        super().__init__(block, partial(ToolCallChunk, block))
         self.named = False
-
-    def event(self, text: str) -> Event:
-        return ToolCallChunk(self.block, text)
 
     def add(self, text: str, out: list[Event]) -> None:
         if self.named:
@@ -321,7 +279,8 @@ class ReasoningItem(Item):
         if part is None:
             if self._block < 0:
                 self.open({}, out)
-            part = (SummaryPart if kind == "summary_text" else ThoughtPart)(self._block, index)
+            number = index if kind == "summary_text" else None
+            part = Part(self._block, partial(ThinkChunk, self._block, part=number))
             self.parts[kind, index] = part
         return part
 
@@ -367,7 +326,7 @@ class CallItem(Item):
 
     def part(self, kind: str, index: int, out: list[Event]) -> ArgumentsPart:
         if self._arguments is None:
-            self._arguments = ArgumentsPart(next(self.numbers), 0)
+            self._arguments = ArgumentsPart(next(self.numbers))
         return self._arguments
 
     def complete(self, item: JsonObject, out: list[Event]) -> None:
@@ -461,7 +420,8 @@ class MessageItem(Item):
     def part(self, kind: str, index: int, out: list[Event]) -> Part:
         part = self.parts.get((kind, index))
         if part is None:
-            part = (RefusalPart if kind == "refusal" else TextPart)(next(self.numbers), index)
+            block = next(self.numbers)
+            part = Part(block, partial(RefusalChunk if kind == "refusal" else ContentChunk, block))
             self.parts[kind, index] = part
             if kind == "refusal":
                 # Fields alone would begin a text block.

@@ -397,7 +397,7 @@ def _without_made_id(fields: JsonObject) -> JsonObject:
     return fields
 
 
-def _call(item: wire.FunctionCall | wire.CustomToolCall, arguments: str, additional: JsonObject) -> ToolCallBlock:
+def _call(item: wire.Call, arguments: str, additional: JsonObject) -> ToolCallBlock:
     return ToolCallBlock(id=item.call_id, name=item.name, arguments=arguments, carried=_carried(additional))
 
 

@@ -104,30 +104,28 @@ class Reasoning(Wire, tag="reasoning", kw_only=True):
     format: str | None = None
 
 
-class FunctionCall(Wire, tag="function_call", kw_only=True):
+class Call(Wire, kw_only=True):
+    """What calls of all tools have."""
+
+    CARRIED: ClassVar = ("id", "status", "namespace", "caller")
+    call_id: str
+    name: str
+    id: OnlyCarried = None
+    status: OnlyCarried = None
+    namespace: OnlyCarried = None
+    caller: OnlyCarried = None
+
+
+class FunctionCall(Call, tag="function_call", kw_only=True):
     """A call of a function."""
 
-    CARRIED: ClassVar = ("id", "status", "namespace", "caller")
-    call_id: str
-    name: str
     arguments: str | None = None
-    id: OnlyCarried = None
-    status: OnlyCarried = None
-    namespace: OnlyCarried = None
-    caller: OnlyCarried = None
 
 
-class CustomToolCall(Wire, tag="custom_tool_call", kw_only=True):
+class CustomToolCall(Call, tag="custom_tool_call", kw_only=True):
     """A call of a tool that takes any text."""
 
-    CARRIED: ClassVar = ("id", "status", "namespace", "caller")
-    call_id: str
-    name: str
     input: str
-    id: OnlyCarried = None
-    status: OnlyCarried = None
-    namespace: OnlyCarried = None
-    caller: OnlyCarried = None
 
 
 class FunctionCallOutput(Wire, tag="function_call_output", kw_only=True):
