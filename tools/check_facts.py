@@ -139,6 +139,7 @@ class Struct(NamedTuple):
 
 
 _ANTHROPIC, _OPENAI, _RESPONSES = "anthropic.types", "openai.types.chat", "openai.types.responses"
+_INTERACTIONS = "google.genai._gaos.types.interactions"
 STRUCTS = (
     Struct("anthropic_messages", "Text", _ANTHROPIC, ("TextBlockParam",)),
     Struct("anthropic_messages", "Base64Source", _ANTHROPIC, ("Base64ImageSourceParam",)),
@@ -230,6 +231,19 @@ STRUCTS = (
     Struct("gemini", "ReplyContent", "google.genai.types", ("Content",)),
     Struct("gemini", "Candidate", "google.genai.types", ("Candidate",)),
     Struct("gemini", "Response", "google.genai.types", ("GenerateContentResponse",)),
+    Struct("gemini_interactions", "Text", f"{_INTERACTIONS}.textcontent", ("TextContent",)),
+    Struct("gemini_interactions", "Image", f"{_INTERACTIONS}.imagecontent", ("ImageContent",)),
+    Struct("gemini_interactions", "Document", f"{_INTERACTIONS}.documentcontent", ("DocumentContent",)),
+    Struct("gemini_interactions", "FunctionResult", f"{_INTERACTIONS}.functionresultstep", ("FunctionResultStep",)),
+    Struct("gemini_interactions", "UserInput", f"{_INTERACTIONS}.userinputstep", ("UserInputStep",)),
+    Struct("gemini_interactions", "ModelOutput", f"{_INTERACTIONS}.modeloutputstep", ("ModelOutputStep",)),
+    Struct("gemini_interactions", "Thought", f"{_INTERACTIONS}.thoughtstep", ("ThoughtStep",)),
+    Struct("gemini_interactions", "FunctionCall", f"{_INTERACTIONS}.functioncallstep", ("FunctionCallStep",)),
+    Struct("gemini_interactions", "Function", f"{_INTERACTIONS}.function", ("Function",)),
+    Struct("gemini_interactions", "AllowedTools", f"{_INTERACTIONS}.allowedtools", ("AllowedTools",)),
+    Struct("gemini_interactions", "ToolChoice", f"{_INTERACTIONS}.toolchoiceconfig", ("ToolChoiceConfig",)),
+    Struct("gemini_interactions", "GenerationConfig", f"{_INTERACTIONS}.generationconfig", ("GenerationConfig",)),
+    Struct("gemini_interactions", "Request", f"{_INTERACTIONS}.createmodelinteraction", ("CreateModelInteraction",)),
     Struct("cohere", "Text", "cohere.types", ("TextContent",)),
     Struct("cohere", "ImageUrl", "cohere.types", ("ImageUrl",)),
     Struct("cohere", "Image", "cohere.types", ("ImageUrlContent",)),

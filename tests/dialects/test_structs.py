@@ -11,6 +11,7 @@ from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.request_in import decode_request
 from bardo.dialects.cohere import wire as cohere
 from bardo.dialects.gemini import wire as gemini
+from bardo.dialects.gemini_interactions import wire as gemini_interactions
 from bardo.dialects.ollama import wire as ollama
 from bardo.dialects.openai_chat import wire as openai_chat
 from bardo.dialects.openai_responses import wire as openai_responses
@@ -124,6 +125,7 @@ MESSAGES: dict[str, Any] = {
     "ollama": ollama.Message,
     "gemini": gemini.Content,
     "a request of gemini": gemini.Request,
+    "a request of gemini_interactions": gemini_interactions.Request,
 }
 
 

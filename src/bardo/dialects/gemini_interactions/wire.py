@@ -1,13 +1,179 @@
-"""The words of the Interactions dialect that more than one of its files needs."""
+"""What an interaction looks like, as Google's reference says it (2026-11), and its words beside bardo's.
+
+What bardo has a word for is read; fields beside it are carried as they came, and steps and contents that it has no word for are kept whole.
+Source: https://ai.google.dev/api/interactions-api.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from bardo.dialects.gemini.wire import FORMAT
+from bardo.dialects.gemini.wire import FORMAT, Number
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.states import unseal
+from bardo.dialects.shared.structs import Unknown, Wire
 from bardo.values.blocks import Opaque
 from bardo.values.events import Finish, FinishReason
+
+
+class Text(Wire, tag="text", kw_only=True):
+    """Words."""
+
+    CARRIED: ClassVar = ("annotations",)
+    text: str
+    annotations: object = None
+
+
+class Image(Wire, tag="image", kw_only=True):
+    """A picture, as base64 or where it is."""
+
+    CARRIED: ClassVar = ("resolution",)
+    mime_type: str | None = None
+    data: str | None = None
+    uri: str | None = None
+    resolution: object = None
+
+
+class Document(Wire, tag="document", kw_only=True):
+    """A document, as base64 or where it is."""
+
+    CARRIED: ClassVar = ("resolution", "processing")
+    mime_type: str | None = None
+    data: str | None = None
+    uri: str | None = None
+    resolution: object = None
+    processing: object = None
+
+
+Medium = Text | Image | Document | Unknown
+"""What a function may give back; audio and video have no counterpart elsewhere."""
+
+
+class FunctionResult(Wire, tag="function_result", kw_only=True):
+    """What a function gave back. Nothing is signed there: a `signature` says nothing."""
+
+    call_id: str
+    result: str | JsonObject | list[Medium]
+    name: str | None = None
+    is_error: bool | None = None
+    signature: object = None
+
+
+Content = Text | Image | Document | FunctionResult | Unknown
+"""What a turn may hold. Some clients put results among its contents."""
+
+
+class UserInput(Wire, tag="user_input", kw_only=True):
+    """What the user says in one turn."""
+
+    content: str | list[Content] | Content | None = None
+
+
+class ModelOutput(Wire, tag="model_output", kw_only=True):
+    """What the model says."""
+
+    content: str | list[Content] | Content | None = None
+    signature: str | None = None
+
+
+class Summary(Wire, kw_only=True):
+    """A part of a thought's summary: a text where it does not say otherwise."""
+
+    type: object = "text"
+    text: str | None = None
+
+
+class Thought(Wire, tag="thought", kw_only=True):
+    """A thought, of which only a summary can be read."""
+
+    signature: str | None = None
+    summary: list[Summary] | None = None
+
+
+class FunctionCall(Wire, tag="function_call", kw_only=True):
+    """A call of a function."""
+
+    id: str
+    name: str
+    arguments: JsonObject | None = None
+    signature: str | None = None
+
+
+Item = Text | Image | Document | UserInput | ModelOutput | Thought | FunctionCall | FunctionResult | Unknown
+"""A step of a conversation, or a content without a step around it."""
+
+
+class Function(Wire, tag="function", kw_only=True):
+    """A function that the model may call."""
+
+    CARRIED: ClassVar = ("defer_loading", "short_description")
+    name: str
+    description: str | None = None
+    parameters: JsonObject | None = None
+    defer_loading: object = None
+    short_description: object = None
+
+
+class AllowedTools(Wire, kw_only=True):
+    """Some of the tools, and whether one of them must be called."""
+
+    mode: str | None = None
+    tools: list[str] | None = None
+
+
+class ToolChoice(Wire, kw_only=True):
+    """A choice among some of the tools."""
+
+    allowed_tools: AllowedTools | None = None
+
+
+class GenerationConfig(Wire, kw_only=True):
+    """Sampling, thinking and the choice of tools."""
+
+    CARRIED: ClassVar = ("image_config", "speech_config", "video_config", "transcription_config")
+    temperature: Number | None = None
+    top_p: Number | None = None
+    seed: Number | None = None
+    stop_sequences: list[str] | None = None
+    max_output_tokens: Number | None = None
+    thinking_level: str | None = None
+    thinking_summaries: str | None = None
+    tool_choice: str | ToolChoice | None = None
+    image_config: object = None
+    speech_config: object = None
+    video_config: object = None
+    transcription_config: object = None
+
+
+class Request(Wire, kw_only=True):
+    """The body of a request. An agent stands in the place of a model."""
+
+    CARRIED: ClassVar = (
+        "agent", "background", "cached_content", "continuation_token", "environment", "labels", "previous_interaction_id",
+        "response_modalities", "safety_settings", "service_tier", "store", "webhook_config",
+    )  # fmt: skip
+    input: str | list[Item] | Item | None = None
+    model: object = None
+    system_instruction: str | None = None
+    tools: list[Function | Unknown] | None = None
+    generation_config: GenerationConfig | None = None
+    response_format: list[object] | JsonObject | None = None
+    response_mime_type: str | None = None
+    stream: bool | None = None
+    agent: object = None
+    background: object = None
+    cached_content: object = None
+    continuation_token: object = None
+    environment: object = None
+    labels: object = None
+    previous_interaction_id: object = None
+    response_modalities: object = None
+    safety_settings: object = None
+    service_tier: object = None
+    store: object = None
+    webhook_config: object = None
+
 
 NAME = "gemini_interactions"
 TITLE = "Gemini Interactions"

@@ -72,13 +72,17 @@ def read(value: Any, kind: UnionType, at: str) -> Any: ...
 def read(value: Any, kind: Any, at: str) -> Any:
     """Return a JSON value as a struct. Raises InvalidRequest naming the field, whose path begins with `at`."""
     try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        apart = _apart(value, kind)
-    try:
-        return msgspec.convert(apart, kind)
+        return fitted(value, kind)
     except msgspec.ValidationError as problem:
         _refuse(str(problem), at)
+
+
+def fitted(value: Any, kind: type[W]) -> W:
+    """Return a JSON value as a struct. Raises msgspec.ValidationError where it does not fit."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return msgspec.convert(_apart(value, kind), kind)
 
 
 def read_apart(value: Any, kind: type[W]) -> W:
@@ -265,7 +269,7 @@ def _refuse(problem: str, at: str) -> NoReturn:
         raise InvalidRequest(f"{path} is required", param=path)
     if found := _EXPECTED.fullmatch(problem):
         path = _path(at, found["path"] or "")
-        if found["given"] == "null" and not path.endswith("]"):
+        if found["given"] in ("null", "NoneType") and not path.endswith("]"):
             raise InvalidRequest(f"{path} is required", param=path)
         wanted = " or ".join(
             dict.fromkeys(_KINDS.get(kind, kind) for kind in found["wanted"].split(" | ") if kind != "null")
