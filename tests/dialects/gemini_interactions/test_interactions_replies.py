@@ -37,6 +37,7 @@ from dialects.gemini_interactions.replies import (
     REQUEST,
     completed,
     delta,
+    events_of,
     payloads,
     read,
     read_steps,
@@ -368,3 +369,44 @@ def test_a_failure_is_written_as_an_error_and_ends_the_stream() -> None:
 )
 def test_what_is_no_interaction_is_malformed(body: bytes) -> None:
     assert isinstance(read(body, stream=False).error, BrokenStream if not body else MalformedReply)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"event_type": "step.delta", "delta": {"type": "text", "text": None}}, "text is null"),
+        ({"event_type": "step.delta", "delta": {"type": "text", "text": 5, "x": 1}}, "text is a number"),
+        ({"event_type": "step.delta", "delta": {"type": "thought_summary"}}, "content is null"),
+        ({"event_type": "step.delta", "index": True, "delta": {"type": "text"}}, "index is no whole number"),
+        ({"event_type": "step.start", "step": "a"}, "step is a string"),
+        ({"event_type": "interaction.completed", "interaction": None}, "interaction is null"),
+        ({"object": "interaction", "steps": [{"type": "thought", "summary": [5]}]}, "summary[0] is a number"),
+        ({"object": "interaction", "steps": [5]}, "steps[0] is a number"),
+        ({"object": "interaction", "usage": []}, "usage is an array"),
+        ({"delta": []}, "neither an event nor an interaction"),
+    ],
+)
+def test_what_is_wrong_in_a_reply_is_named(body: dict[str, Any], words: str) -> None:
+    error = read(json.dumps(body).encode(), stream=False).error
+    assert error is not None
+    assert error.message == f"the reply is no interaction: {words}"
+
+
+def test_steps_before_one_that_is_wrong_are_read() -> None:
+    steps = [{"type": "model_output", "content": [{"type": "text", "text": "a"}]}, {"type": "thought", "summary": {}}]
+    found = read(json.dumps({"object": "interaction", "steps": steps}).encode(), stream=False)
+    assert found.text == "a"
+    assert isinstance(found.error, MalformedReply)
+
+
+def test_a_piece_without_the_name_of_its_event_is_read() -> None:
+    piece = b'data: {"index": 0, "delta": {"type": "text", "text": "a"}}\n\n'
+    events = events_of(sse(start(0, type="model_output")) + piece, stream=True)
+    assert ContentChunk(0, "a") in events
+
+
+def test_contents_without_a_type_are_kept_beside_the_text() -> None:
+    step = {"type": "model_output", "content": [{"a": 1}, {"type": "text", "text": "b"}, {"type": 5}]}
+    found = read(json.dumps({"object": "interaction", "status": "completed", "steps": [step]}).encode(), stream=False)
+    kept = [block.value["content"] for block in found.blocks if isinstance(block, UnknownBlock)]
+    assert kept == [[{"a": 1}], [{"type": 5}]]

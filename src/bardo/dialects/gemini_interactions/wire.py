@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+import msgspec
+
 from bardo.dialects.gemini.wire import FORMAT, Number
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.states import unseal
@@ -173,6 +175,153 @@ class Request(Wire, kw_only=True):
     service_tier: object = None
     store: object = None
     webhook_config: object = None
+
+
+class TextDelta(Wire, tag="text", kw_only=True):
+    """A piece of text, or a whole one."""
+
+    CARRIED: ClassVar = ("annotations",)
+    text: str = ""
+    annotations: object = None
+
+
+class SummaryDelta(Wire, tag="thought_summary", kw_only=True):
+    """A part of a thought's summary. `continues` is bardo's own: it goes on with the part before."""
+
+    content: Summary
+    continues: object = None
+
+
+class SignatureDelta(Wire, tag="thought_signature", kw_only=True):
+    """The signature of a step."""
+
+    signature: object = None
+
+
+class ArgumentsDelta(Wire, tag="arguments_delta", kw_only=True):
+    """A piece of a call's arguments."""
+
+    arguments: object = None
+
+
+class AnnotationsDelta(Wire, tag="text_annotation_delta", kw_only=True):
+    """Sources of the text before."""
+
+    CARRIED: ClassVar = ("annotations",)
+    annotations: object = None
+
+
+Delta = TextDelta | SummaryDelta | SignatureDelta | ArgumentsDelta | AnnotationsDelta | Unknown
+"""What is added to a step."""
+
+
+class ReplyThought(Wire, tag="thought", kw_only=True):
+    """Thinking: the parts of a summary, and a signature."""
+
+    summary: list[Summary] | None = None
+    signature: object = None
+
+
+class ReplyOutput(Wire, tag="model_output", kw_only=True):
+    """What the model says."""
+
+    content: list[Delta] | None = None
+    signature: object = None
+
+
+class ReplyCall(Wire, tag="function_call", kw_only=True):
+    """A call of a function, whose arguments may come in pieces."""
+
+    id: object = None
+    name: object = None
+    arguments: object = None
+    signature: object = None
+
+
+Step = ReplyThought | ReplyOutput | ReplyCall | Unknown
+"""A step of a reply; one of a tool that Google runs has no counterpart elsewhere."""
+
+
+class Interaction(Wire, kw_only=True):
+    """A whole reply, or what its first and its last event say of it."""
+
+    CARRIED: ClassVar = ("agent", "continuation_token", "environment_id", "errors", "labels", "service_tier", "updated")
+    id: object = None
+    model: object = None
+    created: object = None
+    status: object = None
+    usage: object = None
+    steps: list[Step] | None = None
+    agent: object = None
+    continuation_token: object = None
+    environment_id: object = None
+    errors: object = None
+    labels: object = None
+    service_tier: object = None
+    updated: object = None
+    kind: object = msgspec.field(name="object", default=None)
+
+
+class StepStart(Wire, tag_field="event_type", tag="step.start", kw_only=True):
+    """A step begins with what it already holds."""
+
+    step: Step
+    index: int = 0
+    event_id: object = None
+    metadata: object = None
+
+
+class StepDelta(Wire, tag_field="event_type", tag="step.delta", kw_only=True):
+    """A piece is added to a step. `metadata` may hold the usage so far."""
+
+    delta: Delta
+    index: int = 0
+    event_id: object = None
+    metadata: object = None
+
+
+class StepStop(Wire, tag_field="event_type", tag="step.stop", kw_only=True):
+    """A step is over."""
+
+    index: int = 0
+    event_id: object = None
+    metadata: object = None
+    usage: object = None
+    step_usage: object = None
+
+
+class InteractionCreated(Wire, tag_field="event_type", tag="interaction.created", kw_only=True):
+    """The reply begins."""
+
+    interaction: Interaction
+    event_id: object = None
+    metadata: object = None
+
+
+class InteractionCompleted(Wire, tag_field="event_type", tag="interaction.completed", kw_only=True):
+    """The reply is complete; without its steps, where they came one by one."""
+
+    interaction: Interaction
+    event_id: object = None
+    metadata: object = None
+
+
+class ErrorEvent(Wire, tag_field="event_type", tag="error", kw_only=True):
+    """The reply has failed."""
+
+    error: object = None
+    event_id: object = None
+    metadata: object = None
+
+
+class OtherEvent(Wire, kw_only=True):
+    """A change of status, which says nothing that the end does not, or an event that nobody knows."""
+
+    metadata: object = None
+
+
+Event = StepStart | StepDelta | StepStop | InteractionCreated | InteractionCompleted | ErrorEvent
+"""An event of a stream."""
 
 
 NAME = "gemini_interactions"
