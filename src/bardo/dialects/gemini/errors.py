@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from math import ceil
-from typing import Any
 
 import msgspec
 
 from bardo.dialects.gemini.wire import NAME
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_gemini_words
 from bardo.values.error_kinds import Kind
@@ -64,19 +64,21 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     return refused(found, provider=provider, status=status, retry_after=headers.get("retry-after"))
 
 
-def error_object(payload: Any) -> Any:
+def error_object(payload: object) -> object:
     """Return what stands under `error` in a payload, or in a list of one, or None."""
     first = payload[0] if isinstance(payload, list) and payload else payload
     return first.get("error") if isinstance(first, dict) else None
 
 
-def refused(error: Any, *, provider: str, status: int | None = None, retry_after: str | None = None) -> UpstreamRefused:
+def refused(
+    error: object, *, provider: str, status: int | None = None, retry_after: str | None = None
+) -> UpstreamRefused:
     """Return the provider's error object as an error. Without a `status`, the object's own code is it."""
     fields = error if isinstance(error, dict) else {"message": str(error)}
     code = fields.get("code")
     if status is None:
         status = code if type(code) is int and 400 <= code <= 599 else 502
-    details = [detail for detail in _list(fields.get("details")) if isinstance(detail, dict)]
+    details = _objects(fields.get("details"))
     name = fields.get("status")
     return UpstreamRefused(
         str(fields.get("message") or name or f"the provider answered {status}"),
@@ -91,7 +93,7 @@ def refused(error: Any, *, provider: str, status: int | None = None, retry_after
     )
 
 
-def _details(error: BardoError) -> list[dict[str, Any]]:
+def _details(error: BardoError) -> list[JsonObject]:
     metadata = {"code": error.code}
     if isinstance(error, InvalidRequest) and error.param:
         metadata["param"] = error.param
@@ -100,33 +102,32 @@ def _details(error: BardoError) -> list[dict[str, Any]]:
     if isinstance(error, RateLimited | OverBudget):
         delay = str(max(1, ceil(error.retry_after)))
         metadata["limit"] = error.limit
-    if delay and delay.isdecimal() and not _retry_delay(_list(_own_object(error).get("details"))):
+    if delay and delay.isdecimal() and not _retry_delay(_objects(_own_object(error).get("details"))):
         return [info, {"@type": _TYPE + "RetryInfo", "retryDelay": f"{delay}s"}]
     return [info]
 
 
-def _own_object(error: BardoError) -> dict[str, Any]:
+def _own_object(error: BardoError) -> JsonObject:
     """Return the upstream's error object where it is Gemini's, else nothing."""
     own = own_refusal(error, *_OWN)
     detail = None if own is None else own.detail
     if not isinstance(detail, dict) or not isinstance(detail.get("status"), str):
         return {}
-    details = [entry for entry in _list(detail.get("details")) if isinstance(entry, dict)]
-    return {"status": detail["status"], "details": details}
+    return {"status": detail["status"], "details": _objects(detail.get("details"))}
 
 
-def _reason(details: list[dict[str, Any]]) -> str | None:
+def _reason(details: list[JsonObject]) -> str | None:
     reasons = (detail.get("reason") for detail in details)
     return next((reason for reason in reasons if isinstance(reason, str)), None)
 
 
-def _violated_field(details: list[dict[str, Any]]) -> str | None:
-    violations = (violation for detail in details for violation in _list(detail.get("fieldViolations")))
-    fields = (violation.get("field") for violation in violations if isinstance(violation, dict))
+def _violated_field(details: list[JsonObject]) -> str | None:
+    violations = (violation for detail in details for violation in _objects(detail.get("fieldViolations")))
+    fields = (violation.get("field") for violation in violations)
     return next((field for field in fields if isinstance(field, str)), None)
 
 
-def _retry_delay(details: list[dict[str, Any]]) -> str | None:
+def _retry_delay(details: list[JsonObject]) -> str | None:
     for detail in details:
         match = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)s", str(detail.get("retryDelay", "")))
         if match:
@@ -134,11 +135,11 @@ def _retry_delay(details: list[dict[str, Any]]) -> str | None:
     return None
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _objects(value: object) -> list[JsonObject]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _parsed(body: bytes) -> Any:
+def _parsed(body: bytes) -> object:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

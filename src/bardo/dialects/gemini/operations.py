@@ -6,7 +6,6 @@ Gemini's `:embedContent` for one content, and `:batchEmbedContents` for several.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -84,7 +83,7 @@ def _encode_reply(count: TokenCount) -> bytes:
     return encode_json(with_bardo({"totalTokens": count.input_tokens}, {"tokens_approx": True} if count.approx else {}))
 
 
-def encode_partial(value: Any, start: ReplyStart) -> bytes:
+def encode_partial(value: object, start: ReplyStart) -> bytes:
     """Write a partial answer as a response without candidates."""
     return encode_sse(encode_json({"bardo": {"partial": value}}))
 
@@ -97,7 +96,7 @@ TOKEN_COUNT = CountForm(
 )
 
 
-def _model(model: ModelInfo) -> dict[str, Any]:
+def _model(model: ModelInfo) -> JsonObject:
     methods = [method for operation in model.operations for method in _METHODS.get(operation, ())]
     fields = {"name": f"models/{model.id}", "displayName": model.id, "supportedGenerationMethods": methods}
     described = {"description": model.about} if model.about else {}
@@ -193,7 +192,7 @@ def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireReques
     return WireRequest(path=path, body=write_json(body), degraded=degraded)
 
 
-def _with_model(body: dict[str, Any], name: str, request: EmbedRequest) -> dict[str, Any]:
+def _with_model(body: JsonObject, name: str, request: EmbedRequest) -> JsonObject:
     requests = body.get("requests")
     if request.endpoint == BATCH and isinstance(requests, list):
         begin = request.part_of or 0
@@ -202,8 +201,8 @@ def _with_model(body: dict[str, Any], name: str, request: EmbedRequest) -> dict[
     return {**body, "model": name}
 
 
-def _request(text: str, name: str, request: EmbedRequest) -> dict[str, Any]:
-    written: dict[str, Any] = {"model": name, "content": {"parts": [{"text": text}]}}
+def _request(text: str, name: str, request: EmbedRequest) -> JsonObject:
+    written: JsonObject = {"model": name, "content": {"parts": [{"text": text}]}}
     if request.task is not None:
         written["taskType"] = _TASK_TYPES[request.task]
     if request.dimensions is not None:
@@ -211,7 +210,7 @@ def _request(text: str, name: str, request: EmbedRequest) -> dict[str, Any]:
     return written
 
 
-def decode_reply(body: dict[str, Any], headers: Any) -> Embeddings:
+def decode_reply(body: JsonObject, headers: object) -> Embeddings:
     """Read a reply of either endpoint. Raises WrongShape."""
     rows = [body["embedding"]] if "embedding" in body else want(body.get("embeddings"), list, "embeddings")
     usage = body.get("usageMetadata")
@@ -230,7 +229,7 @@ def encode_reply(reply: Embeddings, request: EmbedRequest) -> bytes:
     rows = [{"values": floats_of(vector)} for vector in reply.vectors]
     counted = reply.usage.input_tokens
     usage = {} if counted is None else {"usageMetadata": {"promptTokenCount": counted}}
-    held: dict[str, Any] = {"embeddings": rows} if request.endpoint == BATCH else {"embedding": rows[0]}
+    held: JsonObject = {"embeddings": rows} if request.endpoint == BATCH else {"embedding": rows[0]}
     return encode_json(with_bardo({**held, **usage}, reply.bardo))
 
 

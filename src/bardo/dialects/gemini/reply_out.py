@@ -29,7 +29,7 @@ from bardo.dialects.gemini.parts import (
     with_raw_arguments,
 )
 from bardo.dialects.gemini.wire import FORMAT, NAME, finish_word, is_native, opaque_of
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.values.blocks import (
     Opaque,
     ReasoningBlock,
@@ -188,7 +188,7 @@ class _PendingFields:
         """Whether all of it is Gemini's, and so belongs to the very next text of the block."""
         return bool(self) and all(map(is_native, self.opaque.states()))
 
-    def add(self, state: Opaque | dict[str, Any]) -> None:
+    def add(self, state: Opaque | JsonObject) -> None:
         if isinstance(state, dict):
             self.carried.merge(NAME, state)
         else:
@@ -285,7 +285,7 @@ class OpenParts:
         self._call(block).ended = True
         return []
 
-    def state(self, block: int, state: Opaque | dict[str, Any]) -> list[Part]:
+    def state(self, block: int, state: Opaque | JsonObject) -> list[Part]:
         """Opaque state or fields, of the open block, of a call, of one to come, or of one that has gone."""
         if block in self._calls:
             self._calls[block].waiting.add(state)
@@ -299,7 +299,7 @@ class OpenParts:
             self._early.setdefault(block, _PendingFields()).add(state)
         return []
 
-    def unknown(self, block: int, value: Any) -> list[Part]:
+    def unknown(self, block: int, value: Part) -> list[Part]:
         """A whole part of Gemini's that bardo has no word for."""
         self.began = True
         return self._behind_calls([*self._leave(block), value])
@@ -397,7 +397,7 @@ class GeminiEncoder:
         self._choices: dict[int, OpenParts] = {}
         self._usage = Usage()
         self._carried = CarriedFields()
-        self._extension: dict[str, Any] = {}
+        self._extension: JsonObject = {}
         self._closed = False
         # The block whose next piece is written without a look at anything else, and the bytes that follow its text.
         self._plain_kind: type[Event] | None = None
@@ -446,7 +446,7 @@ class GeminiEncoder:
             choice = self._choices[index] = OpenParts()
         return choice
 
-    def _frame(self, body: dict[str, Any]) -> bytes:
+    def _frame(self, body: JsonObject) -> bytes:
         frame = self._before + encode_json(body) + self._after
         if self._array:
             self._before = b",\r\n"
@@ -458,21 +458,21 @@ class GeminiEncoder:
         candidate = {"content": {"parts": parts, "role": "model"}, "index": index}
         return (self._frame({"candidates": [candidate], **self._ids}),)
 
-    def _ending(self) -> dict[str, Any]:
+    def _ending(self) -> JsonObject:
         fields = self._carried.fields
         candidates = [self._last(index) for index in sorted(self._choices) if not self._is_silent(index, fields)]
         malformed = [call for choice in self._choices.values() for call in choice.malformed]
         end = reply_end(self._usage, fields, with_raw_arguments(self._extension, malformed))
         return {**({"candidates": candidates} if candidates else {}), **end}
 
-    def _last(self, index: int) -> dict[str, Any]:
+    def _last(self, index: int) -> JsonObject:
         choice = self._choices[index]
         parts = choice.rest() or [text_part("")]
         fields = choice.carried.fields
         word = finish_word(choice.finish) if choice.finish else ""
         return candidate_of(parts, index, finish=word, fields=fields)
 
-    def _is_silent(self, index: int, fields: dict[str, Any]) -> bool:
+    def _is_silent(self, index: int, fields: JsonObject) -> bool:
         choice = self._choices[index]
         return not choice.began and choice.finish is not None and is_blocked(fields, choice.finish)
 
@@ -568,7 +568,7 @@ def encode_response(response: Response) -> bytes:
     return encode_json({**({"candidates": candidates} if candidates else {}), **end, **ids})
 
 
-def _candidate(index: int, reply: Response, malformed: list[ToolCallBlock]) -> dict[str, Any]:
+def _candidate(index: int, reply: Response, malformed: list[ToolCallBlock]) -> JsonObject:
     collector = PartCollector()
     collector.add_blocks(reply.blocks)
     malformed += collector.malformed
@@ -576,7 +576,7 @@ def _candidate(index: int, reply: Response, malformed: list[ToolCallBlock]) -> d
     return candidate_of(collector.parts(), index, finish=finish_word(reply.finish), fields=fields)
 
 
-def _is_silent(reply: Response, fields: dict[str, Any]) -> bool:
+def _is_silent(reply: Response, fields: JsonObject) -> bool:
     began = any(type(block) is not UnknownBlock or block.dialect == NAME for block in reply.blocks)
     return not began and is_blocked(fields, reply.finish)
 

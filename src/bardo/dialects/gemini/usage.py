@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.usage import cache_within_input, gemini_details, modalities_of_input
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -24,7 +24,7 @@ _COUNTS = (
 
 
 def decode_usage(
-    raw: dict[str, Any], excludes_reasoning: bool | None = None, grounding: Iterable[Any] = ()
+    raw: JsonObject, excludes_reasoning: bool | None = None, grounding: Iterable[object] = ()
 ) -> tuple[Usage, list[Degradation]]:
     """Return the counts. `excludes_reasoning` is the provider's fact about thoughts; None believes the reply's own total.
 
@@ -56,7 +56,7 @@ def decode_usage(
     return usage, degraded
 
 
-def encode_usage(usage: Usage) -> dict[str, Any] | None:
+def encode_usage(usage: Usage) -> JsonObject | None:
     """Return `usageMetadata`, or None where nothing was reported. Gemini's own object comes back as it was."""
     raw = usage.raw if _is_ours(usage.raw) else {}
     if raw and _numbers(decode_usage(raw)[0]) == _numbers(usage):
@@ -64,7 +64,7 @@ def encode_usage(usage: Usage) -> dict[str, Any] | None:
     if not usage.reported:
         return None
     thoughts = usage.reasoning_tokens
-    counts: dict[str, Any] = {
+    counts: JsonObject = {
         "promptTokenCount": usage.input_tokens,
         "candidatesTokenCount": None if usage.output_tokens is None else usage.output_tokens - (thoughts or 0),
         "thoughtsTokenCount": thoughts,
@@ -76,7 +76,7 @@ def encode_usage(usage: Usage) -> dict[str, Any] | None:
     return {**others, **{name: value for name, value in counts.items() if value is not None}}
 
 
-def _count(raw: dict[str, Any], name: str, degraded: list[Degradation]) -> int | None:
+def _count(raw: JsonObject, name: str, degraded: list[Degradation]) -> int | None:
     value = raw.get(name)
     if value is None or (type(value) is int and value >= 0):
         return value
@@ -101,7 +101,7 @@ def _sum(first: int | None, second: int | None) -> int | None:
     return second if first is None else first + (second or 0)
 
 
-def _is_ours(raw: Any) -> bool:
+def _is_ours(raw: object) -> bool:
     endings = ("TokenCount", "TokensDetails")
     return isinstance(raw, dict) and any(isinstance(name, str) and name.endswith(endings) for name in raw)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bardo.dialects.gemini.errors import OVERFLOW_WORDS, refused
 from bardo.dialects.gemini.errors import decode_error as decode_error
 from bardo.dialects.gemini_interactions.wire import NAME
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_gemini_words
 from bardo.values.error_kinds import Kind
@@ -50,7 +48,7 @@ def encode_error(error: BardoError) -> bytes:
     return encode_json({"error": error_fields(error)})
 
 
-def error_fields(error: BardoError) -> dict[str, Any]:
+def error_fields(error: BardoError) -> JsonObject:
     """Return the error object. A code of this dialect comes back as it was."""
     own = own_refusal(error, *_OWN)
     code = None if own is None else own.upstream_code
@@ -67,7 +65,7 @@ def _code_of(error: BardoError) -> str:
     return "resource_exhausted" if isinstance(error, OverBudget) else _CODES[error.kind]
 
 
-def refusal_in_reply(error: Any, provider: str) -> UpstreamRefused:
+def refusal_in_reply(error: object, provider: str) -> UpstreamRefused:
     """Return an error object that came in a stream or with status 200: its code tells the status."""
     code = error.get("code") if isinstance(error, dict) else None
     status = _STATUSES.get(code.lower()) if isinstance(code, str) else None

@@ -107,26 +107,23 @@ class Decoder:
 
     def _take(self, event: wire.Event | wire.OtherEvent, fault: WrongShape | None, out: list[Event]) -> None:
         """Take an event; `fault` is what is wrong behind what was read of it."""
-        match event:
-            case wire.StepDelta(index=index, delta=delta):
-                step = self._steps.get(index)
-                if step is None:
-                    # A piece that nobody announced begins its step.
-                    step = self._open(index, _BEGUN_BY.get(type(delta), wire.ReplyOutput)(), out)
-                step.add(delta, out)
-            case wire.StepStart(index=index, step=step_begun):
-                self._open(index, step_begun, out)
-            case wire.StepStop(index=index):
-                if held := self._steps.get(index):
-                    held.close(out)
-            case wire.InteractionCreated(interaction=interaction):
-                self._take_interaction(interaction, out)
-            case wire.InteractionCompleted(interaction=interaction):
-                self._end(interaction, fault, out)
-            case wire.ErrorEvent(error=error):
-                self._break_off(refusal_in_reply(error or {}, self._provider), out)
-            case _:
-                pass
+        if isinstance(event, wire.StepDelta):
+            step = self._steps.get(event.index)
+            if step is None:
+                # A piece that nobody announced begins its step.
+                step = self._open(event.index, _BEGUN_BY.get(type(event.delta), wire.ReplyOutput)(), out)
+            step.add(event.delta, out)
+        elif isinstance(event, wire.StepStart):
+            self._open(event.index, event.step, out)
+        elif isinstance(event, wire.StepStop):
+            if held := self._steps.get(event.index):
+                held.close(out)
+        elif isinstance(event, wire.InteractionCreated):
+            self._take_interaction(event.interaction, out)
+        elif isinstance(event, wire.InteractionCompleted):
+            self._end(event.interaction, fault, out)
+        elif isinstance(event, wire.ErrorEvent):
+            self._break_off(refusal_in_reply(event.error or {}, self._provider), out)
         if isinstance(event.metadata, dict):
             self._take_usage(event.metadata.get("usage") or event.metadata.get("total_usage"), out)
 
@@ -291,21 +288,21 @@ class Output(OpenStep):
             self.add(item, out)
 
     def add(self, delta: wire.Delta, out: list[Event]) -> None:
-        match delta:
-            case wire.TextDelta():
-                if not self._goes_on:
-                    self._begin_text(out)
-                out.append(ContentChunk(self.number, delta.text))
+        if isinstance(delta, wire.TextDelta):
+            if not self._goes_on:
+                self._begin_text(out)
+            out.append(ContentChunk(self.number, delta.text))
+            if delta.others is not None or delta.annotations is not None:
                 self._decorate(carried_fields(delta), out)
-            case wire.AnnotationsDelta():
-                self._require_text_block(out)
-                self._decorate(carried_fields(delta), out)
-            case wire.SignatureDelta():
-                self._require_text_block(out)
-                self._add_other(delta, out)
-            case _:
-                self._goes_on = False
-                self._others.append(as_it_came(delta))
+        elif isinstance(delta, wire.AnnotationsDelta):
+            self._require_text_block(out)
+            self._decorate(carried_fields(delta), out)
+        elif isinstance(delta, wire.SignatureDelta):
+            self._require_text_block(out)
+            self._add_other(delta, out)
+        else:
+            self._goes_on = False
+            self._others.append(as_it_came(delta))
 
     def _begin_text(self, out: list[Event]) -> None:
         self._give_others(out)
@@ -404,19 +401,19 @@ _BEGUN_BY: dict[type, Callable[[], wire.Step]] = {
     wire.ArgumentsDelta: wire.ReplyCall,
 }
 
-_decode_event = msgspec.json.Decoder(wire.Event).decode
+_decode_event: Callable[[bytes], wire.Event] = msgspec.json.Decoder(wire.Event).decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 def _usual_event(data: bytes) -> wire.Event | None:
     """Return an event that is as the API says; None for a whole reply, and for an event that must be looked at once more."""
-    if not data.startswith(b"{") or len(data) >= SLICED_BYTES or b'"event_type"' not in data:
+    size = len(data)
+    if b'"event_type"' not in data or size >= SLICED_BYTES or (size > MAX_DEPTH and not has_few_brackets(data)):
         return None
     try:
-        event: wire.Event = _decode_event(data)
+        return _decode_event(data)
     except _UNREADABLE:
         return None
-    return event if len(data) <= MAX_DEPTH or has_few_brackets(data) else None
 
 
 def _event_apart(fields: JsonObject) -> tuple[wire.Event | wire.OtherEvent, WrongShape | None]:

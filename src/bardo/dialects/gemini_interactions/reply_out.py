@@ -8,15 +8,14 @@ Write the steps of an interaction: each has a start, deltas and a stop, all with
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from bardo.dialects.gemini.wire import RAW_ARGUMENTS, arguments_object
 from bardo.dialects.gemini_interactions.errors import error_fields
-from bardo.dialects.gemini_interactions.step_objects import as_list, output_contents, signed
+from bardo.dialects.gemini_interactions.step_objects import StepObject, as_list, output_contents, signed
 from bardo.dialects.gemini_interactions.usage import encode_usage
 from bardo.dialects.gemini_interactions.wire import NAME, status_of
 from bardo.dialects.shared.blocks import BlockWriter, Kind
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response
 from bardo.dialects.shared.spellings import stamp_of
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
@@ -26,7 +25,7 @@ from bardo.values.events import BlockFields, Finish, OpaqueState
 from bardo.values.request import Request
 from bardo.values.response import Response
 
-_EMPTY: dict[Kind, dict[str, Any]] = {
+_EMPTY: dict[Kind, JsonObject] = {
     "text": {"type": "text", "text": ""},
     "thinking": {"type": "thought_signature"},
     "tool_call": {"type": "arguments_delta", "arguments": ""},
@@ -54,7 +53,7 @@ class StepFrames:
         out, self._out = self._out, []
         return out
 
-    def write(self, kind: str, **fields: Any) -> None:
+    def write(self, kind: str, **fields: object) -> None:
         """Write one event."""
         self._out.append(encode_sse(encode_json({**fields, "event_type": kind}), kind))
 
@@ -62,14 +61,14 @@ class StepFrames:
         """Write the end of the stream."""
         self._out.append(b"event: done\ndata: [DONE]\n\n")
 
-    def start(self, step: Any) -> int:
+    def start(self, step: StepObject) -> int:
         """Begin a step; return its index."""
         self._count += 1
         self.last_type = str(step.get("type")) if isinstance(step, dict) else ""
         self.write("step.start", index=self._count - 1, step=step)
         return self._count - 1
 
-    def delta(self, index: int, delta: Any) -> None:
+    def delta(self, index: int, delta: JsonObject) -> None:
         """Write a piece of a step."""
         self.write("step.delta", index=index, delta=delta)
 
@@ -81,7 +80,7 @@ class StepFrames:
         """End a step."""
         self.write("step.stop", index=index)
 
-    def write_block(self, block: Any) -> None:
+    def write_block(self, block: StepObject) -> None:
         """Write a step that is complete."""
         step, contents = output_contents(block)
         index = self.start(step)
@@ -97,14 +96,15 @@ class InteractionCollector(StepFrames):
 
     def __init__(self) -> None:
         super().__init__()
-        self.steps: list[Any] = []
-        self.interaction: dict[str, Any] = {}
+        self.steps: list[StepObject] = []
+        self.interaction: JsonObject = {}
 
-    def write(self, kind: str, **fields: Any) -> None:
+    def write(self, kind: str, **fields: object) -> None:
         """Take the start of the interaction, or its end."""
-        self.interaction |= fields.get("interaction", {})
+        interaction = fields.get("interaction")
+        self.interaction |= interaction if isinstance(interaction, dict) else {}
 
-    def start(self, step: Any) -> int:
+    def start(self, step: StepObject) -> int:
         """Begin a step."""
         self.steps.append(dict(step))
         return super().start(step)
@@ -119,7 +119,7 @@ class InteractionCollector(StepFrames):
         else:
             step["arguments"] = text if isinstance(step["arguments"], dict) else step["arguments"] + text
 
-    def delta(self, index: int, delta: Any) -> None:
+    def delta(self, index: int, delta: JsonObject) -> None:
         """Add a delta to its step: items to their lists, fields in their place."""
         step = self.steps[index]
         fields = dict(delta) if isinstance(delta, dict) else {"deltas": [delta]}
@@ -142,7 +142,7 @@ class InteractionCollector(StepFrames):
         if isinstance(arguments, str):
             self.steps[index]["arguments"] = arguments_object(arguments)[0]
 
-    def write_block(self, block: Any) -> None:
+    def write_block(self, block: StepObject) -> None:
         """Take a step that is complete."""
         self.stop(self.start(block))
 
@@ -160,12 +160,12 @@ class InteractionCollector(StepFrames):
         self.start(_call(call.id, call.name, arguments_object(call.arguments)[0]))
 
 
-def _text_of(step: dict[str, Any]) -> dict[str, Any]:
-    content: dict[str, Any] = step.setdefault("content", [{"type": "text", "text": ""}])[0]
+def _text_of(step: JsonObject) -> JsonObject:
+    content: JsonObject = step.setdefault("content", [{"type": "text", "text": ""}])[0]
     return content
 
 
-def _call(call_id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def _call(call_id: str, name: str, arguments: JsonObject) -> JsonObject:
     return {"type": "function_call", "id": call_id, "name": name, "arguments": arguments}
 
 
@@ -182,7 +182,7 @@ class StepWriter(BlockWriter):
         self.index = -1
         self._frames = frames
         self._ended = False
-        self._step: dict[str, Any] = {"type": "thought" if kind == "thinking" else "model_output"}
+        self._step: JsonObject = {"type": "thought" if kind == "thinking" else "model_output"}
         self._prefix = self._suffix = b""
         if kind == "thinking":
             self._begin()
@@ -210,7 +210,7 @@ class StepWriter(BlockWriter):
             self._step = _call(call_id, name, {})
             self._begin()
 
-    def add_fields(self, fields: dict[str, Any]) -> None:
+    def add_fields(self, fields: JsonObject) -> None:
         """Write fields of the step: those around a text in its start, others as deltas."""
         rest = dict(fields)
         if self.kind == "text" and self.index < 0:

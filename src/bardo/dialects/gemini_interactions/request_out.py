@@ -7,8 +7,6 @@ Messages as the `input` of an interaction: always its steps.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from bardo.catalog.fragments import merge_fields
@@ -18,7 +16,7 @@ from bardo.dialects.gemini_interactions.step_objects import StepObject, call_ste
 from bardo.dialects.gemini_interactions.wire import NAME, SAMPLING, TITLE
 from bardo.dialects.shared.control_fields import encode_sampling
 from bardo.dialects.shared.declaration import Declaration, limitations
-from bardo.dialects.shared.json_values import object_in
+from bardo.dialects.shared.json_values import JsonObject, object_in
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import as_text, data_of, type_by_name
 from bardo.values.blocks import (
@@ -56,7 +54,7 @@ def _steps(message: Message, losses: Losses) -> list[StepObject]:
     if message.role == "assistant":
         return [step for block in message.blocks for step in _block_steps(block, losses)]
     steps: list[StepObject] = []
-    contents: list[Any] = []
+    contents: list[JsonObject] = []
     for block in message.blocks:
         if isinstance(block, ToolResultBlock):
             steps.append(_result(block, losses))
@@ -84,7 +82,7 @@ def _block_steps(block: Block, losses: Losses) -> list[StepObject]:
             return [{"type": "model_output", "content": contents}] if contents else []
 
 
-def _is_step(value: dict[str, Any]) -> bool:
+def _is_step(value: JsonObject) -> bool:
     kind = value.get("type")
     return isinstance(kind, str) and (kind == "model_output" or kind.endswith(("_call", "_result")))
 
@@ -117,7 +115,7 @@ def _native_states(states: tuple[Opaque, ...], what: str, losses: Losses) -> tup
 def _result(block: ToolResultBlock, losses: Losses) -> StepObject:
     plain = len(block.content) == 1 and isinstance(block.content[0], TextBlock)
     text = block.text
-    result: Any
+    result: str | JsonObject | list[JsonObject]
     if not block.content:
         result = ""
     elif not plain:
@@ -133,7 +131,7 @@ def _result(block: ToolResultBlock, losses: Losses) -> StepObject:
     return {**step, **losses.own_fields(block.carried)}
 
 
-def _contents(block: Block, losses: Losses) -> list[Any]:
+def _contents(block: Block, losses: Losses) -> list[JsonObject]:
     match block:
         case TextBlock() | RefusalBlock():
             return [{"type": "text", "text": block.text, **losses.own_fields(block.carried)}]
@@ -149,7 +147,7 @@ def _contents(block: Block, losses: Losses) -> list[Any]:
             return []
 
 
-def _document(block: DocumentBlock, losses: Losses) -> dict[str, Any]:
+def _document(block: DocumentBlock, losses: Losses) -> JsonObject:
     own = losses.own_fields(block.carried)
     media_type, data = data_of(block)
     text = as_text(block)
@@ -161,7 +159,7 @@ def _document(block: DocumentBlock, losses: Losses) -> dict[str, Any]:
     return {"type": "document", "mime_type": block.media_type or type_by_name(block.url), "uri": block.url, **own}
 
 
-def _image(block: ImageBlock, losses: Losses) -> dict[str, Any]:
+def _image(block: ImageBlock, losses: Losses) -> JsonObject:
     kind, data, url = block.media_type, block.data, block.url
     head, comma, inline = url.partition(";base64,")
     if comma and head.startswith("data:"):
@@ -206,7 +204,7 @@ DECLARATION = Declaration(
 )
 
 
-def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
     """Return the body."""
     extra = dict(losses.own_extra(request))
     system, steps = write_messages(request.messages, losses)
@@ -226,12 +224,12 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     return merge_fields(written, encode_control(request, losses))
 
 
-def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+def encode_control(request: Request, losses: Losses) -> JsonObject:
     """Return what is written of thinking: the control."""
     return (request.control or Control()).fields
 
 
-def _config(request: Request) -> dict[str, Any]:
+def _config(request: Request) -> JsonObject:
     config = {
         **encode_sampling(request.sampling, SAMPLING),
         "max_output_tokens": request.max_output_tokens,
@@ -240,7 +238,7 @@ def _config(request: Request) -> dict[str, Any]:
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _tool_choice(choice: ToolChoice | None) -> Any:
+def _tool_choice(choice: ToolChoice | None) -> str | JsonObject | None:
     if choice is None:
         return None
     if choice.mode == "named":
@@ -248,8 +246,8 @@ def _tool_choice(choice: ToolChoice | None) -> Any:
     return "any" if choice.mode == "required" else choice.mode
 
 
-def _tools(tools: tuple[Tool, ...], losses: Losses) -> list[dict[str, Any]]:
-    written: list[dict[str, Any]] = []
+def _tools(tools: tuple[Tool, ...], losses: Losses) -> list[JsonObject]:
+    written: list[JsonObject] = []
     for tool in tools:
         if tool.hosted and (tool.carried is None or tool.carried.dialect != NAME):
             losses.lose_tool(tool)
@@ -259,7 +257,7 @@ def _tools(tools: tuple[Tool, ...], losses: Losses) -> list[dict[str, Any]]:
     return written
 
 
-def _function(tool: Tool) -> dict[str, Any]:
+def _function(tool: Tool) -> JsonObject:
     function = {
         "type": "function",
         "name": tool.name,
@@ -269,8 +267,8 @@ def _function(tool: Tool) -> dict[str, Any]:
     return {name: value for name, value in function.items() if value is not None}
 
 
-def _output_format(output_format: OutputFormat | None) -> dict[str, Any] | None:
+def _output_format(output_format: OutputFormat | None) -> JsonObject | None:
     if output_format is None:
         return None
-    shape: dict[str, Any] = {"type": "text", "mime_type": "application/json"}
+    shape: JsonObject = {"type": "text", "mime_type": "application/json"}
     return shape if output_format.schema is None else {**shape, "schema": output_format.schema}

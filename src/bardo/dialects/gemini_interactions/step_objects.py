@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bardo.dialects.gemini.wire import FORMAT, arguments_object, is_native, signature_of
 from bardo.dialects.gemini_interactions.wire import NAME
-from bardo.dialects.shared.json_values import without
+from bardo.dialects.shared.json_values import JsonObject, without
 from bardo.values.blocks import Opaque, ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock, fields_for
 
-StepObject = dict[str, Any]
+StepObject = JsonObject
+"""A step as it is written, or what one holds."""
 
 
 def thought_step(block: ReasoningBlock) -> StepObject:
@@ -55,12 +54,12 @@ def _of_gemini(states: tuple[Opaque, ...]) -> list[Opaque]:
     return [state for state in states if state.format == FORMAT]
 
 
-def as_list(value: Any) -> list[Any]:
+def as_list(value: object) -> list[JsonObject]:
     """Return a list as it is, and an empty one for anything else."""
     return value if isinstance(value, list) else []
 
 
-def output_contents(value: Any) -> tuple[StepObject, list[Any]]:
+def output_contents(value: StepObject) -> tuple[StepObject, list[StepObject]]:
     """Return a step that only this dialect has as its beginning and the contents that follow piece by piece."""
     if isinstance(value, dict) and value.get("type") == "model_output" and isinstance(value.get("content"), list):
         return {"type": "model_output", **without(value, "type", "content")}, value["content"]

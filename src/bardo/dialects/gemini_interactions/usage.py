@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.usage import (
     doubted,
     interactions_details,
@@ -20,7 +19,7 @@ from bardo.values.usage import Usage
 _COUNTS = ("input", "tool_use", "output", "thought", "cached")
 
 
-def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
+def decode_usage(raw: JsonObject, excludes_reasoning: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts in our algebra, and what could not be believed. `excludes_reasoning` None: the total tells about thoughts."""
     given = {name: raw.get(f"total_{name}_tokens") for name in _COUNTS}
     prompt, tool, answer, thoughts, cached = (token_count(given[name]) for name in _COUNTS)
@@ -43,7 +42,7 @@ def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None = None) ->
     return usage, (*doubts, *corrected)
 
 
-def encode_usage(usage: Usage) -> dict[str, Any] | None:
+def encode_usage(usage: Usage) -> JsonObject | None:
     """Return the `usage` object, or None where nothing was reported. The dialect's own object comes back as it was."""
     raw = usage.raw if _is_ours(usage.raw) else {}
     if raw and _numbers(decode_usage(raw)[0]) == _numbers(usage):
@@ -51,7 +50,7 @@ def encode_usage(usage: Usage) -> dict[str, Any] | None:
     if not usage.reported:
         return None
     thoughts = usage.reasoning_tokens
-    counts: dict[str, Any] = {
+    counts: JsonObject = {
         "total_input_tokens": usage.input_tokens,
         "total_cached_tokens": usage.cached_input_tokens,
         "total_output_tokens": None if usage.output_tokens is None else usage.output_tokens - (thoughts or 0),
@@ -64,7 +63,7 @@ def encode_usage(usage: Usage) -> dict[str, Any] | None:
     return {**others, **{name: value for name, value in counts.items() if value is not None}}
 
 
-def _is_ours(raw: Any) -> bool:
+def _is_ours(raw: object) -> bool:
     return isinstance(raw, dict) and any(
         isinstance(name, str) and name.startswith("total_") and name.endswith("_tokens") for name in raw
     )
