@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
 from bardo.dialects.ollama import DIALECT as CHAT
 from bardo.dialects.shared.dialect import ReplyEncoder
-from bardo.dialects.shared.json_values import decode_object, encode_json, optional, write_json
+from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, optional, write_json
 from bardo.streams.ndjson import encode_ndjson
 from bardo.values.errors import Unsupported
 from bardo.values.events import Event
@@ -45,7 +44,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     return CHAT.decode_request(write_json({**chat, "messages": _messages(fields)}), arrival)
 
 
-def _messages(fields: dict[str, Any]) -> list[dict[str, Any]]:
+def _messages(fields: JsonObject) -> list[JsonObject]:
     """Return the messages of the chat; none where nothing is asked, which loads a model."""
     prompt, images = optional(fields, "prompt", str) or "", optional(fields, "images", list) or []
     system = optional(fields, "system", str)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bardo.dialects.bedrock_converse.wire import NAME
-from bardo.dialects.shared.json_values import as_text, decode_leniently, encode_json, excerpt
+from bardo.dialects.shared.json_values import JsonObject, as_text, decode_leniently, encode_json, excerpt
 from bardo.dialects.shared.spellings import message_in
 from bardo.streams.eventstream import message_headers
 from bardo.streams.frames import Frame
@@ -57,14 +55,14 @@ _IN_STREAM = {
 
 def encode_error(error: BardoError) -> bytes:
     """Write an error body. AWS's clients look for the type in `__type` or `code` where the header is missing."""
-    said: dict[str, Any] = {"message": _words_of(error), "__type": type_of(error), "code": type_of(error)}
+    said: JsonObject = {"message": _words_of(error), "__type": type_of(error), "code": type_of(error)}
     said["bardo"] = {"code": error.code}
     if isinstance(error, InvalidRequest) and error.param:
         said["bardo"]["param"] = error.param
     return encode_json(said)
 
 
-def exception_of(error: BardoError, extension: dict[str, Any] | None = None) -> tuple[str, bytes]:
+def exception_of(error: BardoError, extension: JsonObject | None = None) -> tuple[str, bytes]:
     """Return the name and the payload of the event that ends a broken stream: one of the few the dialect knows.
 
     `extension` is what bardo tells of the reply beside the error.
@@ -114,16 +112,16 @@ def stream_refusal(item: Frame, provider: str) -> UpstreamRefused | None:
     return refusal(value, provider=provider, named=item.event)
 
 
-def is_refusal(value: dict[str, Any]) -> bool:
+def is_refusal(value: JsonObject) -> bool:
     """Whether an object that should be a reply is an error."""
     return any(isinstance(value.get(name), str) for name in ("message", "Message", "__type"))
 
 
 def refusal(
-    value: Any, *, provider: str, status: int | None = None, named: str | None = None, retry_after: str | None = None
+    value: object, *, provider: str, status: int | None = None, named: str | None = None, retry_after: str | None = None
 ) -> UpstreamRefused:
     """Return the error that `value` tells of; its status is found from its type where none came with it."""
-    fields: dict[str, Any] = value if isinstance(value, dict) else {}
+    fields: JsonObject = value if isinstance(value, dict) else {}
     kind = _bare(named or _text(fields.get("__type")) or _text(fields.get("code")))
     found = _STATUSES.get((kind or "").lower(), 502) if status is None else status
     refused = UpstreamRefused(
@@ -154,7 +152,7 @@ def _bare(named: str | None) -> str | None:
     return named.partition(":")[0].rpartition("#")[2] if named else None
 
 
-def _message(value: Any, fields: dict[str, Any], kind: str | None, status: int | None) -> str:
+def _message(value: object, fields: JsonObject, kind: str | None, status: int | None) -> str:
     given = [fields[name] for name in _MESSAGES if name in fields]
     named = next((one for one in given if one), None)
     text = as_text(named if given else value or "").strip()
@@ -165,7 +163,7 @@ def _message(value: Any, fields: dict[str, Any], kind: str | None, status: int |
     return kind or (f"the provider answered {status} without a word" if status else "the provider reported an error")
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None

@@ -23,7 +23,7 @@ from bardo.dialects.bedrock_converse.wire import (
     unknown_fields,
 )
 from bardo.dialects.shared.blocks import BlockWriter, Kind
-from bardo.dialects.shared.json_values import encode_json, input_of
+from bardo.dialects.shared.json_values import JsonObject, encode_json, input_of
 from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response
 from bardo.dialects.shared.states import NEXT
 from bardo.streams.eventstream import CONTENT_TYPE, encode_headers, encode_message
@@ -64,7 +64,7 @@ class ConverseFrames:
         out, self.out = self.out, []
         return out
 
-    def write(self, name: str, payload: dict[str, Any]) -> None:
+    def write(self, name: str, payload: JsonObject) -> None:
         """Write one event."""
         self.out.append(encode_message(encode_json(payload), _headers(name)))
 
@@ -76,11 +76,11 @@ class ConverseFrames:
         """Write a piece of text or of arguments of the block that is open."""
         self.out.append(block.frame(text))
 
-    def delta(self, piece: dict[str, Any], **beside: Any) -> None:
+    def delta(self, piece: JsonObject, **beside: Any) -> None:
         """Write a piece of the block that is open, with fields beside it."""
         self.write("contentBlockDelta", {"contentBlockIndex": self.index, "delta": piece, **beside})
 
-    def start(self, block: dict[str, Any]) -> None:
+    def start(self, block: JsonObject) -> None:
         """Begin a block that says what it is."""
         self.write("contentBlockStart", {"contentBlockIndex": self.index, "start": block})
 
@@ -89,11 +89,11 @@ class ConverseFrames:
         self.write("contentBlockStop", {"contentBlockIndex": self.index})
         self.index += 1
 
-    def put_before_text(self, block: Any) -> bool:
+    def put_before_text(self, block: object) -> bool:
         """Return False: what is written stays where it is."""
         return False
 
-    def write_block(self, block: Any) -> None:
+    def write_block(self, block: object) -> None:
         """Write a block that is complete; a value that is no object is no block."""
         if not isinstance(block, dict):
             return
@@ -113,7 +113,7 @@ class ConverseFrames:
                 self.delta({name: value})
         self.stop()
 
-    def _write_reasoning(self, thought: dict[str, Any], beside: dict[str, Any]) -> None:
+    def _write_reasoning(self, thought: JsonObject, beside: JsonObject) -> None:
         spoken = thought.get("reasoningText", {})
         redacted = {"redactedContent": thought["redactedContent"]} if "redactedContent" in thought else {}
         for name, item in {**{key: spoken[key] for key in ("text", "signature") if key in spoken}, **redacted}.items():
@@ -129,16 +129,16 @@ class ConverseCollector(ConverseFrames):
     def __init__(self) -> None:
         super().__init__()
         self._content: list[Any] = []
-        self.reply: dict[str, Any] = {"output": {"message": {"content": self._content}}}
+        self.reply: JsonObject = {"output": {"message": {"content": self._content}}}
         self._text = ""
-        self._block: dict[str, Any] = {}
-        self._fields: dict[str, Any] = {}
+        self._block: JsonObject = {}
+        self._fields: JsonObject = {}
 
-    def write(self, name: str, payload: dict[str, Any]) -> None:
+    def write(self, name: str, payload: JsonObject) -> None:
         """Take the start of the message, its end, or the totals."""
         self.reply = merge_fields(self.reply, {"output": {"message": payload}} if name == "messageStart" else payload)
 
-    def start(self, block: dict[str, Any]) -> None:
+    def start(self, block: JsonObject) -> None:
         """Begin a tool call."""
         self._block = block
 
@@ -148,7 +148,7 @@ class ConverseCollector(ConverseFrames):
         if block.kind == "thinking":
             self._block.setdefault(FIELD, {})
 
-    def delta(self, piece: dict[str, Any], **beside: Any) -> None:
+    def delta(self, piece: JsonObject, **beside: Any) -> None:
         """Take a signature or a citation, and fields beside the block."""
         if citation := piece.get("citation"):
             self._fields.setdefault("citations", []).append(citation)
@@ -168,14 +168,14 @@ class ConverseCollector(ConverseFrames):
             block = text_block(text, fields)
         self._content.append(block)
 
-    def put_before_text(self, block: Any) -> bool:
+    def put_before_text(self, block: object) -> bool:
         """Put a block before the last one, if that is text."""
         if not self._content or _TEXTS.isdisjoint(self._content[-1]):
             return False
         self._content.insert(-1, block)
         return True
 
-    def write_block(self, block: Any) -> None:
+    def write_block(self, block: object) -> None:
         """Take a block that is complete."""
         self._content.append(block)
 
@@ -203,9 +203,9 @@ class ConverseBlockWriter(BlockWriter):
     def __init__(self, number: int, kind: Kind, frames: ConverseFrames, *, hidden: bool = False) -> None:
         super().__init__(number, kind, hidden=hidden)
         self._frames = frames
-        self._header: dict[str, Any] = {"toolUseId": "", "name": ""}
+        self._header: JsonObject = {"toolUseId": "", "name": ""}
         self._prefix = self._suffix = b""
-        self._fields: dict[str, Any] = {}
+        self._fields: JsonObject = {}
 
     @property
     def owner(self) -> str:
@@ -227,7 +227,7 @@ class ConverseBlockWriter(BlockWriter):
         """Take the id and the name of a tool call."""
         self._header |= {"toolUseId": call_id or self._header["toolUseId"], "name": name or self._header["name"]}
 
-    def add_fields(self, fields: dict[str, Any]) -> None:
+    def add_fields(self, fields: JsonObject) -> None:
         """Write the dialect's own fields: citations as pieces, those of a call in its start, others beside a piece."""
         citations = fields.get("citations")
         if self.kind == "text" and isinstance(citations, list) and citations:
@@ -316,9 +316,9 @@ class Encoder(SerialEncoder[ConverseBlockWriter, ConverseFrames]):
 
     def __init__(self, request: Request, frames: ConverseFrames | None = None, *, metrics: bool = True) -> None:
         super().__init__(request, frames or ConverseFrames())
-        self._metrics: dict[str, Any] = {"metrics": {"latencyMs": 0}} if metrics else {}
+        self._metrics: JsonObject = {"metrics": {"latencyMs": 0}} if metrics else {}
 
-    def put_before_text(self, block: dict[str, Any]) -> bool:
+    def put_before_text(self, block: JsonObject) -> bool:
         """Put a block before the last one of a whole reply; False where that is no text."""
         return self.frames.put_before_text(block)
 
@@ -371,7 +371,7 @@ def stop_word(finish: Finish | None, *, calls: bool) -> str:
     return "tool_use" if calls else "end_turn" if finish.stop_sequence is None else "stop_sequence"
 
 
-def stop_fields(finish: Finish | None, carried: dict[str, Any]) -> dict[str, Any]:
+def stop_fields(finish: Finish | None, carried: JsonObject) -> JsonObject:
     """Return the stop sequence where Claude's own fields have it, unless they are carried."""
     if finish is None or finish.stop_sequence is None or "additionalModelResponseFields" in carried:
         return {}

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.shared.dialect import CountForm, count_of
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.usage import bedrock_details, doubted, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -20,7 +20,7 @@ _READ = ("cacheReadInputTokens", "cacheReadInputTokenCount")
 _CACHE_WRITE_FIELDS = ("cacheWriteInputTokens", "cacheWriteInputTokenCount")
 
 
-def decode_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
+def decode_usage(raw: JsonObject) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts in our algebra, and what could not be believed."""
     names = ("inputTokens", "outputTokens", _either_name(raw, _READ), _either_name(raw, _CACHE_WRITE_FIELDS))
     fresh, output, cached, written = (token_count(raw.get(name)) for name in names)
@@ -38,12 +38,12 @@ def decode_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
     return usage, tuple(doubt for name in names for doubt in doubted(f"usage.{name}", raw.get(name)))
 
 
-def time_fields(begun: float, total: float) -> dict[str, Any]:
+def time_fields(begun: float, total: float) -> JsonObject:
     """Return the latency of a reply, in milliseconds."""
     return {"metrics": {"latencyMs": max(1, round(total * 1e3))}}
 
 
-def encode_usage(usage: Usage) -> dict[str, Any]:
+def encode_usage(usage: Usage) -> JsonObject:
     """Return the usage object for a client. Counts nobody reported are 0 where the dialect must have a number."""
     raw = usage.raw if _is_own(usage.raw) else {}
     if raw and decode_usage(raw)[0] == usage:
@@ -57,7 +57,7 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
         _READ[0]: cached,
         _CACHE_WRITE_FIELDS[0]: written,
     }
-    known: dict[str, Any] = {name: value for name, value in counts.items() if value is not None}
+    known: JsonObject = {name: value for name, value in counts.items() if value is not None}
     hour = None if usage.details is None else usage.details.cache_write_1h_tokens
     if hour is not None and written is not None:
         kept = (("1h", hour), ("5m", max(0, written - hour)))
@@ -65,7 +65,7 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     return {**raw, **known}
 
 
-def _either_name(raw: dict[str, Any], names: tuple[str, str]) -> str:
+def _either_name(raw: JsonObject, names: tuple[str, str]) -> str:
     """Return which of two names is there: InvokeModel has only the longer one."""
     return names[0] if raw.get(names[0]) is not None else names[1]
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bardo.dialects.cohere.wire import NAME
-from bardo.dialects.shared.json_values import as_text, decode_leniently, encode_json, excerpt
+from bardo.dialects.shared.json_values import JsonObject, as_text, decode_leniently, encode_json, excerpt
 from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_cohere_words
 from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
@@ -15,13 +13,13 @@ _QUOTED = 500
 
 def encode_error(error: BardoError) -> bytes:
     """Write an error body. Cohere has words only; the code stands beside them."""
-    body: dict[str, Any] = {"message": message_in(in_cohere_words, error, NAME), "code": _code(error)}
+    body: JsonObject = {"message": message_in(in_cohere_words, error, NAME), "code": _code(error)}
     if isinstance(error, InvalidRequest) and error.param:
         body["param"] = error.param
     return encode_json(body)
 
 
-def ending(error: BardoError) -> dict[str, Any]:
+def ending(error: BardoError) -> JsonObject:
     """Return what the last event of a stream says of an error."""
     own = own_refusal(error, NAME)
     kind = None if own is None else own.upstream_type
@@ -47,14 +45,14 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     return refusal(value, provider=provider, status=status, retry_after=headers.get("retry-after"))
 
 
-def refusal(value: Any, *, provider: str, status: int = 502, retry_after: str | None = None) -> UpstreamRefused:
+def refusal(value: object, *, provider: str, status: int = 502, retry_after: str | None = None) -> UpstreamRefused:
     """Return the error that `value` tells of, whether it is an error body or the end of a stream."""
-    fields: dict[str, Any] = value if isinstance(value, dict) else {}
+    fields: JsonObject = value if isinstance(value, dict) else {}
     error_field = next(
         (fields[name] for name in ("error", "message", "detail") if fields.get(name)), None if fields else value
     )
     # Proxies put OpenAI's object there.
-    inner: dict[str, Any] = error_field if isinstance(error_field, dict) else fields
+    inner: JsonObject = error_field if isinstance(error_field, dict) else fields
     text = as_text(inner.get("message") if isinstance(error_field, dict) else error_field).strip()
     return UpstreamRefused(
         (text[:_QUOTED] + "…" if len(text) > _QUOTED else text) or f"the provider answered {status} without a word",
@@ -69,5 +67,5 @@ def refusal(value: Any, *, provider: str, status: int = 502, retry_after: str | 
     )
 
 
-def _text_or_none(value: Any) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) and value else None

@@ -5,8 +5,6 @@ Cohere's list of models, `GET /v1/models`, and one of them: the name, and the en
 
 from __future__ import annotations
 
-from typing import Any
-
 from bardo.catalog.rows import EmbedEndpoint
 from bardo.dialects.cohere.wire import NAME
 from bardo.dialects.shared.dialect import (
@@ -19,7 +17,7 @@ from bardo.dialects.shared.dialect import (
     texts_of,
     whole_number,
 )
-from bardo.dialects.shared.json_values import encode_json, want, write_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json, want, write_json
 from bardo.values.degradation import Degradation
 from bardo.values.operations import Embeddings, EmbedRequest, ModelInfo, Task
 from bardo.values.usage import Usage
@@ -49,10 +47,10 @@ def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireReques
     return WireRequest(path=endpoint.path, body=write_json({"model": request.model, **body}), degraded=degraded)
 
 
-def encode_texts(request: EmbedRequest) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
+def encode_texts(request: EmbedRequest) -> tuple[JsonObject, tuple[Degradation, ...]]:
     """Return a body without the model, and what it does not say: Bedrock takes the same. Raises Unsupported."""
     kind, changed = _input_type(request.task)
-    body: dict[str, Any] = {
+    body: JsonObject = {
         "texts": texts_of(request, "Cohere"),
         "input_type": kind,
         "embedding_types": ["float"],
@@ -73,7 +71,7 @@ def _input_type(task: Task | None) -> tuple[str, tuple[Degradation, ...]]:
     return _NEAREST[task], (Degradation("task", asked=task, sent=_NEAREST[task], why="the nearest that Cohere knows"),)
 
 
-def decode_reply(body: dict[str, Any], headers: Any) -> Embeddings:
+def decode_reply(body: JsonObject, headers: object) -> Embeddings:
     """Read a reply. Raises WrongShape."""
     meta = body.get("meta")
     billed = meta.get("billed_units") if isinstance(meta, dict) else None
@@ -84,7 +82,7 @@ def decode_reply(body: dict[str, Any], headers: Any) -> Embeddings:
     )
 
 
-def decode_vectors(body: dict[str, Any]) -> tuple[list[float], ...]:
+def decode_vectors(body: JsonObject) -> tuple[list[float], ...]:
     """Return the vectors of a reply: under their type, or at once where no type was named. Raises WrongShape."""
     held = body.get("embeddings")
     rows = want(held.get("float") if isinstance(held, dict) else held, list, "embeddings")
@@ -97,7 +95,7 @@ EMBEDDINGS = EmbeddingForm(encode_request=encode_request, decode_reply=decode_re
 _ENDPOINTS = {"generate": "chat", "embed": "embed"}
 
 
-def _entry(model: ModelInfo) -> dict[str, Any]:
+def _entry(model: ModelInfo) -> JsonObject:
     endpoints = [_ENDPOINTS[operation] for operation in model.operations if operation in _ENDPOINTS]
     return {"name": model.id, "endpoints": endpoints, "finetuned": False, **route_fields(model)}
 

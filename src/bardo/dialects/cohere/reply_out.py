@@ -15,7 +15,7 @@ from bardo.dialects.cohere.errors import ending
 from bardo.dialects.cohere.usage import encode_usage
 from bardo.dialects.cohere.wire import NAME, PLAN, encode_finish
 from bardo.dialects.shared.blocks import BlockWriter, Kind
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response
 from bardo.dialects.shared.states import seal
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
@@ -66,13 +66,13 @@ class CohereFrames:
         """Write one event."""
         self.out.append(encode_sse(encode_json({"type": kind, **fields}), kind))
 
-    def write_block(self, value: Any) -> None:
+    def write_block(self, value: object) -> None:
         """Write a block of content that is complete."""
         index = self.fresh("content")
         self.write("content-start", index=index, delta={"message": {"content": value}})
         self.write("content-end", index=index)
 
-    def cite(self, citation: Any) -> None:
+    def cite(self, citation: object) -> None:
         """Write a citation."""
         index = self.fresh("citations")
         self.write("citation-start", index=index, delta={"message": {"citations": citation}})
@@ -86,9 +86,9 @@ class CohereCollector(CohereFrames):
 
     def __init__(self) -> None:
         super().__init__()
-        self.reply: dict[str, Any] = {}
+        self.reply: JsonObject = {}
         self._content: list[Any] = []
-        self._calls: list[dict[str, Any]] = []
+        self._calls: list[JsonObject] = []
         self._citations: list[Any] = []
         self._plan: list[str] = []
         self._scores: list[Any] = []
@@ -119,7 +119,7 @@ class CohereCollector(CohereFrames):
             case "message-end":
                 self._end(**fields)
 
-    def write_block(self, value: Any) -> None:
+    def write_block(self, value: object) -> None:
         """Take a block of content that is complete."""
         self.fresh("content")
         self._content.append(value)
@@ -140,17 +140,17 @@ class CohereCollector(CohereFrames):
         self._calls.append(_call(call.id, call.name, call.arguments or "{}"))
         self._take_scores()
 
-    def cite(self, citation: Any) -> None:
+    def cite(self, citation: object) -> None:
         """Take a citation."""
         self._citations.append(citation)
 
-    def _add_to_call(self, index: int, delta: dict[str, Any]) -> None:
+    def _add_to_call(self, index: int, delta: JsonObject) -> None:
         call = merge_fields(self._calls[index], delta)
         # Arguments go on from the piece before.
         call["function"]["arguments"] = self._calls[index]["function"]["arguments"]
         self._calls[index] = call
 
-    def _end(self, delta: dict[str, Any], **fields: Any) -> None:
+    def _end(self, delta: JsonObject, **fields: Any) -> None:
         rest = dict(delta.pop("message", {}))
         others = rest.pop("citations", [])
         message = {
@@ -170,7 +170,7 @@ class CohereCollector(CohereFrames):
         self.logprobs = []
 
 
-def _without_text(content: dict[str, Any]) -> dict[str, Any]:
+def _without_text(content: JsonObject) -> JsonObject:
     return {name: value for name, value in content.items() if name not in ("text", "thinking")}
 
 
@@ -217,7 +217,7 @@ class CohereBlockWriter(BlockWriter):
         call = _call(call_id, name, "")
         self._frames.write("tool-call-start", index=self.index, delta={"message": {"tool_calls": call}})
 
-    def add_fields(self, fields: dict[str, Any]) -> None:
+    def add_fields(self, fields: JsonObject) -> None:
         """Write fields of the block: citations as events of their own, others with an empty piece."""
         rest = dict(fields)
         citations = rest.pop("citations", [])
@@ -261,11 +261,11 @@ class CohereBlockWriter(BlockWriter):
             self.add_fields(fields)
 
 
-def _empty_content(kind: Kind) -> dict[str, Any]:
+def _empty_content(kind: Kind) -> JsonObject:
     return {"type": kind, kind: ""}
 
 
-def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+def _call(call_id: str, name: str, arguments: str) -> JsonObject:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -343,7 +343,7 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
         """Write fields of a block, after its end too."""
         (self.open_or_closed(item.block) or self.block_of(item.block, "text")).add_fields(item.fields)
 
-    def _write_last(self, delta: dict[str, Any]) -> None:
+    def _write_last(self, delta: JsonObject) -> None:
         logprobs = {"logprobs": self.frames.logprobs} if self.frames.logprobs else {}
         extension = {"bardo": self.extension} if self.extension else {}
         delta = {**delta, "usage": encode_usage(self.usage)}

@@ -5,16 +5,13 @@ Output includes the reasoning, and input includes what was cached.
 
 from __future__ import annotations
 
-from typing import Any
-
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.usage import cohere_details, doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
 
-def decode_usage(
-    raw: dict[str, Any], *, excludes_reasoning: bool | None = None
-) -> tuple[Usage, tuple[Degradation, ...]]:
+def decode_usage(raw: JsonObject, *, excludes_reasoning: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts in our algebra, and what could not be believed. The bill counts where the tokens are not told."""
     tokens = _object(raw, "tokens") or _object(raw, "billed_units")
     counts = {name: tokens.get(f"{name}_tokens") for name in ("input", "output", "reasoning")}
@@ -38,7 +35,7 @@ def decode_usage(
     return usage, (*doubts, *corrected)
 
 
-def encode_usage(usage: Usage) -> dict[str, Any]:
+def encode_usage(usage: Usage) -> JsonObject:
     """Return the usage object for a client; counts nobody reported are left out."""
     raw = usage.raw if isinstance(usage.raw, dict) and ("tokens" in usage.raw or "billed_units" in usage.raw) else {}
     if raw and decode_usage(raw)[0] == usage:
@@ -59,6 +56,6 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     return written
 
 
-def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
+def _object(raw: JsonObject, name: str) -> JsonObject:
     value = raw.get(name)
     return value if isinstance(value, dict) else {}

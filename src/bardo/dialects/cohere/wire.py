@@ -1,11 +1,11 @@
-"""What a request of Cohere's v2 chat looks like, as its reference says it (`POST /v2/chat`, 2026-11), and the dialect's words.
+"""What requests and replies of Cohere's v2 chat look like, as its reference says it (`POST /v2/chat`, 2026-11), and the dialect's words.
 
 What bardo has a word for is read; fields beside it are carried as they came. `signature` is bardo's own: state that it sealed.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.structs import Unknown, Wire
@@ -130,6 +130,199 @@ class Request(Wire, kw_only=True):
     thinking: ThinkingConfig | None = None
     reasoning_effort: str | None = None
     stream: bool | None = None
+
+
+class Piece(Signed, kw_only=True):
+    """A block of an answer's content, or a piece of one, which need not say its type."""
+
+    type: Literal["text", "thinking"] | None = None
+    text: str | None = None
+    thinking: str | None = None
+
+
+class WrittenFunction(Wire, kw_only=True):
+    """Which function the model calls, or a piece of its arguments."""
+
+    name: str | None = None
+    arguments: str | None = None
+
+
+class WrittenCall(Signed, kw_only=True):
+    """A call of a tool in an answer, or a piece of one."""
+
+    id: str | None = None
+    type: Any = None
+    function: WrittenFunction | None = None
+
+
+class Answer(Wire, kw_only=True):
+    """The message of a whole reply, or what of one stands in its start."""
+
+    role: str | None = None
+    content: list[Piece] | None = None
+    tool_plan: str | None = None
+    tool_calls: list[WrittenCall] | None = None
+    citations: list[JsonObject] | None = None
+
+
+class Delta(Wire, kw_only=True):
+    """What the first frame of a stream says of the message."""
+
+    message: Answer
+
+
+class ContentAnswer(Wire, kw_only=True):
+    """A message of which a piece of content comes."""
+
+    content: Piece
+
+
+class ContentAdded(Wire, kw_only=True):
+    """What a frame adds to the content."""
+
+    message: ContentAnswer
+
+
+class CallAnswer(Wire, kw_only=True):
+    """A message of which a call comes, or a piece of one."""
+
+    tool_calls: WrittenCall
+
+
+class CallAdded(Wire, kw_only=True):
+    """What a frame adds to the calls."""
+
+    message: CallAnswer
+
+
+class PlanAnswer(Wire, kw_only=True):
+    """A message of which a piece of the plan comes."""
+
+    tool_plan: str | None = None
+
+
+class PlanAdded(Wire, kw_only=True):
+    """What a frame adds to the plan."""
+
+    message: PlanAnswer
+
+
+class CitationAnswer(Wire, kw_only=True):
+    """A message of which a citation comes."""
+
+    citations: JsonObject
+
+
+class CitationAdded(Wire, kw_only=True):
+    """What a frame adds to the citations."""
+
+    message: CitationAnswer
+
+
+class Step(Wire, kw_only=True):
+    """A frame between the first and the last. `index` counts blocks of content, calls and citations apart; scores go with their piece."""
+
+    index: int = 0
+    logprobs: Any = None
+
+
+class ContentStart(Step, tag="content-start", kw_only=True):
+    """A block of content begins."""
+
+    delta: ContentAdded
+
+
+class ContentDelta(Step, tag="content-delta", kw_only=True):
+    """A piece of content."""
+
+    delta: ContentAdded
+
+
+class ContentEnd(Step, tag="content-end", kw_only=True):
+    """A block of content ends."""
+
+
+class ToolPlanDelta(Step, tag="tool-plan-delta", kw_only=True):
+    """A piece of the plan, which has no number."""
+
+    delta: PlanAdded
+
+
+class ToolCallStart(Step, tag="tool-call-start", kw_only=True):
+    """A call begins."""
+
+    delta: CallAdded
+
+
+class ToolCallDelta(Step, tag="tool-call-delta", kw_only=True):
+    """A piece of a call's arguments."""
+
+    delta: CallAdded
+
+
+class ToolCallEnd(Step, tag="tool-call-end", kw_only=True):
+    """A call ends."""
+
+
+class CitationStart(Step, tag="citation-start", kw_only=True):
+    """A citation."""
+
+    delta: CitationAdded
+
+
+class CitationEnd(Step, tag="citation-end", kw_only=True):
+    """A citation ends."""
+
+
+class MessageStart(Wire, tag="message-start", kw_only=True):
+    """The first frame of a stream."""
+
+    id: str | None = None
+    model: str | None = None
+    delta: Delta | None = None
+
+
+class End(Wire, kw_only=True):
+    """How a reply ended, and fields of its message that came at its end."""
+
+    finish_reason: str | None = None
+    usage: JsonObject | None = None
+    message: JsonObject | None = None
+
+
+class MessageEnd(Wire, tag="message-end", kw_only=True):
+    """The last frame of a stream."""
+
+    id: str | None = None
+    delta: End
+
+
+Frame = (
+    ContentDelta
+    | ToolPlanDelta
+    | ToolCallDelta
+    | ContentStart
+    | ContentEnd
+    | ToolCallStart
+    | ToolCallEnd
+    | CitationStart
+    | CitationEnd
+    | MessageStart
+    | MessageEnd
+)
+"""A frame of a stream."""
+
+
+class Reply(Wire, kw_only=True):
+    """A whole reply."""
+
+    CARRIED: ClassVar = ("logprobs",)
+    id: str | None = None
+    model: str | None = None
+    message: Answer
+    finish_reason: str | None = None
+    usage: JsonObject | None = None
+    logprobs: Any = None
 
 
 NAME = "cohere"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bardo.dialects.ollama.wire import NAME
-from bardo.dialects.shared.json_values import as_text, decode_leniently, encode_json, excerpt
+from bardo.dialects.shared.json_values import JsonObject, as_text, decode_leniently, encode_json, excerpt
 from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_ollama_words
 from bardo.values.errors import BardoError, UpstreamRefused
@@ -13,7 +11,7 @@ from bardo.values.errors import BardoError, UpstreamRefused
 _QUOTED = 500
 
 
-def error_object(error: BardoError) -> dict[str, Any]:
+def error_object(error: BardoError) -> JsonObject:
     """Return the object that stands in a body or a line. Ollama has words only; the code stands beside them."""
     own = own_refusal(error, NAME)
     code = None if own is None else own.upstream_code
@@ -34,9 +32,9 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     return refusal(value, provider=provider, status=status, retry_after=headers.get("retry-after"))
 
 
-def refusal(value: Any, *, provider: str, status: int = 500, retry_after: str | None = None) -> UpstreamRefused:
+def refusal(value: object, *, provider: str, status: int = 500, retry_after: str | None = None) -> UpstreamRefused:
     """Return the error that `value` tells of. A line tells no status; the server's own default is 500."""
-    fields: dict[str, Any] = value if isinstance(value, dict) else {}
+    fields: JsonObject = value if isinstance(value, dict) else {}
     detail = fields.get("error", value)
     # Proxies put OpenAI's object there.
     named = detail.get("message") if isinstance(detail, dict) else None

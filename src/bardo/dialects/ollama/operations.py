@@ -6,7 +6,6 @@ Ollama's list of models, `GET /api/tags`: of the files behind the names, which O
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 from bardo.catalog.rows import EmbedEndpoint
 from bardo.dialects.ollama.wire import NAME
@@ -22,7 +21,16 @@ from bardo.dialects.shared.dialect import (
     whole_number,
     with_bardo,
 )
-from bardo.dialects.shared.json_values import decode_object, encode_json, optional, required, take, want, write_json
+from bardo.dialects.shared.json_values import (
+    JsonObject,
+    decode_object,
+    encode_json,
+    optional,
+    required,
+    take,
+    want,
+    write_json,
+)
 from bardo.dialects.shared.options import read_options
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
@@ -53,7 +61,7 @@ def decode_request(body: bytes, arrival: Arrival) -> EmbedRequest:
     )
 
 
-def _inputs(value: Any) -> tuple[str, ...]:
+def _inputs(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     if not value:
@@ -66,7 +74,7 @@ def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireReques
     own = own_body(request, NAME)
     if own is not None:
         return WireRequest(path=OLDER if request.endpoint == OLDER else endpoint.path, body=write_json(own))
-    body: dict[str, Any] = {"model": request.model, "input": texts_of(request, "Ollama")}
+    body: JsonObject = {"model": request.model, "input": texts_of(request, "Ollama")}
     if request.dimensions is not None:
         body["dimensions"] = request.dimensions
     degraded = lost_fields(request, "Ollama", task=request.task)
@@ -77,7 +85,7 @@ def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireReques
     return WireRequest(path=endpoint.path, body=write_json(body), degraded=degraded)
 
 
-def decode_reply(body: dict[str, Any], headers: Any) -> Embeddings:
+def decode_reply(body: JsonObject, headers: object) -> Embeddings:
     """Read a reply of either endpoint. Raises WrongShape."""
     rows = [body["embedding"]] if "embedding" in body else want(body.get("embeddings"), list, "embeddings")
     model = body.get("model")
@@ -109,7 +117,7 @@ EMBEDDINGS = EmbeddingForm(
 EPOCH = "1970-01-01T00:00:00Z"
 
 
-def details(maker: str | None) -> dict[str, Any]:
+def details(maker: str | None) -> JsonObject:
     """Return how Ollama describes a model; of its file nothing is known."""
     families = [maker] if maker else None
     return {
@@ -122,7 +130,7 @@ def details(maker: str | None) -> dict[str, Any]:
     }
 
 
-def _model_entry(model: ModelInfo) -> dict[str, Any]:
+def _model_entry(model: ModelInfo) -> JsonObject:
     """Return the entry of a model in a list. The digest is of its name, since nothing is known of its file."""
     name = model.id
     digest = hashlib.sha256(name.encode()).hexdigest()

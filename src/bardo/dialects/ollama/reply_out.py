@@ -16,7 +16,7 @@ from bardo.dialects.ollama.sealed import BlockStates, seal_owned, stretch
 from bardo.dialects.ollama.usage import encode_usage
 from bardo.dialects.ollama.wire import NAME, encode_finish, write_call
 from bardo.dialects.shared.blocks import BlockWriter, Kind
-from bardo.dialects.shared.json_values import encode_json
+from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response
 from bardo.dialects.shared.spellings import stamp_of
 from bardo.streams.ndjson import encode_ndjson
@@ -45,7 +45,7 @@ class LineFrames:
         self.call_count = 0
         self.writers: list[LineWriter] = []
         self.prefix = b""
-        self._head: dict[str, Any] = {}
+        self._head: JsonObject = {}
         self._out: list[bytes] = []
 
     def take(self) -> list[bytes]:
@@ -66,21 +66,21 @@ class LineFrames:
         else:
             self._out.append(line)
 
-    def part(self, message: dict[str, Any]) -> None:
+    def part(self, message: JsonObject) -> None:
         """Write a line with part of the message."""
         logprobs, self.logprobs = self.logprobs, []
         line = {**self._head, "message": {"role": "assistant", "content": "", **message}, "done": False}
         self.write({**line, "logprobs": logprobs} if logprobs else line)
 
-    def end(self, line: dict[str, Any]) -> None:
+    def end(self, line: JsonObject) -> None:
         """Write the last line, with the scores that are left."""
         self.write({**line, "logprobs": self.logprobs} if self.logprobs else line)
 
-    def write(self, line: dict[str, Any]) -> None:
+    def write(self, line: JsonObject) -> None:
         """Write one line."""
         self._out.append(encode_ndjson(encode_json(line)))
 
-    def write_block(self, block: Any) -> None:
+    def write_block(self, block: object) -> None:
         """Leave out a block of no known kind: the dialect has none."""
 
 
@@ -91,8 +91,8 @@ class LineCollector(LineFrames):
 
     def __init__(self) -> None:
         super().__init__()
-        self.reply: dict[str, Any] = {}
-        self._message: dict[str, Any] = {"role": "assistant", "content": ""}
+        self.reply: JsonObject = {}
+        self._message: JsonObject = {"role": "assistant", "content": ""}
         self._logprobs: list[Any] = []
 
     def piece(self, block: LineWriter, text: str) -> None:
@@ -101,7 +101,7 @@ class LineCollector(LineFrames):
             self.thinking_length += len(text)
         self.part({block.field: text})
 
-    def part(self, message: dict[str, Any]) -> None:
+    def part(self, message: JsonObject) -> None:
         """Take part of the message: texts and lists of calls go on from the part before."""
         for name, value in message.items():
             self._message[name] = self._message[name] + value if name in self._message else value
@@ -123,7 +123,7 @@ class LineCollector(LineFrames):
         self.part({"tool_calls": [write_call(call, self.call_count)]})
         self.call_count += 1
 
-    def end(self, line: dict[str, Any]) -> None:
+    def end(self, line: JsonObject) -> None:
         """Take the totals, and what the message has beside its blocks."""
         self._take_scores()
         self.reply = line | {"message": line["message"] | self._message}
@@ -151,7 +151,7 @@ class LineWriter(BlockWriter):
         self._begin = self._end = frames.thinking_length
         self._place = frames.call_count
         self._id = self._name = ""
-        self._fields: dict[str, Any] = {}
+        self._fields: JsonObject = {}
         self._pieces: list[str] = []
         frames.writers.append(self)
         if kind == "tool_call":
@@ -178,7 +178,7 @@ class LineWriter(BlockWriter):
         """Take the id and the name of a tool call."""
         self._id, self._name = call_id or self._id, name or self._name
 
-    def add_fields(self, fields: dict[str, Any]) -> None:
+    def add_fields(self, fields: JsonObject) -> None:
         """Take the dialect's own fields of a call, until it is written."""
         self._fields |= fields
 
@@ -292,7 +292,7 @@ def encode_response(response: Response, request: Request) -> bytes:
     return encode_json(collector.reply)
 
 
-def encode_partial(value: Any, start: ReplyStart) -> bytes:
+def encode_partial(value: object, start: ReplyStart) -> bytes:
     """Write a partial answer as a line with an empty piece of the message."""
     head = {"model": start.model, "created_at": stamp_of(start.created) or _EPOCH}
     message = {"role": "assistant", "content": ""}
