@@ -16,6 +16,7 @@ from bardo.streams.frames import Frame
 from bardo.values.blocks import Carried, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused
 from bardo.values.events import (
+    BlockFields,
     ContentChunk,
     Degraded,
     Event,
@@ -527,3 +528,28 @@ def test_no_bytes_make_the_decoder_raise(data: bytes, name: str, complete: bool)
     decoder = DIALECT.open_decoder(ROW)
     events = [*decoder.feed(Frame(data, name, data, complete)), *decoder.finish()]
     assert sum(isinstance(event, Failed) for event in events) <= 1
+
+
+def test_a_piece_of_two_kinds_is_read_in_its_order() -> None:
+    both = ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"reasoningContent": {"text": "Hm"}, "text": "Yes"}})
+    events = read_frames(START, both, ended(0), closing(), META)
+    said = [event for event in events if isinstance(event, ThinkChunk | ContentChunk)]
+    assert said == [ThinkChunk(0, "Hm"), ContentChunk(1, "Yes")]
+
+
+def test_the_words_before_a_malformed_block_of_a_whole_reply_are_kept() -> None:
+    events = read_whole({"text": "Yes"}, {"reasoningContent": {"reasoningText": {"text": 5}}})
+    assert ContentChunk(0, "Yes") in events
+    assert isinstance(events[-1], Failed)
+    assert str(events[-1].error).endswith("text is a number")
+
+
+def test_a_block_is_of_the_kind_of_its_first_member_whatever_the_others_are() -> None:
+    events = read_whole({"text": "Yes", "toolUse": 5})
+    assert ContentChunk(0, "Yes") in events
+    assert BlockFields(0, "bedrock_converse", {"toolUse": 5}) in events
+
+
+def test_a_hosted_call_is_kept_whole_however_it_is_written() -> None:
+    use = {"toolUse": {"type": "server_tool_use", "name": 5, "toolUseId": None}}
+    assert UnknownContent(0, "bedrock_converse", use) in read_whole(use)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
+import msgspec
+
 from bardo.dialects.shared.content_forms import Citation, CitationForm, Citations
-from bardo.dialects.shared.json_values import JsonObject, want, without
+from bardo.dialects.shared.json_values import JsonObject, without
 from bardo.dialects.shared.states import SignedBlocks
 from bardo.dialects.shared.structs import Wire
 from bardo.values.events import FinishReason
@@ -259,6 +261,133 @@ class Request(Shape, kw_only=True):
     additional_model_request_fields: AdditionalFields | None = None
 
 
+class Padded(Shape, kw_only=True):
+    """An event of a stream. `p` is padding, so that its length tells nothing."""
+
+    p: Any = None
+
+
+class MessageStart(Padded, kw_only=True):
+    """The message begins."""
+
+    role: Any = None
+
+
+class ToolUseStart(Shape, kw_only=True):
+    """The call that begins."""
+
+    tool_use_id: str | None = None
+    name: str | None = None
+    type: Any = None
+
+
+class BlockStart(Shape, kw_only=True):
+    """What the block is that begins."""
+
+    tool_use: ToolUseStart | None = None
+
+
+class ContentBlockStart(Padded, kw_only=True):
+    """A block begins: only tool calls, and blocks of no kind that is read, have such an event."""
+
+    content_block_index: int
+    start: BlockStart | None = None
+
+
+class ReasoningDelta(Shape, kw_only=True):
+    """A piece of thinking, or of its state."""
+
+    text: str | None = None
+    signature: str | None = None
+    redacted_content: str | None = None
+
+
+class ToolUseDelta(Shape, kw_only=True):
+    """A piece of a call's arguments: text, though some models give the object."""
+
+    input: Any = None
+
+
+class BlockDelta(Shape, kw_only=True):
+    """A piece of a block."""
+
+    text: str | None = None
+    reasoning_content: ReasoningDelta | None = None
+    tool_use: ToolUseDelta | None = None
+    citation: Any = None
+
+
+class ContentBlockDelta(Padded, kw_only=True):
+    """A block goes on, or begins."""
+
+    delta: BlockDelta
+    content_block_index: int
+
+
+class ContentBlockStop(Padded, kw_only=True):
+    """A block ends."""
+
+    content_block_index: int
+
+
+class MessageStop(Padded, kw_only=True):
+    """The message ends."""
+
+    CARRIED: ClassVar = ("additionalModelResponseFields",)
+    stop_reason: Any = None
+    additionalModelResponseFields: Any = None  # noqa: N815
+
+
+class Metadata(Padded, kw_only=True):
+    """The totals, which come last."""
+
+    CARRIED: ClassVar = ("metrics",)
+    usage: JsonObject | None = None
+    metrics: Any = None
+
+
+class WrittenToolUse(Shape, kw_only=True):
+    """A call in a whole reply, with its arguments as they were written."""
+
+    tool_use_id: str | None = None
+    name: str | None = None
+    input: msgspec.Raw = msgspec.Raw()
+    type: Any = None
+
+
+class WrittenBlock(Shape, kw_only=True):
+    """A block of a whole reply."""
+
+    text: str | None = None
+    reasoning_content: ReasoningContent | None = None
+    tool_use: WrittenToolUse | None = None
+    citations_content: CitationsContent | None = None
+
+
+class WrittenMessage(Shape, kw_only=True):
+    """The message of a whole reply."""
+
+    content: list[WrittenBlock]
+    role: str | None = None
+
+
+class Output(Shape, kw_only=True):
+    """What the model gave."""
+
+    message: WrittenMessage
+
+
+class Reply(Shape, kw_only=True):
+    """A whole reply."""
+
+    CARRIED: ClassVar = ("additionalModelResponseFields", "metrics")
+    output: Output
+    stop_reason: str | None = None
+    usage: JsonObject | None = None
+    metrics: Any = None
+    additionalModelResponseFields: Any = None  # noqa: N815
+
+
 NAME: Final = "bedrock_converse"
 TITLE = "Converse"
 
@@ -308,12 +437,6 @@ PADDING = "p"
 
 THOUGHT: JsonObject = {FIELD: {"reasoningText": {"text": None, "signature": None}, "redactedContent": None}}
 """What is known of a block of reasoning."""
-
-
-def string(fields: JsonObject, name: str) -> str:
-    """Return a string, empty where there is none. Raises WrongShape."""
-    value = fields.get(name)
-    return "" if value is None else want(value, str, name)
 
 
 def unknown_fields(value: JsonObject, known: JsonObject) -> JsonObject:
