@@ -47,7 +47,9 @@ def stated_id(call: ToolCallBlock) -> str:
 
     Dialects whose calls may be without ids (Gemini, Ollama) carry a null then.
     """
-    fields = call.carried.fields if call.carried is not None else {}
+    if call.carried is None:
+        return call.id
+    fields = call.carried.fields
     inside = fields.get("functionCall")
     places = (fields, inside) if isinstance(inside, dict) else (fields,)
     return "" if any("id" in place and place["id"] is None for place in places) else call.id

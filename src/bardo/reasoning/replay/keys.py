@@ -14,10 +14,9 @@ together, too, and what follows goes by them together, however they were cut.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from itertools import chain
-from operator import methodcaller
 from typing import NamedTuple
 
 import msgspec
@@ -43,7 +42,6 @@ _RESULTS = frozenset({ToolResultBlock})
 _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 # State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
 _TELLING_STATE = 24
-_utf_8 = methodcaller("encode", "utf-8", "surrogatepass")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -83,9 +81,11 @@ class _TurnContent(NamedTuple):
 
 def digest(*parts: str) -> str:
     """Return a short digest of texts; where one ends matters."""
-    raw = [*map(_utf_8, parts)]
-    lengths = ",".join(map(str, map(len, raw))).encode()
-    return hashlib.blake2b(b"".join([lengths, b";", *raw]), digest_size=15).hexdigest()
+    text = "".join(parts)
+    # A text of ASCII alone has as many bytes as letters, so that it is encoded in one go.
+    sizes = map(len, parts) if text.isascii() else [len(part.encode("utf-8", "surrogatepass")) for part in parts]
+    raw = f"{','.join(map(str, sizes))};{text}".encode("utf-8", "surrogatepass")
+    return blake2b(raw, digest_size=15).hexdigest()
 
 
 def call_digest(call: ToolCallBlock) -> str:
@@ -156,8 +156,8 @@ class _LoosePrefix:
         if message.role == "system":
             return
         for block in message.blocks:
-            if isinstance(block, ToolResultBlock):
-                self._results.add(digest("".join(map(_loosely, block.content))))
+            if type(block) is ToolResultBlock:
+                self._results.add(digest("".join([_loosely(part) for part in block.content])))
                 continue
             if message.role != self._role:
                 self._role = message.role
@@ -167,13 +167,15 @@ class _LoosePrefix:
 
 def _loosely(block: Block) -> str:
     """Return what a block of a prompt says: a text without its space, anything else with what it is."""
-    return _without_space(block.text) if isinstance(block, TextBlock) else "\0".join(_prompt(block))
+    return _without_space(block.text) if type(block) is TextBlock else "\0".join(_prompt(block))
 
 
 def _loose_key(before: str, text: str, turn_texts: Sequence[str]) -> str:
     """Return the key of a turn: of one with calls by these alone, in any order, since clients drop the text beside them."""
     if not turn_texts:
         return "l" + digest(before, _without_space(text))
+    if len(turn_texts) == 2:
+        return "l" + digest(before, "", *turn_texts)
     calls = sorted(zip(turn_texts[::2], turn_texts[1::2], strict=True))
     return "l" + digest(before, "", *chain.from_iterable(calls))
 
@@ -288,21 +290,27 @@ def states_of(block: Block) -> tuple[Opaque, ...]:
 
 def has_state(message: Message) -> bool:
     """Whether any block of a message has opaque state."""
-    return any(map(states_of, message.blocks))
+    for block in message.blocks:  # noqa: SIM110 - asked of each message of each call, where a loop costs half of what `any` does.
+        if isinstance(block, _STATEFUL) and block.opaque:
+            return True
+    return False
 
 
 def _turn(place: int, before: str, loose: str, message: Message) -> TurnKeys:
     text, turn_texts, ids = _turn_content(message)
-    states = [state for block in message.blocks if isinstance(block, _STATEFUL) for state in block.opaque]
-    telling = [state for state in states if _is_telling(state)]
+    telling: list[str] = []
+    others: list[str] = []
+    for block in message.blocks:
+        for state in states_of(block):
+            (telling if _is_telling(state) else others).append(state_key(state))
     return TurnKeys(
         place=place,
         exact="m" + digest(before, text, *turn_texts, *ids),
         unnamed="u" + digest(before, text, *turn_texts) if ids and not any(ids) else "",
         loose=_loose_key(loose, text, turn_texts),
-        calls=tuple(_call_keys(ids, turn_texts)),
-        states=tuple(map(state_key, telling)),
-        others=tuple(state_key(state) for state in states if state not in telling),
+        calls=tuple(_call_keys(ids, turn_texts)) if ids else (),
+        states=tuple(telling),
+        others=tuple(others),
         says=text != "",
         call_count=len(ids),
     )
@@ -319,13 +327,14 @@ def _begins_with_a_prompt(request: Request) -> bool:
 
 def _turn_content(message: Message) -> _TurnContent:
     """Return what a turn of a conversation says. Reasoning is left out: clients may drop it."""
-    return _TurnContent(*_turn_text(message.blocks), [stated_id(call) for call in message.calls])
+    ids = [stated_id(block) for block in message.blocks if type(block) is ToolCallBlock]
+    return _TurnContent(*_turn_text(message.blocks), ids)
 
 
 def _prompt_digest(before: str, message: Message) -> str:
     if len(message.blocks) == 1 and type(block := message.blocks[0]) is TextBlock:
         return digest(before, message.role, "text", block.text)
-    return digest(before, message.role, *(part for block in message.blocks for part in _prompt(block)))
+    return digest(before, message.role, *[part for block in message.blocks for part in _prompt(block)])
 
 
 def _is_telling(state: Opaque) -> bool:
@@ -344,21 +353,19 @@ def _turn_text(blocks: Iterable[Block]) -> tuple[str, list[str]]:
     text: list[str] = []
     calls: list[str] = []
     for block in blocks:
-        if isinstance(block, TextBlock):
+        if type(block) is TextBlock:
             text.append(block.text)
-        elif isinstance(block, ToolCallBlock):
+        elif type(block) is ToolCallBlock:
             calls += (block.name, canonical(block.arguments))
     return "".join(text).strip(), calls
 
 
 def _prompt(block: Block) -> tuple[str, ...]:
     match block:
+        case ToolResultBlock(content=content):
+            return ("result", *[part for inner in content for part in _prompt(inner)])
         case TextBlock(text=text) | RefusalBlock(text=text):
             return ("text", text)
-        case ToolResultBlock(content=(TextBlock(text=text),)):
-            return ("result", "text", text)
-        case ToolResultBlock():
-            return ("result", *(part for inner in block.content for part in _prompt(inner)))
         case DocumentBlock():
             return ("document", block.data, block.url, block.text, *((block.source,) if block.source else ()))
         case ImageBlock():

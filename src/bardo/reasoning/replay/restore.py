@@ -264,18 +264,25 @@ def _turns_of(messages: Sequence[Message]) -> _Turns:
     follows_result = False
     for place, message in enumerate(messages):
         if message.role != "assistant":
-            follows_result = ToolResultBlock in map(type, message.blocks)
+            follows_result = ToolResultBlock in message.kinds
             continue
-        kinds = {*map(type, message.blocks)}
+        has_result = calls = thinks = reads = False
+        for block in message.blocks:
+            if type(block) is ReasoningBlock:
+                thinks, reads = True, reads or bool(block.readable)
+            elif type(block) is ToolCallBlock:
+                calls = True
+            elif type(block) is ToolResultBlock:
+                has_result = True
         if has_state(message):
             found.stateful.append(place)
-        if ReasoningBlock in kinds:
+        if thinks:
             found.thinking.append(place)
-        if ReasoningBlock not in kinds or not _any_readable(message.blocks):
+        if not reads:
             found.unread.append(place)
-        if follows_result or ToolCallBlock in kinds:
+        if calls or follows_result:
             found.tools.append(place)
-        follows_result = ToolResultBlock in kinds
+        follows_result = has_result
     return found
 
 

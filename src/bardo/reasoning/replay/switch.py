@@ -7,6 +7,7 @@ models refuse to think after tool calls whose thinking is missing; then thinking
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import is_
 
 import msgspec
 
@@ -77,6 +78,8 @@ class Switch:
     def sorted_out(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
         """Return the blocks of one message without the state that may not be sent."""
         kept = [self._sorted(block) for block in blocks]
+        if all(map(is_, kept, blocks)):
+            return tuple(blocks)
         if any(now is not block and isinstance(block, ReasoningBlock) for now, block in zip(kept, blocks, strict=True)):
             kept = [_without_id(block, self.rules) for block in kept]
         return tuple(block for block in kept if block is not None)
