@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.values.blocks import Opaque
 from bardo.values.collected import CarriedFields, OpaqueStates
 from bardo.values.events import (
@@ -91,7 +92,7 @@ class BlockWriter:
         """Take the id and the name of a tool call."""
         raise NotImplementedError
 
-    def add_fields(self, fields: dict[str, Any]) -> None:
+    def add_fields(self, fields: JsonObject) -> None:
         """Write fields of the dialect's own."""
         raise NotImplementedError
 
@@ -125,10 +126,10 @@ class OpenBlock(Generic[KindT]):
         self.has_content = False
         self.initial = ""
         self.pieces: list[str] = []
-        self.value: dict[str, Any] = {}
+        self.value: JsonObject = {}
 
 
-def add_piece(value: dict[str, Any], piece: dict[str, Any]) -> None:
+def add_piece(value: JsonObject, piece: JsonObject) -> None:
     """Add a piece to a block of an unknown kind: texts and lists go on, any other field is replaced."""
     for name, more in piece.items():
         held = value.get(name)
@@ -150,7 +151,7 @@ class ReplyValues:
         self.start = ReplyStart(model=request.model)
         self.usage = Usage()
         self.finish_event: Finish | None = None
-        self.extension: dict[str, Any] = {}
+        self.extension: JsonObject = {}
         self.fields = CarriedFields(self.name)
 
     def take_value(self, item: Event) -> None:

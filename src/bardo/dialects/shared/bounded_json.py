@@ -23,7 +23,6 @@ _LONG = 16_384
 # Objects and arrays of so many levels stand in a slice as they are; what is nested more deeply is gone into.
 _LEVELS = 8
 _SPACE = b" \t\n\r"
-_NESTED = (dict, list)
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 
 
@@ -80,7 +79,7 @@ class _Slices:
     def value(self) -> Any:
         """Return the value of all of it."""
         begin = self._next()
-        value: Any = self._enter() if begin in (b"[", b"{") else self._plain()
+        value: object = self._enter() if begin in (b"[", b"{") else self._plain()
         expects_member = False
         while self._open:
             if self._add_members(expects_member):
@@ -129,7 +128,7 @@ class _Slices:
 
     def _enter(self) -> Any:
         """Begin with an object or an array, and return it."""
-        value: Any = [] if self._data[self._place : self._place + 1] == b"[" else {}
+        value: object = [] if self._data[self._place : self._place + 1] == b"[" else {}
         self._open.append(value)
         if len(self._open) > self._levels:
             raise RecursionError(_TOO_DEEP)
@@ -215,7 +214,7 @@ def _too_deep(value: Any, data: bytes, levels: int) -> bool:
     # A quick look is enough for all but a few: at a few parts of one that is long, where counting brackets takes longer, else at brackets.
     if size <= levels or (size > _LONG and _has_few_parts(value, levels)) or has_few_brackets(data, levels):
         return False
-    nested = [value] if type(value) in _NESTED else []
+    nested = [value] if type(value) is dict or type(value) is list else []
     for _ in range(levels):
         inner: list[Any] = []
         for holder in nested:
@@ -233,7 +232,7 @@ def has_few_brackets(data: bytes, levels: int = MAX_DEPTH) -> bool:
     return len(data) - len(without) <= levels
 
 
-def _has_few_parts(value: Any, levels: int) -> bool:
+def _has_few_parts(value: object, levels: int) -> bool:
     """Whether a value holds so few others that they cannot have more levels: a long text is one part."""
     waiting, left = [value], levels - 1
     while waiting:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from bardo.dialects.shared.json_values import without
+from bardo.dialects.shared.json_values import JsonObject, without
 from bardo.values.blocks import ImageBlock
 
 URL_CITATION = "url_citation"
@@ -51,7 +51,7 @@ class CitationForm:
     """
 
     field: str
-    read: Callable[[Any], Citations]
+    read: Callable[[object], Citations]
     write: Callable[[Sequence[Citation]], Any]
     of_choice: bool = False
     in_bytes: bool = False
@@ -64,11 +64,16 @@ def annotations_form(
 ) -> CitationForm:
     """Return OpenAI's form: a list of annotations of the type `url_citation`; `nested`: their fields stand under a key of that name."""
 
-    def read(value: Any) -> Citations:
+    def read(value: object) -> Citations:
         found, lost = [], dict[str, None]()
         for entry in value if isinstance(value, list) else (value,):
             inner = entry.get(URL_CITATION, entry) if isinstance(entry, dict) and nested else entry
-            if not isinstance(inner, dict) or entry.get("type") != URL_CITATION or not _text(inner.get("url")):
+            if (
+                not isinstance(entry, dict)
+                or entry.get("type") != URL_CITATION
+                or not isinstance(inner, dict)
+                or not _text(inner.get("url"))
+            ):
                 lost[field] = None
                 continue
             start, end = _as_offset(inner.get("start_index")), _as_offset(inner.get("end_index"))
@@ -78,7 +83,7 @@ def annotations_form(
             lost |= dict.fromkeys(f"{field}.{name}" for name, value in others.items() if value)
         return Citations(tuple(found), tuple(lost))
 
-    def write(citations: Sequence[Citation]) -> list[dict[str, Any]]:
+    def write(citations: Sequence[Citation]) -> list[JsonObject]:
         written = []
         for one in citations:
             fields = {"url": one.url, "title": one.title, "start_index": one.start or 0, "end_index": one.end or 0}
@@ -89,11 +94,11 @@ def annotations_form(
     return CitationForm(field=field, read=read, write=write, of_choice=of_choice, in_bytes=in_bytes, at_end=of_choice)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _as_offset(value: Any) -> int | None:
+def _as_offset(value: object) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
@@ -134,8 +139,8 @@ class SearchForm:
     `read` returns None for a block that is no part of a search.
     """
 
-    write: Callable[[str, str, SearchResults], list[dict[str, Any]]]
-    read: Callable[[dict[str, Any]], SearchPart | None]
+    write: Callable[[str, str, SearchResults], list[JsonObject]]
+    read: Callable[[JsonObject], SearchPart | None]
 
 
 def seal_text(text: str) -> str:
@@ -143,7 +148,7 @@ def seal_text(text: str) -> str:
     return _OWN_TEXT + base64.b64encode(text.encode()).decode()
 
 
-def unseal_text(value: Any) -> str | None:
+def unseal_text(value: object) -> str | None:
     """Return the text of a page that `seal_text` wrote; None for a provider's ciphertext and for anything else."""
     if not isinstance(value, str) or not value.startswith(_OWN_TEXT):
         return None
@@ -153,7 +158,7 @@ def unseal_text(value: Any) -> str | None:
         return ""
 
 
-Entry = dict[str, Any]
+Entry = JsonObject
 _CHOSEN, _TOP = "chosenCandidates", "topCandidates"
 _UNDECODABLE = "\ufffd"
 
@@ -166,7 +171,7 @@ class LogprobForm(NamedTuple):
 
     field: str
     of: Literal["block", "choice", "reply"]
-    read: Callable[[Any], Sequence[Entry]]
+    read: Callable[[object], Sequence[Entry]]
     write: Callable[[Sequence[Entry]], Any]
 
 
@@ -175,13 +180,15 @@ def openai_logprobs(field: str, of: Literal["block", "choice", "reply"]) -> Logp
     return LogprobForm(field, of, _read_entries, list)
 
 
-def _read_entries(value: Any) -> Sequence[Entry]:
+def _read_entries(value: object) -> Sequence[Entry]:
     listed = value if isinstance(value, list) else []
     return listed if all(isinstance(one, dict) and isinstance(one.get("token"), str) for one in listed) else []
 
 
-def _read_candidates(value: Any) -> Sequence[Entry]:
-    chosen = value.get(_CHOSEN) if isinstance(value, dict) else None
+def _read_candidates(value: object) -> Sequence[Entry]:
+    if not isinstance(value, dict):
+        return []
+    chosen = value.get(_CHOSEN)
     if not isinstance(chosen, list) or not all(map(_is_candidate, chosen)):
         return []
     tops = value.get(_TOP)
@@ -192,23 +199,23 @@ def _read_candidates(value: Any) -> Sequence[Entry]:
     ]
 
 
-def _is_candidate(value: Any) -> bool:
+def _is_candidate(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("token", ""), str)
 
 
-def _entry(candidate: dict[str, Any]) -> Entry:
+def _entry(candidate: JsonObject) -> Entry:
     """Return one token. A part of a character has no text, so that its bytes are unknown; a probability of 1 is left out by Gemini."""
     token = candidate.get("token", "")
     octets = None if _UNDECODABLE in token else list(token.encode("utf-8", "replace"))
     return {"token": token, "logprob": candidate.get("logProbability", 0.0), "bytes": octets}
 
 
-def _alternatives(top: Any) -> list[Entry]:
+def _alternatives(top: object) -> list[Entry]:
     listed = top.get("candidates") if isinstance(top, dict) else None
     return [_entry(one) for one in listed if _is_candidate(one)] if isinstance(listed, list) else []
 
 
-def _write_candidates(entries: Sequence[Entry]) -> dict[str, Any]:
+def _write_candidates(entries: Sequence[Entry]) -> JsonObject:
     chosen = [_candidate(one) for one in entries]
     alternatives = [one.get("top_logprobs") for one in entries]
     if not any(alternatives):
@@ -217,35 +224,37 @@ def _write_candidates(entries: Sequence[Entry]) -> dict[str, Any]:
     return {_TOP: tops, _CHOSEN: chosen}
 
 
-def _candidate(entry: Entry) -> dict[str, Any]:
+def _candidate(entry: Entry) -> JsonObject:
     return {"token": entry["token"], "logProbability": entry.get("logprob")}
 
 
 GEMINI_LOGPROBS = LogprobForm("logprobsResult", "choice", _read_candidates, _write_candidates)
 
 
-def _read_pieces(value: Any) -> Sequence[Entry]:
+def _read_pieces(value: object) -> Sequence[Entry]:
     """Return one entry for each piece of text: what its tokens are is not said, so that their probabilities count together."""
     pieces = value if isinstance(value, list) else []
     return [_whole_piece(one) for one in pieces] if all(map(_is_piece, pieces)) else []
 
 
-def _is_piece(value: Any) -> bool:
-    scores = value.get("logprobs") if isinstance(value, dict) else None
+def _is_piece(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    scores = value.get("logprobs")
     return isinstance(scores, list) and isinstance(value.get("text"), str) and all(map(_is_number, scores))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _whole_piece(piece: dict[str, Any]) -> Entry:
+def _whole_piece(piece: JsonObject) -> Entry:
     text = piece["text"]
     octets = None if _UNDECODABLE in text else list(text.encode("utf-8", "replace"))
     return {"token": text, "logprob": sum(piece["logprobs"]), "bytes": octets, "top_logprobs": []}
 
 
-def _write_pieces(entries: Sequence[Entry]) -> list[dict[str, Any]]:
+def _write_pieces(entries: Sequence[Entry]) -> list[JsonObject]:
     """Return pieces without the tokens' numbers, which only their model knows."""
     return [{"text": one["token"], "token_ids": [], "logprobs": [one.get("logprob")]} for one in entries]
 
@@ -267,8 +276,8 @@ class PictureForm:
     lost with another dialect. `field` is the field of the choice that lists such values; empty where each is a block of its own.
     """
 
-    read: Callable[[Any], tuple[ImageBlock, ...]]
-    write: Callable[[ImageBlock], dict[str, Any]]
+    read: Callable[[object], tuple[ImageBlock, ...]]
+    write: Callable[[ImageBlock], JsonObject]
     members: frozenset[str]
     field: str = ""
 
@@ -279,18 +288,18 @@ def _picture(media_type: object, data: object) -> tuple[ImageBlock, ...]:
     return (ImageBlock(media_type=media_type, data=data),)
 
 
-def _read_part(value: Any) -> tuple[ImageBlock, ...]:
+def _read_part(value: object) -> tuple[ImageBlock, ...]:
     inline = value.get("inlineData") if isinstance(value, dict) else None
     return _picture(inline.get("mimeType"), inline.get("data")) if isinstance(inline, dict) else ()
 
 
-def _read_call(value: Any) -> tuple[ImageBlock, ...]:
+def _read_call(value: object) -> tuple[ImageBlock, ...]:
     if not isinstance(value, dict) or value.get("type") != _CALL:
         return ()
     return _picture(f"image/{value.get('output_format') or 'png'}", value.get("result"))
 
 
-def _write_call(picture: ImageBlock) -> dict[str, Any]:
+def _write_call(picture: ImageBlock) -> JsonObject:
     name = sha256(picture.data.encode()).hexdigest()[:24]
     kind = picture.media_type.removeprefix("image/")
     return {
@@ -302,21 +311,21 @@ def _write_call(picture: ImageBlock) -> dict[str, Any]:
     }
 
 
-def _read_listed(value: Any) -> tuple[ImageBlock, ...]:
+def _read_listed(value: object) -> tuple[ImageBlock, ...]:
     held = value.get("image_url") if isinstance(value, dict) else None
     url = held.get("url") if isinstance(held, dict) else None
     head, found, data = url.partition(_BASE64) if isinstance(url, str) else ("", "", "")
     return _picture(head.removeprefix(_DATA_URL), data) if found else ()
 
 
-def _read_output(value: Any) -> tuple[ImageBlock, ...]:
+def _read_output(value: object) -> tuple[ImageBlock, ...]:
     contents = value.get("content") if isinstance(value, dict) and value.get("type") == "model_output" else None
     listed = contents if isinstance(contents, list) else []
     found = [_read_content(one) for one in listed]
     return tuple(picture for pictures in found for picture in pictures) if all(found) else ()
 
 
-def _read_content(value: Any) -> tuple[ImageBlock, ...]:
+def _read_content(value: object) -> tuple[ImageBlock, ...]:
     if not isinstance(value, dict) or value.get("type") != "image":
         return ()
     return _picture(value.get("mime_type"), value.get("data"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from bardo.catalog.fragments import at_path, merge_fields
-from bardo.dialects.shared.json_values import number, optional, take
+from bardo.dialects.shared.json_values import JsonObject, number, optional, take
 from bardo.values.blocks import Carried, fields_for
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, Effort, ReasoningPolicy, Request, Sampling
@@ -19,7 +19,7 @@ _WHOLE = frozenset(field.name for field in msgspec.structs.fields(Sampling) if f
 _NO_SAMPLING = Sampling()
 
 
-def encode_sampling(sampling: Sampling, names: Mapping[str, str]) -> dict[str, Any]:
+def encode_sampling(sampling: Sampling, names: Mapping[str, str]) -> JsonObject:
     """Return the parameters that are set and have a name in `names`, under that name."""
     if sampling == _NO_SAMPLING:
         return {}
@@ -30,16 +30,14 @@ def encode_sampling(sampling: Sampling, names: Mapping[str, str]) -> dict[str, A
     return written
 
 
-def decode_sampling(
-    fields: dict[str, Any], names: Mapping[str, str], at: str = "", *, one_stop: bool = False
-) -> Sampling:
+def decode_sampling(fields: JsonObject, names: Mapping[str, str], at: str = "", *, one_stop: bool = False) -> Sampling:
     """Return the parameters that stand in `fields` under the `names` of a dialect. Raises InvalidRequest, naming the field.
 
     `one_stop`: a single stop sequence may stand there without a list.
     """
     if fields.keys().isdisjoint(names.values()):
         return Sampling()
-    values: dict[str, Any] = {
+    values: JsonObject = {
         field: whole_number(fields, wire, at) if field in _WHOLE else number(fields, wire, at)
         for field, wire in names.items()
         if field != "stop" and wire in fields
@@ -47,7 +45,7 @@ def decode_sampling(
     return Sampling(stop=_stops(fields, names.get("stop", ""), at, single_text=one_stop), **values)
 
 
-def whole_number(fields: dict[str, Any], name: str, at: str = "") -> int | None:
+def whole_number(fields: JsonObject, name: str, at: str = "") -> int | None:
     """Return a whole number; 40.0 is one too, as clients in some languages write it."""
     return as_whole_number(number(fields, name, at), f"{at}{name}")
 
@@ -59,8 +57,8 @@ def as_whole_number(value: float | None, param: str) -> int | None:
     return None if value is None else int(value)
 
 
-def _stops(fields: dict[str, Any], wire: str, at: str, *, single_text: bool) -> tuple[str, ...]:
-    value: Any = optional(fields, wire, (str, list) if single_text else list, at)
+def _stops(fields: JsonObject, wire: str, at: str, *, single_text: bool) -> tuple[str, ...]:
+    value: Sequence[object] | None = optional(fields, wire, (str, list) if single_text else list, at)
     stops = [value] if isinstance(value, str) else value or []
     return tuple(take(text, str, f"{at}{wire}[{place}]") for place, text in enumerate(stops))
 
@@ -110,9 +108,9 @@ class _RequestedReasoning:
     """What was said of one request's thinking. Each thing may be said in several places, but not differently."""
 
     def __init__(self) -> None:
-        self._by_what: dict[str, tuple[Any, str]] = {}
+        self._by_what: dict[str, tuple[object, str]] = {}
 
-    def take(self, what: str, value: Any, place: str) -> None:
+    def take(self, what: str, value: object, place: str) -> None:
         """Take a word. Raises InvalidRequest where another place says otherwise."""
         if value is None:
             return
@@ -148,7 +146,7 @@ class _RequestedReasoning:
         return "auto" if self.get("effort") is None else "effort"
 
 
-def read_thinking(fields: dict[str, Any], dialect: str) -> RequestedReasoning:
+def read_thinking(fields: JsonObject, dialect: str) -> RequestedReasoning:
     """Return the policy of a request body. Raises InvalidRequest, naming the field, for an unknown level, a negative budget, or fields that
     contradict each other. A level beside a budget, and either beside off, is kept in the policy, and reported by who writes it."""
     if _PLACES.isdisjoint(fields):
@@ -177,7 +175,7 @@ def read_thinking(fields: dict[str, Any], dialect: str) -> RequestedReasoning:
     return RequestedReasoning(policy, omit=shown is False)
 
 
-def _read_flat(fields: dict[str, Any], requested: _RequestedReasoning) -> None:
+def _read_flat(fields: JsonObject, requested: _RequestedReasoning) -> None:
     requested.effort(optional(fields, "reasoning_effort", str), "reasoning_effort")
     requested.take("on", optional(fields, "enable_thinking", bool), "enable_thinking")
     for name in ("thinking_budget", "thinking_token_budget"):
@@ -189,7 +187,7 @@ def _read_flat(fields: dict[str, Any], requested: _RequestedReasoning) -> None:
         requested.effort(think, "think")
 
 
-def _read_reasoning(fields: dict[str, Any], requested: _RequestedReasoning) -> bool | None:
+def _read_reasoning(fields: JsonObject, requested: _RequestedReasoning) -> bool | None:
     """Read `reasoning`, and return whether the client wants to read the thinking; None where it does not say."""
     nested = optional(fields, "reasoning", dict) or {}
     requested.effort(optional(nested, "effort", str, "reasoning."), "reasoning.effort")
@@ -203,7 +201,7 @@ def _read_reasoning(fields: dict[str, Any], requested: _RequestedReasoning) -> b
     return summary != "none" if summary and included is None else included
 
 
-def _read_object(fields: dict[str, Any], requested: _RequestedReasoning) -> None:
+def _read_object(fields: JsonObject, requested: _RequestedReasoning) -> None:
     thinking: Any = optional(fields, "thinking", (bool, dict))
     if isinstance(thinking, bool):
         requested.take("on", thinking, "thinking")
@@ -217,7 +215,7 @@ def _read_object(fields: dict[str, Any], requested: _RequestedReasoning) -> None
     requested.budget(optional(nested, "budget_tokens", int, "thinking."), "thinking.budget_tokens")
 
 
-def _read_template(fields: dict[str, Any], requested: _RequestedReasoning) -> None:
+def _read_template(fields: JsonObject, requested: _RequestedReasoning) -> None:
     nested, at = optional(fields, TEMPLATE, dict) or {}, f"{TEMPLATE}."
     for switch in _SWITCHES:
         requested.take("on", optional(nested, switch, bool, at), at + switch)
@@ -232,10 +230,10 @@ def _level(word: str, place: str) -> Effort:
     raise InvalidRequest(f"{place} is {word!r}", hint=f"use one of {', '.join(('none', *EFFORTS))}", param=place)
 
 
-def _read_fields(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_fields(fields: JsonObject) -> tuple[JsonObject, JsonObject]:
     """Return the words that were read, as a fragment of the body; and by their paths those beside them that bardo has no word for."""
-    told: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
+    told: JsonObject = {}
+    rest: JsonObject = {}
     for name in (*sorted(FIELDS), TEMPLATE):
         value = fields.get(name)
         if not isinstance(value, dict):
@@ -249,7 +247,7 @@ def _read_fields(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     return told, rest
 
 
-def without_thinking(extra: dict[str, Any]) -> dict[str, Any]:
+def without_thinking(extra: JsonObject) -> JsonObject:
     """Return a request's further fields without what was read here: the chat template's other arguments stay."""
     kept = {name: value for name, value in extra.items() if name not in FIELDS}
     arguments = kept.get(TEMPLATE)
@@ -260,7 +258,7 @@ def without_thinking(extra: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def with_own_words(fields: Mapping[str, Any], request: Request, dialect: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def with_own_words(fields: Mapping[str, object], request: Request, dialect: str) -> tuple[JsonObject, JsonObject]:
     """Return what is written of thinking: the control's fields and the caller's own words beside them; and the words left out, by path.
 
     Words stay with their object. They are left out where the target is told how to think without that object.

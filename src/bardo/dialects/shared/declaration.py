@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 
 from bardo.dialects.shared.content_forms import CitationForm, LogprobForm, PictureForm, SearchForm
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.values import events
 from bardo.values.blocks import (
     DocumentBlock,
@@ -126,15 +127,15 @@ class Limitation(NamedTuple):
     """A field that a dialect cannot express: why, what is sent instead, and the values that mean the same without the field."""
 
     why: str
-    sent: Any = None
-    same: tuple[Any, ...] = ()
+    sent: object = None
+    same: tuple[object, ...] = ()
 
 
 class Check(NamedTuple):
     """A field to look at: its attribute, the value that says nothing, the name it is reported under, and what is lacking."""
 
     attribute: str
-    default: Any
+    default: object
     what: str
     lack: Limitation
 
@@ -222,7 +223,7 @@ def _checks(lacks: Mapping[str, Limitation]) -> Checks:
     )
 
 
-def _default(struct: type[msgspec.Struct], attribute: str) -> Any:
+def _default(struct: type[msgspec.Struct], attribute: str) -> object:
     return next(one.default for one in msgspec.structs.fields(struct) if one.encode_name == attribute)
 
 
@@ -231,7 +232,7 @@ def reported_name(name: str) -> str:
     return _NAMES.get(name, name.removeprefix("sampling."))
 
 
-def limitations(why: str, *names: str, sent: Any = None, same: tuple[Any, ...] = ()) -> dict[str, Limitation]:
+def limitations(why: str, *names: str, sent: object = None, same: tuple[object, ...] = ()) -> dict[str, Limitation]:
     """Return these fields as lacking for one reason."""
     return dict.fromkeys(names, Limitation(why, sent, same))
 
@@ -302,7 +303,7 @@ class ReplyDeclaration:
     counts_instead: Mapping[str, str] = field(default_factory=dict)
     framing: frozenset[str] = frozenset()
     within: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    usual: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    usual: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
     logprobs: LogprobForm | None = None
     citations: CitationForm | None = None
@@ -328,9 +329,9 @@ class ReplyDeclaration:
         """All that is named."""
         return COMMON_REPLY | self.expresses | self.lacks.keys()
 
-    def content(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def content(self, fields: Mapping[str, object]) -> JsonObject:
         """Return what a reply's fields hold for clients of other dialects, by name; of a framing field the parts named in `within`."""
-        found: dict[str, Any] = {}
+        found: JsonObject = {}
         for name, value in fields.items():
             if name not in self.framing:
                 found[name] = value
@@ -338,12 +339,12 @@ class ReplyDeclaration:
                 found |= {f"{name}.{part}": value[part] for part in value if part in self.within[name]}
         return {name: value for name, value in found.items() if not (is_empty(value) or self._is_usual(name, value))}
 
-    def _is_usual(self, name: str, value: Any) -> bool:
+    def _is_usual(self, name: str, value: object) -> bool:
         usual = self.usual.get(name, ())
         return value in usual or type(value) in usual
 
 
-def is_empty(value: Any, depth: int = 5) -> bool:
+def is_empty(value: object, depth: int = 5) -> bool:
     """Whether a value says nothing: 0, an empty text, and an object or list of such. Anything nested deeper than `depth` is content."""
     if not value:
         return True

@@ -15,7 +15,7 @@ from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import EmbedEndpoint, ProviderRow
 from bardo.dialects.shared.declaration import Declaration, ReplyDeclaration
 from bardo.dialects.shared.history_repair import with_sound_history
-from bardo.dialects.shared.json_values import WrongShape, decode_leniently, want, write_json
+from bardo.dialects.shared.json_values import JsonObject, WrongShape, decode_leniently, want, write_json
 from bardo.dialects.shared.losses import (
     Losses,
     carry_shared,
@@ -41,11 +41,11 @@ from bardo.values.response import Response
 from bardo.values.wire import Arrival, WireRequest
 
 
-def _not_for_clients(*_: Any) -> Any:
+def _not_for_clients(*_: object) -> Any:
     raise Unsupported("no client can ask for this in this dialect")
 
 
-def _not_for_providers(*_: Any) -> Any:
+def _not_for_providers(*_: object) -> Any:
     raise Unsupported("no provider is asked for this in this dialect")
 
 
@@ -59,7 +59,7 @@ class EmbeddingForm:
     """
 
     encode_request: Callable[[EmbedRequest, EmbedEndpoint], WireRequest] = _not_for_providers
-    decode_reply: Callable[[dict[str, Any], Mapping[str, str]], Embeddings] = _not_for_providers
+    decode_reply: Callable[[JsonObject, Mapping[str, str]], Embeddings] = _not_for_providers
     decode_request: Callable[[bytes, Arrival], EmbedRequest] = _not_for_clients
     encode_reply: Callable[[Embeddings, EmbedRequest], bytes] = _not_for_clients
 
@@ -73,7 +73,7 @@ class CountForm:
     """
 
     encode_request: Callable[[WireRequest, str], WireRequest] = _not_for_providers
-    decode_reply: Callable[[dict[str, Any]], int] = _not_for_providers
+    decode_reply: Callable[[JsonObject], int] = _not_for_providers
     decode_request: Callable[[bytes, Arrival], Request] = _not_for_clients
     encode_reply: Callable[[TokenCount], bytes] = _not_for_clients
 
@@ -86,7 +86,7 @@ class ModelsForm:
     encode_model: Callable[[ModelInfo], bytes]
 
 
-def decode_body(body: bytes) -> dict[str, Any]:
+def decode_body(body: bytes) -> JsonObject:
     """Return the JSON object of a provider's whole reply. Raises WrongShape."""
     try:
         return want(decode_leniently(body), dict, "the reply")
@@ -105,21 +105,21 @@ def texts_of(request: EmbedRequest, title: str) -> list[str]:
     return [given for given in request.inputs if isinstance(given, str)]
 
 
-def lost_fields(request: EmbedRequest, title: str, **lost: Any) -> tuple[Degradation, ...]:
+def lost_fields(request: EmbedRequest, title: str, **lost: object) -> tuple[Degradation, ...]:
     """Return a degradation for each field of another dialect, and for each of `lost` that the request gives."""
     why = f"{title} has no such field"
     given = {**request.extra, **{name: value for name, value in lost.items() if value is not None}}
     return tuple(Degradation(name, asked=value, why=why) for name, value in given.items())
 
 
-def own_body(request: EmbedRequest, dialect: str) -> dict[str, Any] | None:
+def own_body(request: EmbedRequest, dialect: str) -> JsonObject | None:
     """Return the client's own body where it speaks `dialect`, with the model's name at the provider; None for any other."""
     if request.dialect != dialect or request.body is None:
         return None
     return {**request.body, "model": request.model}
 
 
-def count_field(value: Any, name: str) -> int | None:
+def count_field(value: object, name: str) -> int | None:
     """Return a count that must be at least 1. Raises InvalidRequest."""
     if value is None:
         return None
@@ -128,7 +128,7 @@ def count_field(value: Any, name: str) -> int | None:
     return value
 
 
-def numbers(value: Any, what: str) -> list[float]:
+def numbers(value: object, what: str) -> list[float]:
     """Return the numbers of a vector. Raises WrongShape."""
     found: list[float] = want(value, list, what)
     if not all(type(one) is float or type(one) is int for one in found):
@@ -136,24 +136,24 @@ def numbers(value: Any, what: str) -> list[float]:
     return found
 
 
-def whole_number(value: Any) -> int | None:
+def whole_number(value: object) -> int | None:
     """Return a count of tokens where it is one, else None: a reply without one is a reply all the same."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def with_bardo(fields: dict[str, Any], bardo: dict[str, Any]) -> dict[str, Any]:
+def with_bardo(fields: JsonObject, bardo: JsonObject) -> JsonObject:
     """Return the fields of an answer, with bardo's own beside them where there are any."""
     return {**fields, "bardo": bardo} if bardo else fields
 
 
-def route_fields(model: ModelInfo) -> dict[str, Any]:
+def route_fields(model: ModelInfo) -> JsonObject:
     """Return the `bardo` object that marks an entry of a list of models as a route; nothing for a model."""
     if not model.route:
         return {}
     return {"bardo": {"route": model.route, **({"about": model.about} if model.about else {})}}
 
 
-def count_of(body: dict[str, Any], name: str) -> int:
+def count_of(body: JsonObject, name: str) -> int:
     """Return the count of tokens that a reply gives. Raises WrongShape."""
     count = want(body.get(name), int, name)
     if count < 0:
@@ -239,7 +239,7 @@ class SwitchableDecoder:
 class ReturningDecoder:
     """A decoder of replies with fields that the provider takes back unmodified in the next request."""
 
-    def fields_to_return(self) -> dict[int, dict[str, Any]]:
+    def fields_to_return(self) -> dict[int, JsonObject]:
         """Return these fields of the message of each choice, as far as the reply has come."""
         raise NotImplementedError
 
@@ -261,12 +261,12 @@ class ReplyEncoder(Protocol):
     def finish(self) -> Sequence[bytes]: ...
 
 
-def _encode_partial(value: Any, start: ReplyStart) -> bytes:
+def _encode_partial(value: object, start: ReplyStart) -> bytes:
     """Write a partial answer as an event of bardo's own, for clients that tell events by their names and pass over others."""
     return encode_sse(write_json({"type": "bardo.partial", "partial": value}), "bardo.partial")
 
 
-def _not_spoken_by_clients(*_: Any) -> Any:
+def _not_spoken_by_clients(*_: object) -> Any:
     raise Unsupported("no client can call bardo in this dialect")
 
 
@@ -319,8 +319,8 @@ class Dialect:
     stream_framing: Framing
     declaration: Declaration
     request_path: Callable[[Request], str]
-    encode_body: Callable[[Request, ProviderRow, Losses], dict[str, Any]]
-    encode_control: Callable[[Request, Losses], dict[str, Any]]
+    encode_body: Callable[[Request, ProviderRow, Losses], JsonObject]
+    encode_control: Callable[[Request, Losses], JsonObject]
     open_decoder: Callable[[ProviderRow], ReplyDecoder]
     decode_error: Callable[[int, bytes, dict[str, str], str], UpstreamRefused]
     decode_request: Callable[[bytes, Arrival], Request] = _not_spoken_by_clients
@@ -329,7 +329,7 @@ class Dialect:
     open_encoder: Callable[[Request, Arrival], ReplyEncoder] = _not_spoken_by_clients
     encode_response: Callable[[Response, Request], bytes] = _not_spoken_by_clients
     encode_error: Callable[[BardoError], bytes] = _not_spoken_by_clients
-    encode_partial: Callable[[Any, ReplyStart], bytes] = _encode_partial
+    encode_partial: Callable[[object, ReplyStart], bytes] = _encode_partial
     reply: ReplyDeclaration | None = None
     mends: Callable[[Request, ProviderRow], bool] = _never
     wraps: Callable[[str], Dialect] | None = None
@@ -350,7 +350,7 @@ class Dialect:
     token_count: CountForm | None = None
     models: ModelsForm | None = None
     read_text: Callable[[bytes, ProviderRow], Sequence[Event] | None] | None = None
-    time_fields: Callable[[float, float], dict[str, Any]] | None = None
+    time_fields: Callable[[float, float], JsonObject] | None = None
 
     def encode_request(
         self, request: Request, row: ProviderRow, parts: frozenset[type[Block]] | None = None
@@ -394,7 +394,7 @@ class Dialect:
             body = {**row.paths.fields(body, request.model), **paid_by}
         return WireRequest(path=path, body=write_json(body), degraded=losses.all)
 
-    def _written(self, request: Request, row: ProviderRow, early: Losses) -> tuple[dict[str, Any], Losses]:
+    def _written(self, request: Request, row: ProviderRow, early: Losses) -> tuple[JsonObject, Losses]:
         """Return a body and all that is lost of the request."""
         losses = self.field_losses(request, row)
         losses.add_all(early.all)
@@ -405,7 +405,7 @@ class Dialect:
 
     def _with_fewer_markers(
         self, request: Request, row: ProviderRow, early: Losses, surplus: Mapping[str, int]
-    ) -> tuple[dict[str, Any], Losses]:
+    ) -> tuple[JsonObject, Losses]:
         """Return a body without the markers that are too many, by their names and how many of each are taken, and what is lost."""
         for name, most in surplus.items():
             request = with_last_markers(request, name, most)

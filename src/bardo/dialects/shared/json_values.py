@@ -27,7 +27,7 @@ JsonValue: TypeAlias = Any
 """A value that is arbitrary JSON by nature: bardo carries it and does not look into it."""
 
 
-def decode_object(body: bytes) -> dict[str, Any]:
+def decode_object(body: bytes) -> JsonObject:
     """Return the JSON object a client sent. Raises InvalidRequest for anything else, hostile nesting included."""
     try:
         value = decode_bounded(body)
@@ -41,7 +41,7 @@ def decode_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def take(value: Any, kind: type[T] | tuple[type[T], ...], param: str) -> T:
+def take(value: object, kind: type[T] | tuple[type[T], ...], param: str) -> T:
     """Return `value` where it is of `kind` (a bool is no number). Raises InvalidRequest naming `param`."""
     if type(value) is kind:
         return value
@@ -54,7 +54,7 @@ def take(value: Any, kind: type[T] | tuple[type[T], ...], param: str) -> T:
     raise InvalidRequest(f"{param} must be {wanted}, not {kind_of(value)}", param=param)
 
 
-def optional(fields: dict[str, Any], name: str, kind: type[T] | tuple[type[T], ...], at: str = "") -> T | None:
+def optional(fields: JsonObject, name: str, kind: type[T] | tuple[type[T], ...], at: str = "") -> T | None:
     """Return `fields[name]` checked, or None where it is absent or null."""
     value = fields.get(name)
     if value is None or type(value) is kind:
@@ -62,12 +62,12 @@ def optional(fields: dict[str, Any], name: str, kind: type[T] | tuple[type[T], .
     return take(value, kind, f"{at}{name}")
 
 
-def number(fields: dict[str, Any], name: str, at: str = "") -> float | None:
+def number(fields: JsonObject, name: str, at: str = "") -> float | None:
     """Return a number, or None where it is absent or null."""
     return optional(fields, name, (int, float), at)
 
 
-def required(fields: dict[str, Any], name: str, kind: type[T] | tuple[type[T], ...], at: str = "") -> T:
+def required(fields: JsonObject, name: str, kind: type[T] | tuple[type[T], ...], at: str = "") -> T:
     """Return `fields[name]` checked. Raises InvalidRequest where it is missing."""
     value = fields.get(name)
     if type(value) is kind:
@@ -86,7 +86,7 @@ def header_value(text: str, param: str) -> str:
     return text
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """Return what a JSON value is, in JSON's words."""
     return "null" if value is None else _NAMES.get(type(value), type(value).__name__)
 
@@ -146,7 +146,7 @@ def _whole(digits: str) -> int | float | None:
     return int(digits) if len(digits) < 4000 else _finite(digits)
 
 
-def without_surrogates(value: Any) -> Any:
+def without_surrogates(value: object) -> Any:
     """Return a JSON value that can be written as UTF-8."""
     if isinstance(value, str):
         return _LONE_SURROGATE.sub("\ufffd", value)
@@ -165,7 +165,7 @@ def excerpt(data: bytes, limit: int = 300) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """Return a string as it is, nothing for null, and anything else as JSON."""
     if isinstance(value, str):
         return value
@@ -183,14 +183,14 @@ class WrongShape(Exception):
     """A provider's frame is JSON, but does not have the shape that its type demands."""
 
 
-def want(value: Any, kind: type[T] | tuple[type[T], ...], what: str) -> T:
+def want(value: object, kind: type[T] | tuple[type[T], ...], what: str) -> T:
     """Return `value` where it is of `kind` (a bool is no int). Raises WrongShape, which names the field `what`."""
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
     raise WrongShape(f"{what} is {kind_of(value)}")
 
 
-def write_json(value: Any) -> bytes:
+def write_json(value: object) -> bytes:
     """Return `value` as JSON. Raises InvalidRequest where it cannot be written: it is nested too deeply."""
     try:
         return encode_json(value)
@@ -200,7 +200,7 @@ def write_json(value: Any) -> bytes:
         raise InvalidRequest("the request cannot be written as JSON") from problem
 
 
-def without(fields: dict[str, Any], *known: str) -> dict[str, Any]:
+def without(fields: JsonObject, *known: str) -> JsonObject:
     """Return the fields that are neither `known` nor null: those that have to be carried."""
     return {name: value for name, value in fields.items() if name not in known and value is not None}
 
@@ -220,7 +220,7 @@ def is_object(text: str) -> bool:
         return False
 
 
-def object_in(text: str) -> dict[str, Any] | None:
+def object_in(text: str) -> JsonObject | None:
     """Return the JSON object that `text` is; None where it is none."""
     if not text.lstrip().startswith("{"):
         return None
@@ -230,10 +230,10 @@ def object_in(text: str) -> dict[str, Any] | None:
         return None
 
 
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_OBJECT = msgspec.json.Decoder(JsonObject)
 
 
-def arguments_of(value: Any) -> str:
+def arguments_of(value: object) -> str:
     """Return the arguments of a call as JSON text. Some servers give them as text; what `input_of` wrapped is unwrapped."""
     if value is None or isinstance(value, str):
         return value or ""

@@ -18,6 +18,7 @@ from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.catalog.shared_fields import ListSwitch, SharedFields, not_granted, shared_between
 from bardo.dialects.shared.declaration import Check, Checks, Declaration
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -35,7 +36,7 @@ from bardo.values.request import Message, Request, Sampling, Tool
 _NO_SAMPLING = Sampling()
 
 
-def _is_null(value: Any) -> bool:
+def _is_null(value: object) -> bool:
     """Whether a field says nothing: Gemini's calls without an id are carried as such."""
     return value is None or (isinstance(value, dict) and bool(value) and all(map(_is_null, value.values())))
 
@@ -85,12 +86,12 @@ class Losses:
         """The markers of which more were written than the dialect takes, and how many it takes."""
         return {name: self._markers[name] for name, marked in self._marked.items() if marked > self._markers[name]}
 
-    def lose(self, what: str, asked: Any, why: str, *, sent: Any = None, key: str = "") -> None:
+    def lose(self, what: str, asked: object, why: str, *, sent: object = None, key: str = "") -> None:
         """Add a loss, unless one of its name and `key` is there."""
         self.notes += 1
         self._by_key.setdefault((what, key), Degradation(what, asked=asked, sent=sent, why=why))
 
-    def lose_each(self, what: str, asked: Any, why: str, *, sent: Any = None) -> None:
+    def lose_each(self, what: str, asked: object, why: str, *, sent: object = None) -> None:
         """Add a loss, once for each value of `asked`."""
         self.lose(what, asked, why, sent=sent, key=str(asked))
 
@@ -137,7 +138,7 @@ class Losses:
             if self._marked.get(name, 0) < offered:
                 self.lose(name, offered, f"{self.declaration.title} takes none at such a place", key="place")
 
-    def own_fields(self, carried: Carried | None) -> dict[str, Any]:
+    def own_fields(self, carried: Carried | None) -> JsonObject:
         """Return the fields of this dialect, and markers of others that it has too; the driver reports the rest."""
         if carried is None or carried.dialect == self.dialect:
             return {} if carried is None else carried.fields
@@ -149,7 +150,7 @@ class Losses:
             return bool(carried and carried.fields)
         return any(value is not None and name in self._markers for name, value in _members(carried))
 
-    def _takes_marker(self, name: str, value: Any) -> bool:
+    def _takes_marker(self, name: str, value: object) -> bool:
         most = self._markers.get(name)
         if most is None or value is None:
             return False
@@ -159,7 +160,7 @@ class Losses:
             self.lose(name, value, f"{self.declaration.title} takes at most {most} of them")
         return self._marked[name] <= most
 
-    def own_extra(self, request: Request) -> dict[str, Any]:
+    def own_extra(self, request: Request) -> JsonObject:
         """Return the request's further fields where they are of this dialect; the driver reports those of others."""
         return request.extra if request.dialect in self.declaration.speaks else {}
 
@@ -218,7 +219,7 @@ def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> No
             losses.lose(what, _plain(value), lack.why, sent=lack.sent)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a value as a person is told it: of a struct its name or mode."""
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
@@ -268,7 +269,7 @@ def _report_block(block: Block, kind: type, losses: Losses, checks: Checks) -> N
             _report_block(part, type(part), losses, checks)
 
 
-def with_wrapped(bardo: dict[str, Any], calls: Iterable[ToolCallBlock], *, what: str, key: str) -> dict[str, Any]:
+def with_wrapped(bardo: JsonObject, calls: Iterable[ToolCallBlock], *, what: str, key: str) -> JsonObject:
     """Add to bardo's own fields which calls have arguments that are no JSON object, so that their text stands under `key` of one."""
     why = "the model's arguments are no JSON object, so their text stands under this key"
     lost = [{"what": what, "asked": call.id, "sent": key, "why": why} for call in calls]
@@ -295,7 +296,7 @@ _CHAT = "openai_chat"
 """The dialect of a request's further fields where it came from the library."""
 
 
-def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Request, dict[str, Any]]:
+def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Request, JsonObject]:
     """Return the request without the fields that its target's dialect has too, and these as they are written there.
 
     A provider that is not known to take them does not get them, which is reported.
@@ -303,8 +304,8 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     request, of_reasoning = _carry_of_reasoning(request, row)
     client = request.dialect or _CHAT
     rows = shared_between(client, row.dialect) if request.extra else ()
-    extra: dict[str, Any] = dict(request.extra) if rows else {}
-    fields: dict[str, Any] = of_reasoning
+    extra: JsonObject = dict(request.extra) if rows else {}
+    fields: JsonObject = of_reasoning
     untouched = True
     for shared in sorted(rows, key=lambda one: (row.id not in one.providers, not one.specified)):
         found = _take_shared(extra, shared, client, row.dialect)
@@ -318,7 +319,7 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     return (request if untouched else msgspec.structs.replace(request, extra=extra)), fields
 
 
-def _carry_of_reasoning(request: Request, row: ProviderRow) -> tuple[Request, dict[str, Any]]:
+def _carry_of_reasoning(request: Request, row: ProviderRow) -> tuple[Request, JsonObject]:
     """Return the request without the words beside its reasoning policy that the target takes too, and these as they are written there."""
     policy = request.reasoning
     if policy is None or policy.carried is None or policy.carried.dialect != request.dialect:
@@ -333,21 +334,21 @@ def _carry_of_reasoning(request: Request, row: ProviderRow) -> tuple[Request, di
     left = {path: value for path, value in own.items() if path not in there}
     if len(left) == len(own):
         return request, {}
-    fields: dict[str, Any] = {}
+    fields: JsonObject = {}
     for path in own.keys() - left.keys():
         fields = merge_fields(fields, nested(there[path], own[path]))
     carried = msgspec.structs.replace(policy.carried, fields=left) if left else None
     return msgspec.structs.replace(request, reasoning=msgspec.structs.replace(policy, carried=carried)), fields
 
 
-def _refused(shared: SharedFields, row: ProviderRow, path: str, value: Any) -> str:
+def _refused(shared: SharedFields, row: ProviderRow, path: str, value: object) -> str:
     """Return why a provider does not get a field that its dialect has; empty where it does."""
     if row.id not in shared.providers and not (row.generic and shared.specified):
         return f"{row.id} is not known to take it"
     return "" if shared.takes(row.dialect, path, value) else "this endpoint has no such value"
 
 
-def with_shared(body: dict[str, Any], carried: dict[str, Any]) -> dict[str, Any]:
+def with_shared(body: JsonObject, carried: JsonObject) -> JsonObject:
     """Return a body with the fields that `carry_shared` gave; the items of a list go behind those that are there."""
     lists = {
         name: [*body[name], *(one for one in value if one not in body[name])]
@@ -357,7 +358,7 @@ def with_shared(body: dict[str, Any], carried: dict[str, Any]) -> dict[str, Any]
     return merge_fields(body, {**carried, **lists})
 
 
-def _take_shared(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:
+def _take_shared(extra: JsonObject, shared: SharedFields, source: str, target: str) -> JsonObject:
     """Take all that is shared out of `extra`, and return it by its paths in the target."""
     found = _move_shared(extra, shared, source, target)
     for switch in shared.switch:
@@ -366,9 +367,9 @@ def _take_shared(extra: dict[str, Any], shared: SharedFields, source: str, targe
     return found
 
 
-def _move_shared(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:
+def _move_shared(extra: JsonObject, shared: SharedFields, source: str, target: str) -> JsonObject:
     """Take the shared fields out of `extra`, and return them by their paths in the target."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for path, there in shared.paths(source, target):
         value = take_at(extra, path)
         if value is not None:
@@ -376,7 +377,7 @@ def _move_shared(extra: dict[str, Any], shared: SharedFields, source: str, targe
     return found
 
 
-def _switched(extra: dict[str, Any], found: dict[str, Any], switch: ListSwitch, source: str) -> dict[str, Any]:
+def _switched(extra: JsonObject, found: JsonObject, switch: ListSwitch, source: str) -> JsonObject:
     """Take a switch out of `extra`, and return it as the target has it."""
     if source == switch.dialect:
         return {switch.list: [switch.item]} if take_at(extra, switch.name) is True else {}
@@ -391,7 +392,7 @@ def _switched(extra: dict[str, Any], found: dict[str, Any], switch: ListSwitch, 
     return {switch.name: True} if named or switch.implied_by in found else {}
 
 
-def take_at(extra: dict[str, Any], path: str) -> Any:
+def take_at(extra: JsonObject, path: str) -> Any:
     """Take the value at a dotted path out of `extra`, and what holds nothing but it; None where there is none.
 
     An object on the way is not changed but replaced, so that `extra` may share it with others.
@@ -411,7 +412,7 @@ def take_at(extra: dict[str, Any], path: str) -> Any:
     return inner
 
 
-def nested(path: str, value: Any) -> dict[str, Any]:
+def nested(path: str, value: object) -> JsonObject:
     """Return an object that holds the value at a dotted path."""
     name, _, rest = path.partition(".")
     return {name: nested(rest, value) if rest else value}

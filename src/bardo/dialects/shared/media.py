@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.shared.content_forms import CHAT_PICTURES, INTERACTIONS_PICTURES, RESPONSES_PICTURES, PictureForm
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.losses import Losses
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock, ToolResultBlock, UnknownBlock
 from bardo.values.file_kinds import picture_kind
@@ -120,7 +121,7 @@ Sound = tuple[str, str]
 """The media type, and the data."""
 
 
-def _read_input_audio(value: dict[str, Any]) -> tuple[object, object]:
+def _read_input_audio(value: JsonObject) -> tuple[object, object]:
     held = value.get("input_audio")
     name = held.get("format") if isinstance(held, dict) else None
     if value.get("type") != "input_audio" or not isinstance(held, dict) or not isinstance(name, str):
@@ -128,7 +129,7 @@ def _read_input_audio(value: dict[str, Any]) -> tuple[object, object]:
     return f"{_AUDIO}{_TYPES.get(name, name)}", held.get("data")
 
 
-def _read_inline_data(value: dict[str, Any]) -> tuple[object, object]:
+def _read_inline_data(value: JsonObject) -> tuple[object, object]:
     # google-genai writes some fields in snake case, and data in base64 for addresses.
     held = value.get("inlineData") or value.get("inline_data")
     if not isinstance(held, dict):
@@ -137,22 +138,22 @@ def _read_inline_data(value: dict[str, Any]) -> tuple[object, object]:
     return held.get("mimeType") or held.get("mime_type"), plain_base64(data) if isinstance(data, str) else data
 
 
-def _read_content(value: dict[str, Any]) -> tuple[object, object]:
+def _read_content(value: JsonObject) -> tuple[object, object]:
     return (value.get("mime_type"), value.get("data")) if value.get("type") == "audio" else (None, None)
 
 
-def _write_input_audio(media_type: str, data: str) -> dict[str, Any]:
+def _write_input_audio(media_type: str, data: str) -> JsonObject:
     name = media_type.removeprefix(_AUDIO).partition(";")[0]
     return {"type": "input_audio", "input_audio": {"data": data, "format": _FORMATS.get(name, name)}}
 
 
-_READ: Mapping[str, Callable[[dict[str, Any]], tuple[object, object]]] = {
+_READ: Mapping[str, Callable[[JsonObject], tuple[object, object]]] = {
     "openai_chat": _read_input_audio,
     "openai_responses": _read_input_audio,
     "gemini": _read_inline_data,
     "gemini_interactions": _read_content,
 }
-_WRITE: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
+_WRITE: Mapping[str, Callable[[str, str], JsonObject]] = {
     "openai_chat": _write_input_audio,
     "gemini": lambda media_type, data: {"inlineData": {"mimeType": media_type, "data": data}},
     "gemini_interactions": lambda media_type, data: {"type": "audio", "mime_type": media_type, "data": data},
@@ -218,7 +219,7 @@ def carry_sound(request: Request, dialect: str, parts: frozenset[type[Block]]) -
     return request if unchanged else msgspec.structs.replace(request, messages=messages)
 
 
-def _with_audio(message: Message, dialect: str, write: Callable[[str, str], dict[str, Any]]) -> Message:
+def _with_audio(message: Message, dialect: str, write: Callable[[str, str], JsonObject]) -> Message:
     sounds = {place: sound for place, block in enumerate(message.blocks) if (sound := sound_of(block)) is not None}
     if not sounds:
         return message
@@ -284,7 +285,7 @@ def holds_document_as_picture(request: Request, parts: frozenset[type[Block]]) -
     # Each was read as a document. Nearly no body has one.
     if DocumentBlock not in parts:
         return False
-    waiting: list[Any] = [request.body]
+    waiting: list[object] = [request.body]
     while waiting:
         value = waiting.pop()
         if isinstance(value, list):
@@ -297,7 +298,7 @@ def holds_document_as_picture(request: Request, parts: frozenset[type[Block]]) -
     return False
 
 
-def _sent_as_picture(part: dict[str, Any]) -> tuple[str, str]:
+def _sent_as_picture(part: JsonObject) -> tuple[str, str]:
     """Return media type and data of what one part gives as a picture, in the form of any dialect; empty where it gives none."""
     held = part.get("image_url")
     url = held.get("url") if isinstance(held, dict) else held
@@ -424,10 +425,10 @@ def carry_pictures(request: Request, losses: Losses, parts: frozenset[type[Block
     return request if unchanged else msgspec.structs.replace(request, messages=tuple(messages))
 
 
-def behind_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def behind_results(messages: Sequence[JsonObject]) -> list[JsonObject]:
     """Return wire messages in which what the user is shown of results comes behind all results of its turn."""
-    ordered: list[dict[str, Any]] = []
-    shown: list[dict[str, Any]] = []
+    ordered: list[JsonObject] = []
+    shown: list[JsonObject] = []
     for message in messages:
         role = message["role"]
         if role == "user" and ordered and ordered[-1]["role"] == "tool":

@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from bardo.dialects.shared.bounded_json import decode_bounded
-from bardo.dialects.shared.json_values import optional, take
+from bardo.dialects.shared.json_values import JsonObject, optional, take
 from bardo.values.agent import Signal, Tick
 from bardo.values.errors import InvalidRequest
 from bardo.values.intent import Intent
@@ -48,20 +48,20 @@ _QUIET = "quiet"
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def read_intent(value: Any, at: str) -> tuple[Intent | None, tuple[str, ...]]:
+def read_intent(value: object, at: str) -> tuple[Intent | None, tuple[str, ...]]:
     """Return what a call needs, and which fields of it the caller gave. Raises InvalidRequest naming the field."""
     if value is None:
         return None, ()
     intent = _convert(value, Intent, at)
-    return intent, tuple(value)
+    return intent, tuple(value) if isinstance(value, dict) else ()
 
 
-def read_profile(value: Any, at: str) -> InferenceProfile | None:
+def read_profile(value: object, at: str) -> InferenceProfile | None:
     """Return how a call shall be answered; None where nothing is said of it. Raises InvalidRequest naming the field."""
     return None if value is None else _convert(value, InferenceProfile, at)
 
 
-def read_vitality(value: Any, at: str) -> float | None:
+def read_vitality(value: object, at: str) -> float | None:
     """Return what is left of the agent that asks, from 0 to 1; None where nothing is said of it. Raises InvalidRequest naming `at`."""
     if value is None:
         return None
@@ -82,7 +82,7 @@ def read_vitality_header(value: str, name: str) -> float | None:
         return read_vitality(text, name)
 
 
-def read_tick(value: Any, at: str) -> Tick | None:
+def read_tick(value: object, at: str) -> Tick | None:
     """Return what an agent says of its tick; None where it says nothing. Raises InvalidRequest naming the field.
 
     `type`, `cycle`, `sustainability` and `diem` are the fields of a Tick; every other key is a signal, as are those of `signals`.
@@ -130,7 +130,7 @@ def read_tick_header(value: str, name: str) -> Tick | None:
     return read_tick(said, name)
 
 
-def _signal_of(key: str, text: str) -> Any:
+def _signal_of(key: str, text: str) -> object:
     """Return what a text says for a field of a tick: a number, true or false, or itself."""
     if text in ("true", "false"):
         return text == "true"
@@ -140,7 +140,7 @@ def _signal_of(key: str, text: str) -> Any:
         return text
 
 
-def _signal(value: Any, at: str) -> Signal:
+def _signal(value: object, at: str) -> Signal:
     if isinstance(value, bool) or (isinstance(value, str) and len(value) <= _LONGEST_SIGNAL):
         return value
     if isinstance(value, int | float) and math.isfinite(value):
@@ -149,7 +149,7 @@ def _signal(value: Any, at: str) -> Signal:
     raise InvalidRequest(f"{at} is {value!r}"[:200], hint=hint, param=at)
 
 
-def _amount(value: Any, at: str) -> float | None:
+def _amount(value: object, at: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
@@ -157,7 +157,7 @@ def _amount(value: Any, at: str) -> float | None:
     return float(value)
 
 
-def read_intent_header(value: str, name: str) -> dict[str, Any]:
+def read_intent_header(value: str, name: str) -> JsonObject:
     """Return the fields of an intent that a header gives: as JSON, or as `quality=high; require=vision, citations`.
 
     Raises InvalidRequest for anything else.
@@ -165,9 +165,7 @@ def read_intent_header(value: str, name: str) -> dict[str, Any]:
     return _header_fields(value, name, "quality=high; require=vision, citations", "bardo.intent", _value)
 
 
-def _header_fields(
-    value: str, name: str, example: str, in_body: str, read: Callable[[str, str], Any]
-) -> dict[str, Any]:
+def _header_fields(value: str, name: str, example: str, in_body: str, read: Callable[[str, str], object]) -> JsonObject:
     """Return the fields that a header gives: as JSON, or as names with values, each taken by `read`. Raises InvalidRequest."""
     if len(value) > LONGEST_HEADER:
         hint = f"it may have {LONGEST_HEADER}; put more into the body, as {in_body}"
@@ -175,7 +173,7 @@ def _header_fields(
     if value.lstrip().startswith("{"):
         return _from_json(value, name, in_body)
     pairs = [pair.partition("=") for pair in value.split(";") if pair.strip()]
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for key, sign, text in ((key.strip(), sign, text.strip()) for key, sign, text in pairs):
         if not sign or key in found:
             problem = "is there twice" if key in found else "has no value"
@@ -185,7 +183,7 @@ def _header_fields(
     return found
 
 
-def _from_json(value: str, name: str, in_body: str) -> dict[str, Any]:
+def _from_json(value: str, name: str, in_body: str) -> JsonObject:
     try:
         found = decode_bounded(value.encode())
     except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
@@ -196,7 +194,7 @@ def _from_json(value: str, name: str, in_body: str) -> dict[str, Any]:
     return found
 
 
-def _value(key: str, text: str) -> Any:
+def _value(key: str, text: str) -> object:
     """Return what a text says for a field; what it does not fit is left as text, for the check of the whole intent."""
     if key in _LISTS:
         return [name.strip() for name in text.split(",") if name.strip()]
@@ -208,7 +206,7 @@ def _value(key: str, text: str) -> Any:
         return text
 
 
-def _convert(value: Any, kind: type[T], at: str) -> T:
+def _convert(value: object, kind: type[T], at: str) -> T:
     if not isinstance(value, Mapping):
         raise InvalidRequest(f"{at} must be an object", hint=f"its keys are {_field_names(kind)}", param=at)
     for name in value:
@@ -280,7 +278,7 @@ _MOST_LAYERS = 64
 ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("fail", "floor", "reroute")
 
 
-def read_options(fields: dict[str, Any]) -> BardoOptions:
+def read_options(fields: JsonObject) -> BardoOptions:
     """Return the options under `bardo`. Raises InvalidRequest for what bardo does not know."""
     value = optional(fields, "bardo", dict)
     if value is None:
@@ -315,7 +313,7 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
     )
 
 
-def refuse_unknown(value: dict[str, Any], known: Iterable[str], at: str) -> None:
+def refuse_unknown(value: JsonObject, known: Iterable[str], at: str) -> None:
     """Raise InvalidRequest for a key that is not `known`, naming it and the nearest known one; `at` is where the keys stand."""
     names = tuple(known)
     for name in value:
@@ -326,7 +324,7 @@ def refuse_unknown(value: dict[str, Any], known: Iterable[str], at: str) -> None
             raise InvalidRequest(f"bardo knows no {at}{shown}", hint=hint, param=f"{at}{shown}")
 
 
-def read_verify(value: Any, at: str) -> str | None:
+def read_verify(value: object, at: str) -> str | None:
     """Return the name of the model that judges an answer; None where nothing is said. Raises InvalidRequest naming `at`."""
     if value is None:
         return None
@@ -335,7 +333,7 @@ def read_verify(value: Any, at: str) -> str | None:
     return value.strip()
 
 
-def read_pipeline(value: Any, at: str) -> str | None:
+def read_pipeline(value: object, at: str) -> str | None:
     """Return the name of a profile of layers; None where nothing is said. Raises InvalidRequest naming `at`."""
     if value is None:
         return None
@@ -344,7 +342,7 @@ def read_pipeline(value: Any, at: str) -> str | None:
     return value.strip()
 
 
-def read_session(value: Any, at: str) -> str:
+def read_session(value: object, at: str) -> str:
     """Return the caller's id of a conversation; empty where nothing is said. Raises InvalidRequest naming `at`."""
     if value is None:
         return ""
@@ -354,7 +352,7 @@ def read_session(value: Any, at: str) -> str:
     return value.strip()
 
 
-def read_layers(value: Any, at: str) -> tuple[tuple[str, bool], ...]:
+def read_layers(value: object, at: str) -> tuple[tuple[str, bool], ...]:
     """Return which layers are turned on and off by name. Raises InvalidRequest naming `at`."""
     if value is None:
         return ()
@@ -364,15 +362,14 @@ def read_layers(value: Any, at: str) -> tuple[tuple[str, bool], ...]:
     return tuple(value.items())
 
 
-def read_seconds(value: Any, at: str) -> float | None:
+def read_seconds(value: object, at: str) -> float | None:
     """Return a number of seconds over 0; None where nothing is said. Raises InvalidRequest naming `at`."""
     if value is None:
         return None
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < value <= _MOST_SECONDS:
-        hint = f"give seconds, over 0 and at most {_MOST_SECONDS}"
-        raise InvalidRequest(f"{at} is {value!r}"[:200], hint=hint, param=at)
-    return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _MOST_SECONDS:
+        return float(value)
+    hint = f"give seconds, over 0 and at most {_MOST_SECONDS}"
+    raise InvalidRequest(f"{at} is {value!r}"[:200], hint=hint, param=at)
 
 
 def read_seconds_header(value: str, name: str) -> float | None:
@@ -384,12 +381,12 @@ def read_seconds_header(value: str, name: str) -> float | None:
         return read_seconds(text, name)
 
 
-def _allowed(value: dict[str, Any]) -> tuple[str, ...]:
+def _allowed(value: JsonObject) -> tuple[str, ...]:
     listed = optional(value, "allow_loss", list, "bardo.") or []
     return tuple(take(name, str, f"bardo.allow_loss[{place}]") for place, name in enumerate(listed))
 
 
-def read_structured(value: Any, at: str) -> StructuredOptions | None:
+def read_structured(value: object, at: str) -> StructuredOptions | None:
     """Return how an answer in a schema is asked for, None where nothing is said of it. Raises InvalidRequest."""
     if value is None or isinstance(value, StructuredOptions):
         return value
@@ -402,7 +399,7 @@ def read_structured(value: Any, at: str) -> StructuredOptions | None:
         raise InvalidRequest(f"{at}: {problem}", hint=hint, param=at) from problem
 
 
-def read_cache(value: Any, at: str) -> CacheOptions | None:
+def read_cache(value: object, at: str) -> CacheOptions | None:
     """Return how a call uses kept replies, None where nothing is said of it. Raises InvalidRequest naming `at`."""
     if value is None or isinstance(value, CacheOptions):
         return value
@@ -425,7 +422,7 @@ def read_cache_control(value: str, options: CacheOptions | None) -> CacheOptions
     """
     said = [part.strip().lower().partition("=") for part in value.split(",")]
     names = {name.strip(): number.strip().strip('"') for name, _, number in said}
-    changed: dict[str, Any] = {}
+    changed: JsonObject = {}
     if "no-store" in names:
         changed["mode"] = "off"
     elif "no-cache" in names:
@@ -438,7 +435,7 @@ def read_cache_control(value: str, options: CacheOptions | None) -> CacheOptions
     return msgspec.structs.replace(options or CacheOptions(), **changed) if changed else options
 
 
-def policy_of(value: Any, at: str, *, also: Sequence[str] = ()) -> ReasoningPolicy:
+def policy_of(value: object, at: str, *, also: Sequence[str] = ()) -> ReasoningPolicy:
     """Return the policy that is meant: a level, a budget in tokens, `off` or `auto`.
 
     Raises InvalidRequest for anything else, naming `at`; `also` are further words that are known there.
@@ -464,7 +461,7 @@ def read_on_impossible(value: str | None, at: str) -> OnImpossible:
     raise InvalidRequest(f"{at} is {value!r}", hint=f"use one of {', '.join(ON_IMPOSSIBLE)}", param=at)
 
 
-def includable(name: Any, at: str) -> str:
+def includable(name: object, at: str) -> str:
     """Return a part of the reply that may be asked for. Raises InvalidRequest for any other."""
     if take(name, str, at) not in INCLUDABLE:
         raise InvalidRequest(f"{at} is {name!r}", hint=f"use {' or '.join(INCLUDABLE)}", param=at)

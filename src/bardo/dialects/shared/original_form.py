@@ -5,13 +5,13 @@ Providers bill a prompt anew from its first changed byte on. The order of keys i
 
 from __future__ import annotations
 
-from typing import Any
+from bardo.dialects.shared.json_values import JsonObject
 
-_SAYS_NOTHING: dict[str, Any] = {"is_error": False, "annotations": [], "logprobs": []}
+_SAYS_NOTHING: JsonObject = {"is_error": False, "annotations": [], "logprobs": []}
 """Fields that mean the same at this value as left out, and that agents write."""
 
 
-def with_original_form(body: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
+def with_original_form(body: JsonObject, original: JsonObject) -> JsonObject:
     """Return a body with its fields in the form that its client gave them."""
     try:
         return {name: _as_first_written(value, original.get(name)) for name, value in body.items()}
@@ -19,7 +19,7 @@ def with_original_form(body: dict[str, Any], original: dict[str, Any]) -> dict[s
         return body  # It cannot be written either.
 
 
-def _as_first_written(written: Any, original: Any) -> Any:
+def _as_first_written(written: object, original: object) -> object:
     """Return a field in the form of the original, whose elements are taken over where they are equal: most of a history is."""
     if written is original or not (isinstance(written, list) and isinstance(original, list)):
         return as_first_written(written, original)
@@ -27,11 +27,11 @@ def _as_first_written(written: Any, original: Any) -> Any:
     return aligned + written[len(aligned) :]
 
 
-def _form_of(written: Any, original: Any) -> Any:
+def _form_of(written: object, original: object) -> object:
     return original if written == original else as_first_written(written, original)
 
 
-def as_first_written(written: Any, original: Any) -> Any:
+def as_first_written(written: object, original: object) -> object:
     """Return what was written anew in the form of the original: its order of keys, and text as a list of one part where it was one."""
     if written is original:
         return original
@@ -45,8 +45,8 @@ def as_first_written(written: Any, original: Any) -> Any:
     return written
 
 
-def _ordered(written: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
-    ordered: dict[str, Any] = {}
+def _ordered(written: JsonObject, original: JsonObject) -> JsonObject:
+    ordered: JsonObject = {}
     for name, first in original.items():
         if name in written:
             value = written[name]
@@ -62,7 +62,7 @@ def _ordered(written: dict[str, Any], original: dict[str, Any]) -> dict[str, Any
 _NESTED = (dict, list)
 
 
-def _text_of(parts: list[Any]) -> Any:
+def _text_of(parts: list[object]) -> object:
     """Return the text of a list of one part that is nothing but text."""
     only = parts[0] if len(parts) == 1 else None
     if not isinstance(only, dict) or "text" not in only:

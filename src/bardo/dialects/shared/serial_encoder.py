@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from bardo.dialects.shared.blocks import BlockWriter, Frames, Kind, ReplyValues, RunEncoder
-from bardo.dialects.shared.json_values import INVALID_JSON, is_object
+from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, is_object
 from bardo.dialects.shared.losses import with_wrapped
 from bardo.dialects.shared.states import EMPTY, PendingState, SignedBlocks
 from bardo.values.blocks import (
@@ -83,7 +83,7 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
         self.has_calls = False
         self._block: Writer | None = None
         self._waiting: dict[int, list[BlockEvent]] = {}
-        self._late: list[Any] = []
+        self._late: list[JsonObject] = []
         self._empty_text: int | None = None
         self._empty_states: list[Opaque] = []
         self._pending = PendingState(frames, self.put_before_text)
@@ -106,7 +106,7 @@ class SerialEncoder(ReplyValues, RunEncoder, Generic[Writer, FramesOf]):
         """Return the writer of a new block."""
         raise NotImplementedError
 
-    def put_before_text(self, block: dict[str, Any]) -> bool:
+    def put_before_text(self, block: JsonObject) -> bool:
         """Put a block before the last one of a whole reply; False where that is no text."""
         return False
 
@@ -364,7 +364,7 @@ def write_response(encoder: _Encoder, response: Response, *, wraps: str = "", ke
     encoder.finish()
 
 
-def _with_wrapped(response: Response, wraps: str, key: str) -> dict[str, Any]:
+def _with_wrapped(response: Response, wraps: str, key: str) -> JsonObject:
     calls = [block for block in response.blocks if type(block) is ToolCallBlock and block.complete]
     if not calls:
         return response.bardo
@@ -452,7 +452,7 @@ def _write_unknown(encoder: _Encoder, number: int, block: UnknownBlock) -> None:
         encoder.frames.write_block(block.value)
 
 
-def _write_fields(writer: BlockWriter, fields: dict[str, Any]) -> None:
+def _write_fields(writer: BlockWriter, fields: JsonObject) -> None:
     if fields:
         writer.add_fields(fields)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import quote
 
 from bardo.values.context_overflow import Overflow
 from bardo.values.errors import BardoError, ContextOverflow, InvalidRequest, UpstreamRefused
 
 
-def seconds_of(stamp: Any) -> int | None:
+def seconds_of(stamp: object) -> int | None:
     """Return a written time in seconds since 1970, or None where it is none. A time without a zone is UTC."""
     if not isinstance(stamp, str):
         return None

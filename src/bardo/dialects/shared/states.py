@@ -10,11 +10,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from bardo.dialects.shared.blocks import BlockWriter, Frames, add_states
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.events import ContentChunk, Event
 from bardo.values.request import Message, Request
@@ -90,7 +91,7 @@ class SignedThinking(msgspec.Struct, frozen=True):
     """Where the opaque state of one stretch of thinking is written: its signature, and blocks of their own behind it."""
 
     signature: str
-    behind: tuple[dict[str, Any], ...]
+    behind: tuple[JsonObject, ...]
     only_behind: bool
     """Whether a thinking block is needed for its text only."""
 
@@ -100,8 +101,8 @@ class SignedBlocks:
     """The blocks of one dialect. `format` is that of its own state; `thinking` takes a text and a signature, `redacted` the data."""
 
     format: str
-    thinking: Callable[[str, str], dict[str, Any]]
-    redacted: Callable[[str], dict[str, Any]]
+    thinking: Callable[[str, str], JsonObject]
+    redacted: Callable[[str], JsonObject]
 
     def decode_signature(self, signature: str) -> tuple[Opaque, ...]:
         """Return the state in a signature: the dialect's own, or what bardo sealed."""
@@ -130,11 +131,11 @@ class SignedBlocks:
             behind.append(self.thinking("", seal(foreign)))
         return SignedThinking(signature, tuple(behind), bool(behind) and not signature)
 
-    def carrier(self, states: Sequence[Opaque], owner: str) -> dict[str, Any]:
+    def carrier(self, states: Sequence[Opaque], owner: str) -> JsonObject:
         """Return the block that carries state of a tool call (its id) or of a text."""
         return self.redacted(seal([*states, Opaque("id", owner, _OWNER)]))
 
-    def late_blocks(self, block: BlockWriter | None, state: Opaque) -> Sequence[dict[str, Any]]:
+    def late_blocks(self, block: BlockWriter | None, state: Opaque) -> Sequence[JsonObject]:
         """Return the blocks that hold state of `block`, which ended before it came; None where there was no such block."""
         if block is None or block.kind != "thinking":
             return [self.carrier([state], "" if block is None else block.owner)]
@@ -210,13 +211,13 @@ _LATE_STATE: Final = {
 class PendingState:
     """Blocks with opaque state that are written before the next block of a stream."""
 
-    def __init__(self, frames: Frames, put_before_text: Callable[[dict[str, Any]], bool]) -> None:
+    def __init__(self, frames: Frames, put_before_text: Callable[[JsonObject], bool]) -> None:
         self._frames = frames
         self._put_before_text = put_before_text
-        self._blocks: list[dict[str, Any]] = []
+        self._blocks: list[JsonObject] = []
         self._behind_text = False
 
-    def hold(self, blocks: Sequence[dict[str, Any]]) -> None:
+    def hold(self, blocks: Sequence[JsonObject]) -> None:
         """Keep blocks until another one begins."""
         self._blocks.extend(blocks)
 
@@ -239,7 +240,7 @@ class PendingState:
         elif not self._put_before_text(form.carrier(states, NEXT if block.begun else AFTER)):
             self._frames.write_block(form.carrier(states, EMPTY))
 
-    def end(self, extension: dict[str, Any]) -> dict[str, Any]:
+    def end(self, extension: JsonObject) -> JsonObject:
         """Write what is held at the end of a reply, unless its last block is text; return bardo's fields, which say so."""
         if not self._blocks:
             return extension
@@ -279,7 +280,7 @@ class TextStates:
         return number
 
 
-def with_late_state(extension: dict[str, Any]) -> dict[str, Any]:
+def with_late_state(extension: JsonObject) -> JsonObject:
     """Return bardo's fields of a reply, which say that state after the last text was not written."""
     before = extension.get("degraded")
     return {**extension, "degraded": [*(before if isinstance(before, list) else ()), _LATE_STATE]}

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
 
 import msgspec
 
@@ -19,7 +18,7 @@ from bardo.catalog.hosted_tools import HostedForm, HostedTool, hosted_tools
 from bardo.catalog.matching import matches_any
 from bardo.catalog.rows import ProviderRow
 from bardo.catalog.shared_fields import not_granted
-from bardo.dialects.shared.json_values import decode_leniently, optional, required, take, without
+from bardo.dialects.shared.json_values import JsonObject, decode_leniently, optional, required, take, without
 from bardo.dialects.shared.losses import Losses, nested
 from bardo.dialects.shared.losses import take_at as take_at
 from bardo.streams.frames import Frame
@@ -29,7 +28,7 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import Request, Tool, ToolChoice
 
 
-def read_tool(value: Any, at: str, dialect: str) -> Tool:
+def read_tool(value: object, at: str, dialect: str) -> Tool:
     """Return one tool. Raises InvalidRequest naming the field; a tool that is no function is carried whole."""
     tool = take(value, dict, at)
     kind = optional(tool, "type", str, f"{at}.") or "function"
@@ -47,14 +46,14 @@ def read_tool(value: Any, at: str, dialect: str) -> Tool:
     )
 
 
-def write_tool(tool: Tool, losses: Losses) -> list[dict[str, Any]]:
+def write_tool(tool: Tool, losses: Losses) -> list[JsonObject]:
     """Return the tool, or nothing where only its own provider runs it."""
     if tool.hosted:
         own = fields_for(losses.dialect, tool.carried)
         if not own:
             losses.lose_tool(tool)
         return [own] if own else []
-    function: dict[str, Any] = {"name": tool.name}
+    function: JsonObject = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
     function["parameters"] = tool.schema or {"type": "object", "properties": {}}
@@ -92,14 +91,14 @@ def is_named(tool: Tool, names: AbstractSet[str]) -> bool:
 _is_hosted = attrgetter("hosted")
 
 
-def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Request, dict[str, Any]]:
+def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Request, JsonObject]:
     """Return the request with its hosted tools as its target has them, and the fields that are such a tool there.
 
     A tool that the target is not known to run stays as it is, and is reported as one of another provider's.
     """
     if not (request.extra or any(map(_is_hosted, request.tools))):
         return request, {}
-    fields: dict[str, Any] = {}
+    fields: JsonObject = {}
     for known in hosted_tools():
         client_form, target_form = _form_asked(known, request), known.form_at(row.dialect, row.id, request.model)
         if client_form is not None and _is_refused(request, row, client_form, target_form):
@@ -170,8 +169,8 @@ def _may_be_sent(request: Request, known: HostedTool, client_form: HostedForm, t
 
 def _carried(
     request: Request, known: HostedTool, client_form: HostedForm, target_form: HostedForm, losses: Losses
-) -> tuple[Request, dict[str, Any]]:
-    tools, fields = [], dict[str, Any]()
+) -> tuple[Request, JsonObject]:
+    tools, fields = [], JsonObject()
     for tool in request.tools:
         if not is_form(tool, client_form) or tool.carried is None:
             tools.append(tool)
@@ -201,11 +200,9 @@ def is_form(tool: Tool, form: HostedForm) -> bool:
     return matches_any(kind if isinstance(kind, str) else tool.name, form.kinds)
 
 
-def _rewritten(
-    fields: dict[str, Any], client_form: HostedForm, target_form: HostedForm, losses: Losses
-) -> dict[str, Any]:
+def _rewritten(fields: JsonObject, client_form: HostedForm, target_form: HostedForm, losses: Losses) -> JsonObject:
     """Return the tool with its settings as the target names them; those that it does not have are reported."""
-    left: dict[str, Any] = copy.deepcopy(fields)
+    left: JsonObject = copy.deepcopy(fields)
     written = copy.deepcopy(target_form.written)
     for name, path in client_form.settings.items():
         value = take_at(left, path)
@@ -224,7 +221,7 @@ def _rewritten(
     return written
 
 
-def _unwritten(left: dict[str, Any], client_form: HostedForm) -> dict[str, Any]:
+def _unwritten(left: JsonObject, client_form: HostedForm) -> JsonObject:
     """Return the settings that are left, where the client's form has some of them inside the object that names the tool."""
     held = [
         left[name] for name, value in client_form.written.items() if value == {} and isinstance(left.get(name), dict)
@@ -236,7 +233,7 @@ def _unwritten(left: dict[str, Any], client_form: HostedForm) -> dict[str, Any]:
     return {name: value for name, value in said.items() if not_granted(client_form.dialect, name, value) is not None}
 
 
-def hosted_as(known: HostedTool, language: str, settings: dict[str, Any]) -> Tool:
+def hosted_as(known: HostedTool, language: str, settings: JsonObject) -> Tool:
     """Return a tool in the form of a dialect that has it, with settings by their names in all dialects."""
     form = known.form_of(language)
     assert form is not None
@@ -246,7 +243,7 @@ def hosted_as(known: HostedTool, language: str, settings: dict[str, Any]) -> Too
     return Tool(name=known.name, hosted=True, carried=Carried(language, written))
 
 
-def _paths(fields: dict[str, Any], before: str = "") -> list[str]:
+def _paths(fields: JsonObject, before: str = "") -> list[str]:
     """Return the dotted paths of the values in an object of objects."""
     found: list[str] = []
     for name, value in fields.items():
@@ -263,7 +260,7 @@ class CallsInFrames:
     """
 
     marker: bytes
-    find: Callable[[dict[str, Any]], Iterable[tuple[int, dict[str, Any], str]]]
+    find: Callable[[JsonObject], Iterable[tuple[int, JsonObject, str]]]
 
 
 class FillCallIds:
@@ -288,7 +285,7 @@ class FillCallIds:
         filled = msgspec.json.encode(payload)
         return Frame(filled, item.event, filled if item.raw is data else encode_sse(filled, item.event))
 
-    def _fill(self, payload: dict[str, Any]) -> bool:
+    def _fill(self, payload: JsonObject) -> bool:
         filled = False
         for place, call, name in self._calls.find(payload):
             if not call.get(name):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import sound_of
 from bardo.values.blocks import Block, Carried, TextBlock, ToolResultBlock, UnknownBlock
@@ -56,12 +57,10 @@ def _without_role(carried: Carried | None) -> Carried | None:
 class WrittenTurns(NamedTuple):
     """The turns of a conversation, and each as it is sent."""
 
-    turns: list[dict[str, Any]]
-    sent: list[dict[str, Any]]
+    turns: list[JsonObject]
+    sent: list[JsonObject]
 
-    def extended(
-        self, new: Iterable[dict[str, Any]], finish: Callable[[dict[str, Any]], dict[str, Any]]
-    ) -> WrittenTurns:
+    def extended(self, new: Iterable[JsonObject], finish: Callable[[JsonObject], JsonObject]) -> WrittenTurns:
         """Return these turns and new ones; `finish` returns a turn as it is sent. What is here is not changed."""
         turns = [*self.turns]
         for turn in new:
@@ -71,7 +70,7 @@ class WrittenTurns(NamedTuple):
         return WrittenTurns(turns, [*self.sent[:same], *map(finish, turns[same:])])
 
 
-def add_turn(turns: list[dict[str, Any]], turn: dict[str, Any]) -> None:
+def add_turn(turns: list[JsonObject], turn: JsonObject) -> None:
     """Add a turn, or its content to the turn before it where both have one role. An empty turn without further fields is left out.
 
     What is given is not changed.
@@ -86,10 +85,10 @@ def add_turn(turns: list[dict[str, Any]], turn: dict[str, Any]) -> None:
 
 
 def answers_without_thinking(
-    turns: Sequence[dict[str, Any]],
+    turns: Sequence[JsonObject],
     *,
-    is_result: Callable[[dict[str, Any]], bool],
-    is_thinking: Callable[[dict[str, Any]], bool],
+    is_result: Callable[[JsonObject], bool],
+    is_thinking: Callable[[JsonObject], bool],
 ) -> bool:
     """Return whether the last turn has results of tools that were called in a turn which does not begin with thinking.
 
@@ -101,7 +100,7 @@ def answers_without_thinking(
     return any(map(is_result, answering)) and not any(map(is_thinking, calling[:1]))
 
 
-def _blocks(turn: dict[str, Any]) -> list[dict[str, Any]]:
+def _blocks(turn: JsonObject) -> list[JsonObject]:
     """Return the blocks of a turn; none where its content is one text."""
     content = turn["content"]
     return content if isinstance(content, list) else []
@@ -110,13 +109,13 @@ def _blocks(turn: dict[str, Any]) -> list[dict[str, Any]]:
 _REFUSAL = "refusal"
 
 
-def holds_fields(body: dict[str, Any], names: Sequence[str]) -> bool:
+def holds_fields(body: JsonObject, names: Sequence[str]) -> bool:
     """Whether an assistant's message of a body has one of these fields."""
     messages = body.get("messages")
     return isinstance(messages, list) and any(map(_finding(names), messages))
 
 
-def without_fields(body: dict[str, Any], names: Sequence[str], losses: Losses) -> dict[str, Any]:
+def without_fields(body: JsonObject, names: Sequence[str], losses: Losses) -> JsonObject:
     """Return a body whose assistant's messages lack these fields, which is told of those that said something.
 
     What a model refused becomes its answer.
@@ -128,16 +127,16 @@ def without_fields(body: dict[str, Any], names: Sequence[str], losses: Losses) -
     return {**body, "messages": messages}
 
 
-def _finding(names: Sequence[str]) -> Any:
+def _finding(names: Sequence[str]) -> Callable[[object], bool]:
     taken_out = frozenset(names)
 
-    def holds(message: Any) -> bool:
+    def holds(message: object) -> bool:
         return isinstance(message, dict) and message.get("role") == "assistant" and not taken_out.isdisjoint(message)
 
     return holds
 
 
-def _without(message: dict[str, Any], names: Sequence[str], losses: Losses) -> dict[str, Any]:
+def _without(message: JsonObject, names: Sequence[str], losses: Losses) -> JsonObject:
     kept = {name: value for name, value in message.items() if name not in names}
     for name in names:
         value = message.get(name)

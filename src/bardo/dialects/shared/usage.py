@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from bardo.dialects.shared.json_values import JsonObject
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage, UsageDetails
 
 _LARGEST = 1 << 53
 
 
-def token_count(value: Any) -> int | None:
+def token_count(value: object) -> int | None:
     """Return a token count, or None where it is absent, negative, absurdly large, or no whole number."""
     if value is None:
         return None
@@ -22,7 +23,7 @@ def token_count(value: Any) -> int | None:
     return int(value) if 0 <= value < _LARGEST and value == int(value) else None
 
 
-def doubted(name: str, value: Any) -> tuple[Degradation, ...]:
+def doubted(name: str, value: object) -> tuple[Degradation, ...]:
     """Report a count that cannot be true."""
     if value is None or token_count(value) is not None:
         return ()
@@ -96,7 +97,7 @@ NO_TOOLS = ToolCounts()
 
 
 def openai_details(
-    raw: dict[str, Any], into: dict[str, Any], out: dict[str, Any], tier: Any, tools: ToolCounts = NO_TOOLS
+    raw: JsonObject, into: JsonObject, out: JsonObject, tier: object, tools: ToolCounts = NO_TOOLS
 ) -> UsageDetails | None:
     """Return what OpenAI's dialects count beside the usual; None where that is nothing. `into` and `out` are the details of `raw`."""
     if len(into) + len(out) + (tier is not None) == 0 and "server_tool_use" not in raw and tools is NO_TOOLS:
@@ -114,7 +115,7 @@ def openai_details(
     )
 
 
-def anthropic_details(raw: dict[str, Any]) -> UsageDetails | None:
+def anthropic_details(raw: JsonObject) -> UsageDetails | None:
     """Return what Messages counts beside the usual. A fast answer is a tier of its own (platform.claude.com, "Fast mode", 2026-11)."""
     created = raw.get("cache_creation")
     hour = token_count(created.get("ephemeral_1h_input_tokens")) if isinstance(created, dict) else None
@@ -122,7 +123,7 @@ def anthropic_details(raw: dict[str, Any]) -> UsageDetails | None:
     return _reported(UsageDetails(cache_write_1h_tokens=hour, searches=_searches(raw), service_tier=tier))
 
 
-def tools_of_response(response: dict[str, Any], items: Sequence[dict[str, Any]]) -> ToolCounts:
+def tools_of_response(response: JsonObject, items: Sequence[JsonObject]) -> ToolCounts:
     """Return what tools OpenAI ran in a Responses reply with these items.
 
     Replies of 2026 count searches and pictures in `tool_usage`; in those before, items tell. Only an action `search` is billed, not the
@@ -141,11 +142,11 @@ def tools_of_response(response: dict[str, Any], items: Sequence[dict[str, Any]])
 _BILLED_ITEMS = frozenset({"file_search_call", "code_interpreter_call", "image_generation_call", "shell_call"})
 
 
-def _is_search(item: dict[str, Any]) -> bool:
+def _is_search(item: JsonObject) -> bool:
     return item.get("type") == "web_search_call" and _object(item, "action").get("type", "search") == "search"
 
 
-def gemini_details(raw: dict[str, Any], grounding: Iterable[Any] = ()) -> UsageDetails | None:
+def gemini_details(raw: JsonObject, grounding: Iterable[object] = ()) -> UsageDetails | None:
     """Return what `usageMetadata` counts beside the usual. `grounding` are the `groundingMetadata` of the candidates."""
     tools = _grounding_tools([one for one in grounding if isinstance(one, dict)])
     traffic = _short_text(raw.get("trafficType"))
@@ -164,7 +165,7 @@ def gemini_details(raw: dict[str, Any], grounding: Iterable[Any] = ()) -> UsageD
     )
 
 
-def modalities_of_input(usage: Usage, count: str, spell: Callable[[str], str]) -> list[dict[str, Any]] | None:
+def modalities_of_input(usage: Usage, count: str, spell: Callable[[str], str]) -> list[JsonObject] | None:
     """Return the prompt's tokens by modality, each under `count`, as Google's dialects list them; None where they are not known."""
     if usage.input_tokens is None:
         return None
@@ -174,7 +175,7 @@ def modalities_of_input(usage: Usage, count: str, spell: Callable[[str], str]) -
     return [{"modality": spell(name), count: tokens} for name, tokens in found.items() if tokens or name == "TEXT"]
 
 
-def _grounding_tools(grounding: Sequence[dict[str, Any]]) -> ToolCounts:
+def _grounding_tools(grounding: Sequence[JsonObject]) -> ToolCounts:
     """Return what Gemini looked up. Empty queries are free (ai.google.dev, "Grounding with Google Search", 2026-11)."""
     queries = [query for one in grounding for query in _as_list(one.get("webSearchQueries")) if query]
     chunks = [chunk for one in grounding for chunk in _as_list(one.get("groundingChunks")) if isinstance(chunk, dict)]
@@ -182,7 +183,7 @@ def _grounding_tools(grounding: Sequence[dict[str, Any]]) -> ToolCounts:
     return ToolCounts(len(queries) or None, 1 if maps else None)
 
 
-def interactions_details(raw: dict[str, Any]) -> UsageDetails | None:
+def interactions_details(raw: JsonObject) -> UsageDetails | None:
     """Return what `usage` of an interaction counts beside the usual: `grounding_tool_count` has a count for each tool."""
     counts = [one for one in _as_list(raw.get("grounding_tool_count")) if isinstance(one, dict)]
     searches = sum(token_count(one.get("count")) or 0 for one in counts if one.get("type") == "google_search")
@@ -190,7 +191,7 @@ def interactions_details(raw: dict[str, Any]) -> UsageDetails | None:
     return _reported(UsageDetails(searches=searches or None, unpriced_tools=others or None))
 
 
-def bedrock_details(raw: dict[str, Any]) -> UsageDetails | None:
+def bedrock_details(raw: JsonObject) -> UsageDetails | None:
     """Return what Converse counts beside the usual: `cacheDetails` has what was written by how long it is kept."""
     details = raw.get("cacheDetails")
     hour = [
@@ -201,7 +202,7 @@ def bedrock_details(raw: dict[str, Any]) -> UsageDetails | None:
     return UsageDetails(cache_write_1h_tokens=sum(hour)) if hour else None
 
 
-def cohere_details(raw: dict[str, Any]) -> UsageDetails | None:
+def cohere_details(raw: JsonObject) -> UsageDetails | None:
     """Return what Cohere bills where it differs from what it counts: its own additions to the prompt are free."""
     billed = raw.get("billed_units")
     if not isinstance(billed, dict):
@@ -221,7 +222,7 @@ def _reported(details: UsageDetails) -> UsageDetails | None:
     return None if details == _NOTHING else details
 
 
-def _searches(raw: dict[str, Any]) -> int | None:
+def _searches(raw: JsonObject) -> int | None:
     return token_count(_object(raw, "server_tool_use").get("web_search_requests"))
 
 
@@ -229,16 +230,16 @@ def _first(count: int | None, other: int | None) -> int | None:
     return other if count is None else count
 
 
-def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
+def _object(raw: JsonObject, name: str) -> JsonObject:
     value = raw.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def _as_list(value: Any) -> list[Any]:
+def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _of_modality(details: Any, modality: str) -> int | None:
+def _of_modality(details: object, modality: str) -> int | None:
     counts = [
         token_count(one.get("tokenCount")) or 0
         for one in (details if isinstance(details, list) else ())
@@ -247,5 +248,5 @@ def _of_modality(details: Any, modality: str) -> int | None:
     return sum(counts) if counts else None
 
 
-def _short_text(value: Any) -> str:
+def _short_text(value: object) -> str:
     return value[:_LONGEST_WORD] if isinstance(value, str) else ""
