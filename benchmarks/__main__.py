@@ -25,6 +25,7 @@ from benchmarks import (
     parse,
     pipeline,
     quality,
+    reuse,
     routing,
     routing_quality,
     soak,
@@ -140,6 +141,7 @@ _RUN: dict[str, Callable[[Bench], Found]] = {
     "quality": quality.run,
     "context": context.run,
     "panel": panel.run,
+    "reuse": reuse.run,
 }
 SUBJECTS = tuple(_RUN)
 

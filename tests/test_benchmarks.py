@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from benchmarks import panel, routing
+from benchmarks import panel, reuse, routing
 from benchmarks.bench import Bench, Pace
 from benchmarks.canned import WORD, stream_body, stream_pieces, words_in
 from benchmarks.contestants import (
@@ -243,6 +243,12 @@ def test_the_subject_control_does_all_that_it_times() -> None:
     assert isinstance(verdicts, list)
     assert all("verdict=honoured" in header for header in verdicts)
     assert len({type(one) for one in done.values()}) == 1
+
+
+def test_the_subject_reuse_does_all_that_it_times() -> None:
+    done = {name: [work() for work in works] for name, works in reuse.works(1).items()}
+    assert {*done} == {reuse.WHOLE, reuse.PLANS, reuse.TOOLS, reuse.CHECKERS, reuse.ANSWERS}
+    assert all(one is not None for found in done.values() for one in found)
 
 
 def test_the_subject_routing_does_all_that_it_times() -> None:

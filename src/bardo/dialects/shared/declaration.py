@@ -1,11 +1,8 @@
-"""What a dialect can express of a request, declared. `losses.py` reports everything else that a request says.
+"""What a dialect can express of a request and of a reply, declared.
 
 A declaration names each field of the vocabulary once: as expressed, as expressed only for clients of the dialect itself, or as lacking.
-A new field of Request, Sampling, a tool or a block that a dialect does not name fails `tests/dialects/test_declarations.py`.
-
-What a dialect can express of a reply, declared. `engine/foreign_content.py` reports everything else that a reply holds.
-
-A new event, count or reason to finish that a dialect does not name fails `tests/dialects/test_reply_declarations.py`.
+`losses.py` reports everything else that a request says, and `engine/foreign_content.py` everything else that a reply holds. A new field,
+event, count or reason to finish that a dialect does not name fails `test_declarations.py` or `test_reply_declarations.py`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""What a dialect writes of a conversation that comes again: written for its new messages alone, as long as nothing of it is lost.
-
-What a request loses on its way to a dialect, each kind of loss reported once; and what a reply that is written must say of its calls.
+"""What a request loses on its way to a dialect, each kind of loss reported once.
 
 `report_field_lacks` and `report_message_lacks` are the driver above all encoders: what they report follows from what a dialect declares.
-
-Carry the fields of a request to a dialect that has them too, under the same name or in another place.
+Fields that another dialect has too, under the same name or in another place, are carried to it, and are no loss.
 """
 
 from __future__ import annotations
