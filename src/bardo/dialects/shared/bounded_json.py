@@ -18,7 +18,7 @@ MAX_DEPTH = 200
 SLICED_BYTES = 256 * 1024
 """From this size on JSON is decoded in slices."""
 _SLICE_BYTES, _TEXT_BYTES = 96 * 1024, 2 * 1024 * 1024
-# Bytes from which on counting brackets takes longer than looking at a few parts.
+# Bytes from which on counting brackets takes longer than looking at the objects and arrays themselves.
 _LONG = 16_384
 # Objects and arrays of so many levels stand in a slice as they are; what is nested more deeply is gone into.
 _LEVELS = 8
@@ -210,9 +210,8 @@ class _Slices:
 
 def _too_deep(value: Any, data: bytes, levels: int) -> bool:
     """Whether the value of `data`, as a JSON decoder made it, has more than so many levels."""
-    size = len(data)
-    # A quick look is enough for all but a few: at a few parts of one that is long, where counting brackets takes longer, else at brackets.
-    if size <= levels or (size > _LONG and _has_few_parts(value, levels)) or has_few_brackets(data, levels):
+    # Of what is short, counting brackets is enough for all but a few.
+    if len(data) <= levels or (len(data) < _LONG and has_few_brackets(data, levels)):
         return False
     nested = [value] if type(value) is dict or type(value) is list else []
     for _ in range(levels):
@@ -230,16 +229,3 @@ def has_few_brackets(data: bytes, levels: int = MAX_DEPTH) -> bool:
     # `replace` finds a byte with `memchr`, and takes a third to a tenth of the time of `count`, which compares one byte after the other.
     without = data.replace(b"[", b"", levels + 1).replace(b"{", b"", levels + 1)
     return len(data) - len(without) <= levels
-
-
-def _has_few_parts(value: object, levels: int) -> bool:
-    """Whether a value holds so few others that they cannot have more levels: a long text is one part."""
-    waiting, left = [value], levels - 1
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict | list):
-            left -= len(item)
-            if left < 0:
-                return False
-            waiting.extend(item.values() if isinstance(item, dict) else item)
-    return True
