@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import msgspec
 
 from bardo.values.blocks import Block, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message
 
-S = TypeVar("S")
-
 Messages = tuple[Message, ...]
-LEAST_MESSAGES = 3
 
 
 class HistoryFacts(msgspec.Struct, frozen=True, gc=False):
@@ -39,8 +33,3 @@ def facts_of(messages: Messages) -> HistoryFacts:
 def parts_of(messages: Messages) -> frozenset[type[Block]]:
     """Return the classes of all blocks of a conversation, and of what stands in results of tools."""
     return facts_of(messages).parts
-
-
-def fold_history(messages: Messages, name: str, form: object, begin: S, extend: Callable[[S, Messages, int], S]) -> S:
-    """Return what `extend` finds of a conversation."""
-    return extend(begin, messages, 0)

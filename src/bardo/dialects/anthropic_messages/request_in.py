@@ -12,8 +12,7 @@ from bardo.dialects.anthropic_messages.wire import FORMAT, NAME, PARTS, PARTS_JO
 from bardo.dialects.shared.control_fields import as_whole_number
 from bardo.dialects.shared.json_values import JsonObject, JsonValue, arguments_of, decode_object, take, without
 from bardo.dialects.shared.media import picture_or_document
-from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.repeated_items import without_own
+from bardo.dialects.shared.options import read_options, without_own
 from bardo.dialects.shared.states import Carrier, settled
 from bardo.dialects.shared.structs import OTHERS, Unknown, as_it_came, carried, carried_fields, read
 from bardo.values.blocks import (

@@ -13,7 +13,6 @@ from bardo.dialects.shared.control_fields import read_thinking, whole_number, wi
 from bardo.dialects.shared.json_values import JsonObject, JsonValue, decode_object, kind_of, required, take
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
 from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.repeated_tools import REPEATED_TOOLS
 from bardo.dialects.shared.structs import OTHERS, Unknown, Wire, as_it_came, carried, carried_fields, read
 from bardo.dialects.shared.tools import with_allowed_tools
 from bardo.values.blocks import (
@@ -313,8 +312,7 @@ _READERS: dict[type, Callable[..., Block]] = {
 
 
 def _tools(asked: wire.Request, fields: JsonObject) -> tuple[Tool, ...]:
-    # A plan of an earlier call is taken over where its tools are the same values.
-    tools = REPEATED_TOOLS.read(fields.get("tools") or [], NAME, _read_tools)
+    tools = _read_tools(fields.get("tools") or [])
     return (*tools, *[_function(function, {}) for function in asked.functions]) if asked.functions else tools
 
 

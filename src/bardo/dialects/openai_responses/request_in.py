@@ -16,8 +16,7 @@ from bardo.dialects.openai_responses.wire import FORMAT, NAME, SealContent, is_m
 from bardo.dialects.shared.control_fields import OPENAI_SAMPLING, decode_sampling, read_thinking, without_thinking
 from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, optional, take
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
-from bardo.dialects.shared.options import read_options
-from bardo.dialects.shared.repeated_items import without_own
+from bardo.dialects.shared.options import read_options, without_own
 from bardo.dialects.shared.states import AFTER, NEXT, Carrier, settled
 from bardo.dialects.shared.structs import OnlyCarried, Wire, as_it_came, carried_fields, read
 from bardo.values.blocks import (

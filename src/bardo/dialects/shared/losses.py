@@ -6,8 +6,8 @@ Fields that another dialect has too, under the same name or in another place, ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -27,7 +27,6 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.histories import Messages
 from bardo.values.request import Message, Request, Sampling, Tool
 
 _NO_SAMPLING = Sampling()
@@ -272,21 +271,6 @@ def with_wrapped(bardo: JsonObject, calls: Iterable[ToolCallBlock], *, what: str
     lost = [{"what": what, "asked": call.id, "sent": key, "why": why} for call in calls]
     before = bardo.get("degraded")
     return {**bardo, "degraded": [*(before if isinstance(before, list) else ()), *lost]} if lost else bardo
-
-
-S = TypeVar("S")
-
-
-def fold_without_loss(
-    messages: Messages,
-    name: str,
-    form: object,
-    losses: Losses,
-    begin: S,
-    extend: Callable[[S, Messages, int], S],
-) -> S:
-    """Return what `extend` writes of a conversation."""
-    return extend(begin, messages, 0)
 
 
 _CHAT = "openai_chat"

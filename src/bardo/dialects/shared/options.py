@@ -48,6 +48,11 @@ _QUIET = "quiet"
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+def without_own(fields: JsonObject) -> JsonObject:
+    """Return the fields of a body without bardo's own: what a provider of its dialect may get."""
+    return {name: value for name, value in fields.items() if name != "bardo"} if "bardo" in fields else fields
+
+
 def read_intent(value: object, at: str) -> tuple[Intent | None, tuple[str, ...]]:
     """Return what a call needs, and which fields of it the caller gave. Raises InvalidRequest naming the field."""
     if value is None:
