@@ -52,7 +52,6 @@ PLACES: tuple[tuple[str, str, str], ...] = (
     ("/call/upstream_reply.py", "", "reply"),
     ("/call/stream_reading.py", "", "reply"),
     ("/engine/reply_", "", "reply"),
-    ("/engine/whole_text.py", "", "reply"),
     ("/engine/forwarding.py", "", "reply"),
     ("/engine/foreign_content.py", "", "reply"),
     ("/values/fold.py", "", "reply"),

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from bardo.adapters.long_work import LONG_BYTES, run_by_size, size_of, size_of_reply
-from bardo.call.upstream_reply import UpstreamReply
 from bardo.engine.planning import Draft
 from bardo.engine.reply_reader import ReplyReader
 from bardo.simulators import Script, Turn
@@ -64,7 +63,7 @@ def running() -> Iterator[House]:
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """What was done to requests, and the name of the thread that did it."""
     noted: list[tuple[str, str]] = []
-    work = [(Draft, "settle"), (Draft, "freeze"), (ReplyReader, "read_whole"), (UpstreamReply, "_read_text")]
+    work = [(Draft, "settle"), (Draft, "freeze"), (ReplyReader, "read_whole")]
     for owner, name in (*work, (generate, "decoded_request"), (generate, "named_as_asked")):
         monkeypatch.setattr(owner, name, _noting(getattr(owner, name), name, noted))
     return noted
@@ -111,9 +110,7 @@ def test_a_long_whole_reply_is_read_and_written_in_a_thread(
 ) -> None:
     with house([Simulator("vllm", script=Script((Turn(text=text),)))]) as started:
         post(started, "cohere", "a question")
-    read = [
-        thread.startswith(THREAD) for name, thread in threads if name in ("read_whole", "_read_text", "named_as_asked")
-    ]
+    read = [thread.startswith(THREAD) for name, thread in threads if name in ("read_whole", "named_as_asked")]
     assert len(read) > 1
     assert set(read) == {in_thread}
 

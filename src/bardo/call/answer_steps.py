@@ -23,10 +23,10 @@ from bardo.engine.knowledge import Knowledge
 from bardo.engine.own_calls import ContinueWithResults, HiddenTurns, OwnCallsAnswer, OwnCallStage, with_origin
 from bardo.engine.own_calls.arguments import argument_failures
 from bardo.engine.planning import asked_again, continued
+from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import FoldStage
 from bardo.engine.typed.continuation import added
 from bardo.engine.typed.retry import RetryRequest, SlowWork, TypedAnswer
-from bardo.engine.whole_text import Reader
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Failed, ReplyStart, UsageUpdate
@@ -83,7 +83,7 @@ class AnswerStepRunner:
         request: Request,
         attempt: Attempt,
         knowledge: Knowledge,
-        reader: Reader,
+        reader: ReplyReader,
         *,
         clean: Callable[[BardoError], None],
         key: str = "",

@@ -15,8 +15,8 @@ from bardo.call.call_context import CallContext, EpisodeSink
 from bardo.call.call_row import Timing, log_row, said_in, subsystem_of
 from bardo.call.client_secrets import text_without_key, without_key
 from bardo.engine.attempt import Attempt
-from bardo.engine.whole_text import Reader, WholeText
-from bardo.reasoning.replay import answers_tools, is_only_text
+from bardo.engine.reply_reader import ReplyReader
+from bardo.reasoning.replay import is_only_text
 from bardo.values.attempts import AttemptCause
 from bardo.values.blocks import ReplyBlock
 from bardo.values.errors import BardoError
@@ -133,11 +133,7 @@ class CallRecorder:
                 return True
         return False
 
-    def is_worth_keeping(self, reader: Reader) -> bool:
-        """Whether anything of a reply may be kept: nothing is of one text that answers no tool's result."""
-        return type(reader) is not WholeText or answers_tools(self._request)
-
-    async def remember(self, reader: Reader, attempt: Attempt) -> None:
+    async def remember(self, reader: ReplyReader, attempt: Attempt) -> None:
         """Keep the reply's reasoning before the client learns that the reply is over, and may go on.
 
         Keeping it costs the length of the reply. One that goes on for long after its finish is kept a few times, and again at its end.
@@ -148,12 +144,12 @@ class CallRecorder:
         self._times_kept += 1
         await self._keep(reader, attempt)
 
-    async def remember_rest(self, reader: Reader, attempt: Attempt) -> None:
+    async def remember_rest(self, reader: ReplyReader, attempt: Attempt) -> None:
         """Keep what came after the last time that the reply was kept."""
         if self._came_later:
             await self._keep(reader, attempt)
 
-    async def _keep(self, reader: Reader, attempt: Attempt) -> None:
+    async def _keep(self, reader: ReplyReader, attempt: Attempt) -> None:
         if not reader.holds_all:
             return  # A reply that is too long to be held is not remembered.
         response, shown = reader.response_with_reasoning(), None

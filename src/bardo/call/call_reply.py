@@ -23,9 +23,9 @@ from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.passed_headers import PassedHeaders
 from bardo.engine.receipt import CallFacts, with_earlier_calls, with_receipt
+from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import Verification
-from bardo.engine.whole_text import Reader
 from bardo.structured import Provenance
 from bardo.values.attempts import AttemptCause
 from bardo.values.cost import CallCost
@@ -105,7 +105,7 @@ class CallReply:
         return self._attempt
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> ReplyReader:
         """The reader of the reply."""
         assert self._upstream is not None
         return self._upstream.reader

@@ -23,9 +23,9 @@ from bardo.engine.attempt import Attempt
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.receipt import extension
+from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.typed.retry import typed_answer
 from bardo.engine.verification import is_judged
-from bardo.engine.whole_text import Reader
 from bardo.routing.cascade import judge
 from bardo.values.errors import BardoError
 from bardo.values.events import Degraded, Event, Extension
@@ -146,15 +146,13 @@ class LiveReply(CallReply):
             async for update in self.updates():
                 raw += update.raw
             return raw
-        reader, recorder, events = upstream.reader, self._recorder, self._context.events
-        may_keep = recorder.is_worth_keeping(reader)
+        reader, recorder = upstream.reader, self._recorder
         # An asynchronous generator costs as much as all that is left to do.
         while (read := await upstream.next_update()) is not None:
-            if (may_keep or events.active) and self._is_due(read) and may_keep:
+            if self._is_due(read):
                 await recorder.remember(reader, self.attempt)
             raw += read.raw
-        if may_keep:
-            await recorder.remember_rest(reader, self.attempt)
+        await recorder.remember_rest(reader, self.attempt)
         await self._conclude(reader)
         return raw
 
@@ -165,9 +163,7 @@ class LiveReply(CallReply):
         return self._recorder.is_due(update.events)
 
     async def _keep(self) -> None:
-        recorder, reader = self._recorder, self.reader
-        if recorder.is_worth_keeping(reader):
-            await recorder.remember(reader, self.attempt)
+        await self._recorder.remember(self.reader, self.attempt)
 
     def _publish(self, events: Sequence[Event]) -> None:
         if self._progress is None:
@@ -175,7 +171,7 @@ class LiveReply(CallReply):
             self._progress = ProgressPublisher(self._context, self.request_id, subsystem, self.recorder.key_id)
         self._progress.publish(events)
 
-    async def _conclude(self, reader: Reader) -> None:
+    async def _conclude(self, reader: ReplyReader) -> None:
         """Log the call and let go of the reply. Raises the error of a whole reply that failed."""
         failure = reader.failure
         broken: CallOutcome = "broken" if self.request.stream else "error"

@@ -24,10 +24,9 @@ from bardo.engine.measured_time import time_stages
 from bardo.engine.passed_headers import PassedHeaders, passed_headers
 from bardo.engine.reply_beginning import is_token
 from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.text_formats import PLAIN, seen_start
+from bardo.engine.text_formats import seen_start
 from bardo.engine.thinking_display import thinking_stage
 from bardo.engine.translation_stages import stages_of_translation
-from bardo.engine.whole_text import Reader, WholeText, read_text
 from bardo.reasoning.undecided import closes_unopened
 from bardo.services.facts.health import AttemptWatch
 from bardo.streams.stage import Stage
@@ -54,7 +53,7 @@ class UpstreamReply:
     """The headers of the reply that its client gets too."""
     lost: tuple[Degradation, ...] = ()
     """What turned out to be lost once the head was read, beside what the attempt gave up."""
-    _reader: Reader | None = None
+    _reader: ReplyReader | None = None
     _reading: StreamReading | None = None
     _on_token: Callable[[], None] | None = None
     _budget: BudgetStage | None = None
@@ -75,7 +74,7 @@ class UpstreamReply:
         self._primed: deque[ReplyUpdate] = deque()
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> ReplyReader:
         """The reader of the reply, from `begin` on."""
         assert self._reader is not None
         return self._reader
@@ -138,8 +137,7 @@ class UpstreamReply:
             )
             await self._prime(reader, forwarding, meter)
             return
-        is_plain = not stages and budget is None and most_text is None and self.attempt.formats == PLAIN
-        await self._read_whole(opens, stamp if is_plain and not self._streamed else None)
+        await self._read_whole(opens)
 
     async def next_update(self) -> ReplyUpdate | None:
         """Return what the next network read gives; None at the end. A failure of the reply is an event of the last update.
@@ -257,8 +255,8 @@ class UpstreamReply:
             provider = self.attempt.target.provider.id
             raise UpstreamTimeout(f"{provider} sent nothing of the reply within {most:g} s", provider=provider)
 
-    async def _read_whole(self, opens: Callable[[], ReplyReader], stamp: ReplyStart | None) -> None:
-        """Read a whole reply: at once where it may be no more than a text, which gets this `stamp`, or else by the reader that `opens`."""
+    async def _read_whole(self, opens: Callable[[], ReplyReader]) -> None:
+        """Read a whole reply by the reader that `opens`."""
         assert self._reply is not None
         reply, self._reply = self._reply, None
         try:
@@ -272,13 +270,6 @@ class UpstreamReply:
             raise
         finally:
             await reply.close()
-        text = None if stamp is None else await run_by_size(len(body), partial(self._read_text, body, stamp))
-        if text is not None:
-            self._reader = text
-            self._note_token()
-            self._health.ended(None)
-            self._primed.append(ReplyUpdate(text.events, body))
-            return
         self._reader = reader = opens()
         self._note_token()
         update = ReplyUpdate(*(await run_by_size(len(body), partial(reader.read_whole, body))))
@@ -286,17 +277,6 @@ class UpstreamReply:
         if reader.failure is not None:
             raise reader.failure
         self._primed.append(update)
-
-    def _read_text(self, body: bytes, stamp: ReplyStart) -> WholeText | None:
-        attempt = self.attempt
-        return read_text(
-            body,
-            attempt.target,
-            stamp=stamp,
-            degraded=(*attempt.degraded, *self.lost) if self.lost else attempt.degraded,
-            stages=() if self.forward else self._stages(),
-            secrets=self._context.keyring.secrets_of(attempt.target.provider),
-        )
 
     def _stages(self) -> list[Stage[Event, Event]]:
         """Return the stages of a reply that is written anew for its client; none where its bytes are forwarded."""

@@ -54,19 +54,6 @@ def build_chain(
     )
 
 
-def chain_of_text(usage: Usage, *, provider: str, model: str, billed_as_output: bool) -> ReasoningChain:
-    """Return what `build_chain` says of a reply that is one text without state."""
-    tokens = usage.reasoning_tokens or 0
-    return ReasoningChain(
-        provider=provider,
-        model=model,
-        visibility=visibility_of((), evidence=tokens > 0),
-        reasoning_tokens=tokens,
-        reported=usage.reasoning_tokens is not None,
-        cost=ReasoningCost(reasoning_tokens=tokens, billed_as_output=billed_as_output),
-    )
-
-
 def _holds_state(blocks: tuple[ReplyBlock, ...]) -> bool:
     """Whether text or a call has opaque state, as only a model that thought leaves it."""
     # Asked for every reply, where a loop costs half of what `any` does.

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from bardo.values.blocks import Carried, ReplyBlock, TextBlock, UnknownBlock
-from bardo.values.chain import build_chain, chain_of_text
+from bardo.values.blocks import ReplyBlock, UnknownBlock
+from bardo.values.chain import build_chain
 from bardo.values.collected import CarriedFields
-from bardo.values.degradation import Degradation, DegradationList
+from bardo.values.degradation import DegradationList
 from bardo.values.errors import BardoError
 from bardo.values.events import (
     BlockFields,
@@ -282,49 +282,6 @@ _TAKE: dict[type, Callable[[Any, Any], None]] = {
     Extension: ResponseFold._take_extension,
     Partial: ResponseFold._take_nothing,
 }
-
-
-def response_of_text(
-    events: Sequence[Event],
-    *,
-    degraded: tuple[Degradation, ...] = (),
-    provider: str,
-    model: str,
-    billed_as_output: bool,
-) -> Response | None:
-    """Return the Response of a finished reply that is one text, as `ResponseFold` makes it; None for any other.
-
-    `degraded` is what was lost before the reply came, each difference once.
-    """
-    found: dict[type, Any] = dict(zip(map(type, events), events, strict=True))
-    if len(found) != len(events) or not found.keys() <= _PARTS_OF_TEXT:
-        return None
-    start, piece, finish = found.get(ReplyStart), found.get(ContentChunk), found.get(Finish)
-    if start is None or piece is None or finish is None or not start.model or piece.choice or finish.choice:
-        return None
-    carried: Carried | None = None
-    if ReplyFields in found:
-        said = found[ReplyFields]
-        if said.choice is not None or not said.dialect:
-            return None
-        carried = Carried(said.dialect, dict(said.fields))
-    usage = found[UsageUpdate].usage if UsageUpdate in found else _NO_USAGE
-    return Response(
-        id=start.id,
-        model=start.model,
-        provider=provider,
-        created=start.created,
-        blocks=(TextBlock(piece.text),),
-        reasoning=chain_of_text(usage, provider=provider, model=start.model, billed_as_output=billed_as_output),
-        usage=usage,
-        finish=finish,
-        degraded=degraded,
-        carried=carried,
-    )
-
-
-_NO_USAGE = Usage()
-_PARTS_OF_TEXT = frozenset({ReplyStart, ContentChunk, Finish, UsageUpdate, ReplyFields})
 
 
 def fold(events: Iterable[Event], *, provider: str = "", model: str = "", billed_as_output: bool = True) -> Response:

@@ -55,7 +55,6 @@ DIALECT = Dialect(
         usual={"caller": ({"type": "direct"},)},
     ),
     open_decoder=Decoder,
-    read_text=lambda body, row: Decoder(row).read_plain(body),
     calls_in_frames=CALLS,
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,

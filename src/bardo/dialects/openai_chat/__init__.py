@@ -78,7 +78,6 @@ DIALECT = Dialect(
     ),
     as_functions=with_plain_choice,
     open_decoder=_open_decoder,
-    read_text=lambda body, row: _open_decoder(row).read_plain(body),
     open_encoder=lambda request, arrival: ChatEncoder(request),
     encode_response=encode_response,
     encode_error=encode_error,

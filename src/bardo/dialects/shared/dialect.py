@@ -310,8 +310,7 @@ class Dialect:
     `starts_with_usage`: a stream names the tokens of its prompt where it begins. `over_budget_status` is the status of an answer to a
     client whose budget is used up.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
-    are how it asks for vectors, counts of tokens and lists of models; None where it has no such thing. `read_text` gives the events of a
-    whole reply that is text and nothing else, as its decoder does, and None for any other.
+    are how it asks for vectors, counts of tokens and lists of models; None where it has no such thing.
     `time_fields` are the fields of a reply that began and ended so many seconds after its request; None where a reply has none.
     """
 
@@ -349,7 +348,6 @@ class Dialect:
     embeddings: EmbeddingForm | None = None
     token_count: CountForm | None = None
     models: ModelsForm | None = None
-    read_text: Callable[[bytes, ProviderRow], Sequence[Event] | None] | None = None
     time_fields: Callable[[float, float], JsonObject] | None = None
 
     def encode_request(
