@@ -7,7 +7,7 @@ between a call and its result. What a target demands is said by rows (`catalog/d
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 from typing import Any
 
@@ -62,6 +62,7 @@ _JOINED = frozenset(
 _JOINS_ITS_OWN = frozenset(("anthropic_messages", "bedrock_invoke"))
 # Dialects whose requests hold items or steps in place of turns.
 _OF_ITEMS = frozenset(("openai_responses", "gemini_interactions"))
+_NO_CALLS = frozenset[str]()
 
 
 _Place = tuple[int, int, int]
@@ -77,7 +78,7 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
     joined, unique = dialect in _JOINED, "unique_calls" in rules
     user_first, no_user_after_tool = "user_first" in rules, "no_user_after_tool" in rules
     # The calls that wait for a result, and the ids of all calls before.
-    waiting: set[str] = set()
+    waiting: Set[str] = _NO_CALLS
     called: set[str] = set()
     # `spoken`: not only the system has spoken. `heard`: the user has said something, or the model has.
     after_results = after_model = spoken = heard = False
@@ -91,31 +92,31 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
             if user_first and not heard:
                 return False
             calls = [block for block in message.blocks if type(block) is ToolCallBlock]
-            keys = {call.id or f"name:{call.name}" for call in calls}
+            keys: Set[str] = {call.id or f"name:{call.name}" for call in calls} if calls else _NO_CALLS
             if checks_calls:
                 if waiting and (not joined or after_results):
                     return False
                 if len(keys) < len(calls) or not waiting.isdisjoint(keys):
                     return False
-            if unique:
+            if unique and calls:
                 if not called.isdisjoint(keys) or not all(call.id for call in calls):
                     return False
                 called |= keys
-            waiting = waiting | keys if joined else keys
+            waiting = waiting | keys if joined and waiting else keys
             after_results, after_model, spoken, heard = False, True, True, True
         else:
             blocks = message.blocks
             results = [block.call_id or f"name:{block.name}" for block in blocks if type(block) is ToolResultBlock]
             others = len(results) < len(blocks) or not results
-            left = waiting.difference(results)
+            answered: Set[str] = {*results} if results else _NO_CALLS
             if checks_calls:
-                if len({*results}) < len(results) or not waiting.issuperset(results) or (waiting and not results):
+                if len(answered) < len(results) or not waiting >= answered or (waiting and not results):
                     return False
-                if left and results and others:
+                if results and others and len(waiting) > len(answered):
                     return False
             if no_user_after_tool and others and (after_results or results):
                 return False
-            waiting = left
+            waiting = waiting - answered
             after_results, after_model, spoken = bool(results), False, True
             heard = heard or (user_first and says_something(message))
     # Calls that nothing follows are not answered yet; where a result follows, each of them needs its own.
