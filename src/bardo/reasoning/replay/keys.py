@@ -42,6 +42,8 @@ _RESULTS = frozenset({ToolResultBlock})
 _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 # State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
 _TELLING_STATE = 24
+# What `str.split` takes for space in ASCII.
+_SPACE = b" \t\n\r\v\f\x1c\x1d\x1e\x1f"
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -181,6 +183,8 @@ def _loose_key(before: str, text: str, turn_texts: Sequence[str]) -> str:
 
 
 def _without_space(text: str) -> str:
+    if text.isascii():
+        return text.encode().translate(None, _SPACE).decode()
     return "".join(text.split())
 
 
@@ -361,16 +365,12 @@ def _turn_text(blocks: Iterable[Block]) -> tuple[str, list[str]]:
 
 
 def _prompt(block: Block) -> tuple[str, ...]:
-    match block:
-        case ToolResultBlock(content=content):
-            return ("result", *[part for inner in content for part in _prompt(inner)])
-        case TextBlock(text=text) | RefusalBlock(text=text):
-            return ("text", text)
-        case DocumentBlock():
-            return ("document", block.data, block.url, block.text, *((block.source,) if block.source else ()))
-        case ImageBlock():
-            return ("image", block.data, block.url)
-        case UnknownBlock():
-            return ("other", _encode(block.value).decode())
-        case _:
-            return ()
+    if isinstance(block, ToolResultBlock):
+        return ("result", *[part for inner in block.content for part in _prompt(inner)])
+    if isinstance(block, TextBlock | RefusalBlock):
+        return ("text", block.text)
+    if isinstance(block, DocumentBlock):
+        return ("document", block.data, block.url, block.text, *((block.source,) if block.source else ()))
+    if isinstance(block, ImageBlock):
+        return ("image", block.data, block.url)
+    return ("other", _encode(block.value).decode()) if isinstance(block, UnknownBlock) else ()

@@ -1,0 +1,74 @@
+"""The keys of earlier thinking are those under which stores hold it, whatever the texts are made of."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bardo.reasoning.replay.keys import _without_space, digest, turns_of
+from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.values.request import Message, Request
+
+TEXTS = st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF), max_size=20) | st.text(
+    st.characters(max_codepoint=127), max_size=20
+)
+
+
+@given(st.lists(TEXTS, max_size=4))
+def test_a_digest_is_of_the_lengths_and_the_bytes_of_its_texts(parts: list[str]) -> None:
+    raw = [part.encode("utf-8", "surrogatepass") for part in parts]
+    lengths = ",".join(str(len(part)) for part in raw).encode()
+    assert digest(*parts) == hashlib.blake2b(lengths + b";" + b"".join(raw), digest_size=15).hexdigest()
+
+
+def test_where_a_text_ends_matters() -> None:
+    assert len({digest("ab", "c"), digest("a", "bc"), digest("abc"), digest("abc", "")}) == 4
+
+
+@pytest.mark.parametrize("around", ["a", "\u00e9"], ids=["ASCII", "another letter"])
+def test_space_is_what_python_splits_at(around: str) -> None:
+    for letter in map(chr, (*range(128), 0x85, 0xA0, 0x2003, 0x2028, 0x200B, 0xFEFF)):
+        text = f"{around}{letter}b"
+        assert _without_space(text) == "".join(text.split())
+
+
+def test_stored_keys_are_found_by_later_versions() -> None:
+    request = Request(
+        model="m",
+        messages=(
+            Message("system", (TextBlock("Be brief."),)),
+            Message("user", (TextBlock("Look at  it."),)),
+            Message(
+                "assistant",
+                (
+                    ReasoningBlock(text="Hm.", opaque=(Opaque("signature", "c2lnbmVk" * 4, "anthropic-claude-v1"),)),
+                    TextBlock("So."),
+                    ToolCallBlock(
+                        id="toolu_01A09q90qw90lq917835lq9", name="look", arguments='{"b": 1.0, "a": "\u00e9"}'
+                    ),
+                ),
+            ),
+            Message(
+                "user", (ToolResultBlock(call_id="toolu_01A09q90qw90lq917835lq9", content=(TextBlock("It is\n4."),)),)
+            ),
+            Message("assistant", (TextBlock("Four"),)),
+            Message("assistant", (TextBlock("."),)),
+        ),
+    )
+    assert [turn.all for turn in turns_of(request)] == STORED
+
+
+STORED = [
+    (
+        "m7426e0eaa4aaa86647925faecc344a",
+        "l763357a7bf92efe11dab4fd2d7b6d5",
+        "c66125143f60f7b15d6218460acf63e",
+        "sab4f3e7cbdc539c4887737d88bbc16",
+    ),
+    ("m02ae3d85918c86c5315d7d5d40607c", "l11d790dde57f8b2b4507ea9a8c1a2c"),
+    ("m2735eb32fc59ea9f77d47d0697413e", "l72149e900af465f3e2419d7b68f7ff"),
+    ("mc9857916e1beaf2a1d98bfde2467c7", "l571aa3154ad2d72955336506b2d9e3"),
+]
