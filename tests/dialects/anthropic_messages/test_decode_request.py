@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bardo.dialects.anthropic_messages import wire as wire_structs
 from bardo.dialects.anthropic_messages.wire import SIGNED_BLOCKS
+from bardo.dialects.shared.bounded_json import SLICED_BYTES
 from bardo.dialects.shared.states import seal
 from bardo.values.blocks import (
     Block,
@@ -161,6 +162,34 @@ def test_nobody_looks_at_the_model_of_a_body_whose_path_names_it() -> None:
     body = {"model": 5, "max_tokens": 1, "messages": []}
     request = DIALECT.decode_request(json.dumps(body).encode(), Arrival(model="m"))
     assert (request.model, request.body) == ("m", body)
+
+
+def test_a_long_body_is_read_as_a_short_one_is() -> None:
+    tools = [{"name": "f", "input_schema": {}}, {"type": "bash_20250124", "name": "bash"}]
+    turns = [
+        {"role": "user", "content": [{"type": "text", "text": "a", "x": 1}]},
+        {"role": "assistant", "content": "b"},
+    ]
+    short = decode(messages=turns, tools=tools, stop_sequences=["END"], y=2)
+    padded = [*turns, {"role": "user", "content": "c" * SLICED_BYTES}]
+    long = decode(messages=padded, tools=tools, stop_sequences=["END"], y=2)
+    assert long.messages[:-1] == short.messages
+    assert (long.tools, long.sampling, long.extra) == (short.tools, short.sampling, short.extra)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"messages": [{"role": "user", "content": "c" * SLICED_BYTES}, 5]}, "messages[1]"),
+        ({"messages": "c" * SLICED_BYTES}, "messages"),
+        ({"tools": [{"name": "c" * SLICED_BYTES, "input_schema": {}}, []]}, "tools[1]"),
+        ({"stop_sequences": ["c" * SLICED_BYTES, 5]}, "stop_sequences[1]"),
+    ],
+)
+def test_what_is_wrong_in_a_long_body_is_named(fields: dict[str, Any], param: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        decode(**fields)
+    assert caught.value.param == param
 
 
 def test_a_whole_number_may_be_written_with_a_point() -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.wire import FORMAT, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
+from bardo.dialects.shared.bounded_json import SLICED_BYTES
 from bardo.dialects.shared.control_fields import as_whole_number
 from bardo.dialects.shared.json_values import JsonObject, JsonValue, arguments_of, decode_object, take, without
 from bardo.dialects.shared.media import picture_or_document
@@ -50,6 +51,7 @@ READ: Final = frozenset(field.encode_name for field in msgspec.structs.fields(wi
 """The fields that are read; all others are carried."""
 # All that most requests hold.
 _COMMON = READ - {"thinking", "output_config", "output_format", "bardo"}
+_ITEMS: dict[str, type] = {"messages": wire.Message, "tools": dict, "stop_sequences": str}
 _UNASKED = BardoOptions(omit_unasked=True)
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _CHOICES: dict[str, Literal["auto", "none", "required", "named"]] = {
@@ -73,7 +75,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
 
 def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
     # Where the path names the model, nobody looks at what the body says of it.
-    body = read({**fields, "model": arrival.model} if arrival.model else fields, wire.Request, "")
+    body = _body({**fields, "model": arrival.model} if arrival.model else fields, len(raw))
     if body.model is None:
         raise InvalidRequest("model is required", param="model")
     limit = body.max_tokens
@@ -114,6 +116,17 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         body=without_own(fields),
         options=_options(fields, body),
     )
+
+
+def _body(fields: JsonObject, size: int) -> wire.Request:
+    """Return the body as its struct. The items of a long one are read one by one: a call of C holds up all other threads."""
+    if size < SLICED_BYTES:
+        return read(fields, wire.Request, "")
+    lists = {name: fields[name] for name in _ITEMS if isinstance(fields.get(name), list)}
+    body = read({**fields, **{name: [] for name in lists}}, wire.Request, "")
+    for name, items in lists.items():
+        setattr(body, name, [read(item, _ITEMS[name], f"{name}[{place}]") for place, item in enumerate(items)])
+    return body
 
 
 def _messages(body: wire.Request) -> tuple[Message, ...]:
