@@ -288,8 +288,8 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         self._take_usage(head.usage, out)
         self._carry(carried_fields(head), out)
         if blocks:
-            for place, written in enumerate(_inputs(data, want(blocks, list, "content"))):
-                block = blocks[place]
+            want(blocks, list, "content")
+            for place, (block, written) in enumerate(zip(blocks, _inputs(data, blocks), strict=True)):
                 if not isinstance(block, Wire):
                     want(block, dict, f"content[{place}]")
                 self._begin_block(place, block, written, out)
@@ -297,7 +297,9 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
 
     def _end(self, stop: wire.StopDelta | JsonObject, usage: JsonValue, beside: JsonObject, out: list[Event]) -> None:
         if not isinstance(stop, wire.StopDelta):
-            stop = _read_message_part(stop, wire.StopDelta)
+            # A reason may be missing in any way.
+            given = {name: one for name, one in stop.items() if one or name != "stop_reason"}
+            stop = _read_message_part(given, wire.StopDelta)
         word = stop.stop_reason or ""
         if word:
             self._end_blocks(out)
@@ -467,13 +469,14 @@ def _is_plain(block: wire.ReplyBlock) -> bool:
 
 def _head(message: JsonObject) -> wire.ReplyMessage:
     """Return what an odd message says beside its content and its end. An id and a model may be missing in any way."""
-    return _read_message_part(without(message, "type", "content", *_STOP), wire.ReplyMessage)
+    elsewhere = ("type", "content", *_STOP)
+    fields = {name: one for name, one in message.items() if one or name not in ("id", "model")}
+    return _read_message_part({name: one for name, one in fields.items() if name not in elsewhere}, wire.ReplyMessage)
 
 
 def _read_message_part(fields: JsonObject, kind: type[W]) -> W:
-    empty = ("id", "model") if kind is wire.ReplyMessage else ("stop_reason",)
     try:
-        return read_apart({name: one for name, one in fields.items() if one or name not in empty}, kind)
+        return read_apart(fields, kind)
     except msgspec.ValidationError as problem:
         raise WrongShape(" is ".join(wrong_field(problem))) from None
 

@@ -165,7 +165,11 @@ def _part_of(kind: Any) -> _Part:
         return _part_of_union(get_args(kind))
     if isinstance(kind, type) and issubclass(kind, Wire):
         return _part_of_struct(kind)
-    return lambda value: value
+    return _as_it_is
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _part_of_list(kind: Any) -> _Part:
