@@ -84,7 +84,7 @@ _BLOCK_OF: dict[type[wire.Delta], type[wire.ReplyBlock]] = {
     wire.InputDelta: wire.ReplyToolUse,
 }
 """What a piece belongs to."""
-_PIECES = ("text", "thinking", "signature", "partial_json", "citation")
+_PIECES = frozenset(("text", "thinking", "signature", "partial_json", "citation"))
 _STOP = ("stop_reason", "stop_sequence")
 
 _decode = msgspec.json.Decoder(wire.Frame).decode
@@ -411,8 +411,9 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
                 add_states(block.number, SIGNED_BLOCKS.decode_signature(signature or ""), out)
             case wire.CitationsDelta(citation=citation):
                 _add_fields(block, {"citations": [citation]}, out)
-        if beside := carried_fields(delta):
-            _add_fields(block, without(beside, *_PIECES), out)
+        beside = carried_fields(delta)
+        if beside is not None:
+            _add_fields(block, beside if _PIECES.isdisjoint(beside) else without(beside, *_PIECES), out)
 
     def _add_beside(self, index: int, fields: JsonObject | None, out: list[Event]) -> None:
         """Add fields that stood beside a block or a piece of it."""

@@ -205,7 +205,8 @@ def _part_of_struct(kind: type[Wire]) -> _Part:
     fields.pop(OTHERS)
     tag = kind.__struct_config__.tag_field
     if tag:
-        fields[tag] = lambda value: value
+        fields[tag] = _as_it_is
+    looked_at = {name: part for name, part in fields.items() if part is not _as_it_is}
     # Of a dialect in camel case, the other spelling may be read too.
     spelled = {field.name: field.encode_name for field in msgspec.structs.fields(kind) if field.encode_name in fields}
     if kind.ONE_SPELLING:
@@ -213,6 +214,8 @@ def _part_of_struct(kind: type[Wire]) -> _Part:
 
     def put_apart(value: Any) -> Any:
         if not isinstance(value, dict):
+            return value
+        if fields.keys() >= value.keys() and looked_at.keys().isdisjoint(value):
             return value
         found: dict[str, Any] = {}
         others = Others()
@@ -222,8 +225,13 @@ def _part_of_struct(kind: type[Wire]) -> _Part:
                 others[name] = item
             elif item is not None or known not in found:
                 # A field in both spellings is what the one says that is not null.
-                found[known] = fields[known](item)
-        return {**found, OTHERS: others} if others else found
+                found[known] = item
+        for name, part in looked_at.items():
+            if name in found:
+                found[name] = part(found[name])
+        if others:
+            found[OTHERS] = others
+        return found
 
     return put_apart
 
