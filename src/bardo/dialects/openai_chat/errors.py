@@ -88,7 +88,7 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     detail = (value.get("error") or _first(value.get("errors")) or value) if isinstance(value, dict) else value
     if isinstance(detail, str) and isinstance(value, dict):
         # xAI says in `code` what happened, and in `error` what about.
-        detail = {"message": detail, **{name: held for name, held in value.items() if name != "error"}}
+        detail = {"message": detail, **{name: said for name, said in value.items() if name != "error"}}
     return _refused(detail, status=status, provider=provider, retry_after=headers.get("retry-after"), body=body)
 
 

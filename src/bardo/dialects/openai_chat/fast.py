@@ -4,6 +4,9 @@ A stream says the same ids, flags, fingerprints, even whole lists of citations i
 to hold one piece of text, the bytes around that text are kept. As long as frames begin and end with just these bytes, and what stands
 between is one JSON string, nothing else in them is new. The same text may stand in several places at once (`reasoning` beside
 `reasoning_details`); random filler at the end (OpenAI's, Mistral's) may differ.
+
+Without it a forwarded stream of 203 frames with thinking, text and a call costs 2.6 times as much where each frame comes by itself, and 5
+times where they come in chunks of 16 kB; one whose thinking stands in `reasoning` and `reasoning_details` 2 and 3 times (2026-11-30).
 """
 
 from __future__ import annotations

@@ -26,13 +26,8 @@ UNKNOWN = "unknown"
 FORMAT = "thinking_blocks"
 """LiteLLM's form of signed thinking, and the format of such blocks."""
 
-# Pieces of `reasoning_details`. In streams each is a fragment, and the pieces of one block share an `index`. Clients that join fragments by
-# index (OpenAI's library does, string by string) get one piece that is all of these at once; it is read as well. A piece with a `part`
-# belongs to the block before it, whatever its index, and a part above 0 begins a further part of the summary, after a blank line.
-
 _TYPES = frozenset({"reasoning.text", "reasoning.summary", "reasoning.encrypted"})
-_FIELDS = Detail.__struct_fields__
-_NAMES = tuple(name for name in _FIELDS if name != "others")
+_NAMES = tuple(name for name in Detail.__struct_fields__ if name != "others")
 _values_of = attrgetter(*_NAMES)
 
 
@@ -83,7 +78,10 @@ class PlacedDetail(msgspec.Struct, frozen=True):
 
 
 def decode_details(details: Sequence[JsonObject | Detail]) -> list[PlacedDetail]:
-    """Return the blocks of a whole list of pieces: those with one index, in a row, are one block, and so are those with a `part`."""
+    """Return the blocks of a whole list of pieces: those with one index, in a row, are one block, and so are those with a `part`.
+
+    Clients that join fragments by index (OpenAI's library does, string by string) get one piece that is all types at once.
+    """
     blocks: list[list[Detail]] = []
     for one in details:
         detail = one if isinstance(one, Detail) else read_liberally(one, Detail)
@@ -462,7 +460,12 @@ class Deltas(Protocol):
 
 
 class ThinkingWriter:
-    """Writes thinking into `deltas`; `pending_states` says whether opaque state waits to be written."""
+    """Writes thinking into `deltas`; `pending_states` says whether opaque state waits to be written.
+
+    Clients join the pieces of one index, string by string: the format of a block stands in the first piece of an index only, and what must
+    not be joined, a piece of another type among it, has an index of its own with a `part`. Opaque state is written when the block is left:
+    until then a later state of the same kind takes its place (OpenAI sends a provisional ciphertext first).
+    """
 
     def __init__(self, deltas: Deltas) -> None:
         self._deltas = deltas

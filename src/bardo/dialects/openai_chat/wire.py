@@ -439,9 +439,12 @@ class ReplyThinking(Wire, tag="thinking", kw_only=True):
 
 
 class Detail(Wire, kw_only=True):
-    """A piece of `reasoning_details`, OpenRouter's typed thinking.
+    """A piece of `reasoning_details`, OpenRouter's typed thinking, which several hosts share.
 
-    `part` and `position` are bardo's own: how many characters of the content and how many calls stand before a block of thinking.
+    It is `reasoning.text` (text, maybe a signature), `reasoning.summary` or `reasoning.encrypted`. In streams each is a fragment, and the
+    pieces of one block share an `index`. `part` and `position` are bardo's own: a piece with a `part` belongs to the block before it,
+    whatever its index, and a part above 0 begins a further part of the summary, after a blank line; `position` says how many characters of
+    the content and how many calls stand before a block.
     """
 
     type: str | UnsetType | None = UNSET
