@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bardo.dialects.openai_chat.fast import Repetition
 from bardo.dialects.openai_chat.reply_in import MAX_CHOICES, ChatDecoder
 from bardo.streams.frames import Frame
-from bardo.values.events import Event
+from bardo.values.events import ContentChunk, Event
 from dialects.openai_chat.chat import chunk
 from dialects.openai_chat.test_chat_recordings import STREAMS
 from dialects.openai_chat.test_plain_reply import NAMES, VALUES
@@ -137,3 +137,17 @@ def test_text_behind_a_call_says_the_same() -> None:
 def test_a_choice_too_many_is_refused_though_its_frame_is_plain() -> None:
     others = [{"index": number, "delta": {"content": "a"}} for number in range(1, MAX_CHOICES + 1)]
     check([Frame(json.dumps(body).encode()) for body in ({**chunk({}), "choices": others}, BODIES["text"])])
+
+
+def test_a_frame_that_repeats_a_call_is_not_plain_though_it_says_nothing_new() -> None:
+    empty = Frame(json.dumps(chunk({"content": "a", "tool_calls": [{"index": 0, "function": {}}]})).encode())
+    decoder = ChatDecoder()
+    for _ in range(3):
+        assert decoder.read_plain_frame(empty) is None
+        decoder.feed(empty)
+
+
+def test_a_frame_that_repeats_text_is_plain() -> None:
+    frame = Frame(json.dumps(chunk({"content": "a"})).encode())
+    decoder = ChatDecoder()
+    assert [decoder.read_plain_frame(frame) for _ in range(3)][-1] == (ContentChunk(0, "a"),)

@@ -37,12 +37,13 @@ Kind = Literal["", "text", "think", "refusal"]
 
 
 class BlockChanges:
-    """Counts how often a block of a reply began or ended."""
+    """Counts how often a block of a reply began or ended. `tells_calls`: some frame had an entry for a call, be it an empty one."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "tells_calls")
 
     def __init__(self) -> None:
         self.count = 0
+        self.tells_calls = False
 
 
 class OpenBlock:
@@ -161,6 +162,7 @@ class CallReader:
 
     def take(self, delta: ReplyMessage) -> list[Event]:
         """Take the calls of one delta or message."""
+        self._open.changes.tells_calls = True
         events: list[Event] = []
         for position, call in enumerate(delta.tool_calls or ()):
             if call is not None:

@@ -62,10 +62,6 @@ class Repetition:
                 return (self._again(text),) if text else ()
         return () if data == self._quiet else None
 
-    def read_text(self, data: bytes) -> Sequence[Event] | None:
-        """Return the same of a frame that is repeated and holds no call."""
-        return None if self._shape is not None and self._shape[0] is ToolCallChunk else self.read(data)
-
     def around(self) -> FrameEnds | None:
         """Return the bytes around the text, where it stands in one place."""
         return self._frames[0].around if self._frames else None

@@ -107,7 +107,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         data = item.data
         if data is None or item.event or self._failed or self._done:
             return None
-        events = self._repetition.read_text(data)
+        events = None if self._changes.tells_calls else self._repetition.read(data)
         if events is not None:
             return events
         frame = FORM.decode_strict(data)
