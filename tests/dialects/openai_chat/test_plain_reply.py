@@ -142,3 +142,17 @@ REFUSED = {
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
 def test_other_replies_are_fed(data: bytes) -> None:
     assert plain(data) is None
+
+
+def test_a_reply_that_was_read_at_once_may_be_fed_all_the_same() -> None:
+    data = json.dumps(PLAIN).encode()
+    decoder = ChatDecoder()
+    assert decoder.read_plain(data) == decoder.read_plain(data) == fed(data)
+    assert [*decoder.feed(Frame(data, raw=data)), *decoder.finish()] == fed(data)
+
+
+def test_what_goes_back_to_the_provider_is_known_of_a_reply_that_was_read_at_once() -> None:
+    detail = {"type": "reasoning.text", "text": "Hm.", "format": None, "index": 0}
+    decoder = ChatDecoder(returns_details=True)
+    assert decoder.read_plain(json.dumps(with_message(content="Hello.", reasoning_details=[detail])).encode())
+    assert decoder.fields_to_return() == {0: {"reasoning_details": [detail]}}

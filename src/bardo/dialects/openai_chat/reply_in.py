@@ -74,15 +74,20 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         self, *, provider: str = "", excludes_reasoning: bool | None = None, returns_details: bool = False
     ) -> None:
         self._provider = provider
-        self._about = ReplyFieldsReader(excludes_reasoning=excludes_reasoning)
+        self._excludes_reasoning = excludes_reasoning
+        self._returns_details = returns_details
+        self._begin()
+
+    def _begin(self) -> None:
+        self._about = ReplyFieldsReader(excludes_reasoning=self._excludes_reasoning)
         self._choices: dict[int, ChoiceReader] = {}
         self._changes = BlockChanges()
         self._repetition = Repetition()
-        self._returns_details = returns_details
         self._done = False
         self._failed = False
         self._whole = False
         self._seen = False
+        self._read_at_once = False
 
     @property
     def over(self) -> bool:
@@ -99,6 +104,9 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         data = item.data
         if data is None or self._failed or self._done:
             return ()
+        if self._read_at_once:
+            # What was read at once may be fed all the same, where it quotes a secret.
+            self._begin()
         events = None if item.event else self._repetition.read(data)
         return self._read(item, data) if events is None else events
 
@@ -124,6 +132,9 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
             return None
         if not message.content or not isinstance(message.content, str) or message.tool_calls or message.function_call:
             return None
+        if self._read_at_once:
+            self._begin()
+        self._read_at_once = True
         return self._take(reply, data, [])
 
     def repeated(self) -> FrameEnds | None:
