@@ -151,6 +151,7 @@ class MessageWriter:
 
     def _assistant(self, message: Message) -> JsonObject:
         shown: list[Block] = []
+        texts: list[str] = []
         thoughts: list[ReasoningBlock] = []
         calls: list[JsonObject] = []
         older: JsonObject = {}
@@ -158,30 +159,26 @@ class MessageWriter:
         states: list[Opaque] = []
         plain = True
         for block in message.blocks:
-            match block:
-                case ReasoningBlock():
-                    thoughts.append(block)
-                case TextBlock():
-                    shown.append(block)
-                    states += block.opaque
-                    if block.carried is not None and self._losses.has_own_fields(block.carried):
-                        plain = False
-                case ToolCallBlock():
-                    self._add_call(block, calls, older)
-                case RefusalBlock():
-                    refusals.append(block.text)
-                case UnknownBlock(dialect=dialect, value=value):
-                    shown.append(block)
+            if isinstance(block, ReasoningBlock):
+                thoughts.append(block)
+            elif isinstance(block, TextBlock):
+                shown.append(block)
+                texts.append(block.text)
+                states += block.opaque
+                if block.carried is not None and self._losses.has_own_fields(block.carried):
                     plain = False
-                    if dialect == NAME and isinstance(value, dict) and "tool_call" in value:
-                        calls.append(value["tool_call"])
-                case ImageBlock() | DocumentBlock():
-                    shown.append(block)
-                    plain = False
+            elif isinstance(block, ToolCallBlock):
+                self._add_call(block, calls, older)
+            elif isinstance(block, RefusalBlock):
+                refusals.append(block.text)
+            elif not isinstance(block, ToolResultBlock):
+                shown.append(block)
+                plain = False
+                own = block.value if isinstance(block, UnknownBlock) and block.dialect == NAME else None
+                if isinstance(own, dict) and "tool_call" in own:
+                    calls.append(own["tool_call"])
         # Several blocks of text were one answer, cut only by what stood between them.
-        content = (
-            "".join([block.text for block in shown if isinstance(block, TextBlock)]) if plain else self._content(shown)
-        )
+        content = "".join(texts) if plain else self._content(shown)
         output: JsonObject = {"role": "assistant", "content": content or (None if calls or older else "")}
         if refusals:
             output["content"] = content or None
@@ -356,10 +353,9 @@ class MessageWriter:
                 return self._document(block)
             case RefusalBlock(text=text):
                 return {"type": "refusal", "refusal": text}
-            case UnknownBlock(dialect=dialect, value=value) if dialect == NAME:
-                return value if isinstance(value, dict) and "tool_call" not in value else None
             case UnknownBlock():
-                return None
+                known = block.dialect == NAME and isinstance(block.value, dict) and "tool_call" not in block.value
+                return block.value if known else None
             case _:
                 self._losses.lose(f"content.{type(block).__name__}", None, "it has no place in this message")
         return None
