@@ -12,7 +12,7 @@ from bardo.dialects.openai_chat.completions import decode_completion
 from bardo.dialects.openai_chat.embeddings import decode_request as decode_embeddings
 from bardo.dialects.openai_chat.request_out import DECLARATION, encode_body
 from bardo.dialects.shared.losses import Losses
-from bardo.values.blocks import Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.values.blocks import Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.errors import CallerError, InvalidRequest
 from bardo.values.request import Message, Request
 from bardo.values.wire import Arrival
@@ -239,3 +239,39 @@ def test_pictures_come_behind_the_results_of_their_turn_alone() -> None:
 def test_without_a_picture_what_is_said_between_results_stays_there() -> None:
     turns = [Message("user", (ToolResultBlock(call_id=name), TextBlock(name))) for name in "ab"]
     assert _written(*turns) == [("tool", ""), ("user", "a"), ("tool", ""), ("user", "b")]
+
+
+def test_a_message_of_what_this_dialect_cannot_say_is_left_out() -> None:
+    unknown = UnknownBlock("other", {"type": "map"})
+    assert _written(
+        Message("assistant", (unknown,)), Message("user", (unknown,)), Message("user", (TextBlock("a"),))
+    ) == [("user", "a")]
+    assert _written(Message("assistant", (unknown, TextBlock("")))) == [("assistant", "")]
+
+
+def test_what_a_field_with_state_holds_beside_it_is_carried() -> None:
+    extra = {"google": {"thought_signature": "s", "x": 1}, "y": 2}
+    left = {"google": {"x": 1}, "y": 2}
+    message = {
+        "role": "assistant",
+        "content": "a",
+        "extra_content": extra,
+        "tool_calls": [{**CALL, "extra_content": extra}],
+    }
+    (found,) = asked(messages=[message]).messages
+    assert found.carried == Carried(CHAT, {"extra_content": left})
+    assert found.blocks[1].carried == Carried(CHAT, {"extra_content": left})  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("included", "omitted"), [(False, True), (True, False), (None, False)])
+def test_thinking_that_the_client_excludes_is_left_out_of_the_reply(included: bool | None, omitted: bool) -> None:
+    assert asked(include_reasoning=included).options.omit_reasoning is omitted
+
+
+@pytest.mark.parametrize(
+    ("role", "taken", "lost"), [("developer", False, True), ("developer", True, False), ("system", False, False)]
+)
+def test_a_role_that_the_server_does_not_take_is_reported(role: str, taken: bool, lost: bool) -> None:
+    request = asked(messages=[{"role": role, "content": "a"}])
+    _, wire_request = sent(request, row_with(developer_role=taken))
+    assert ("messages.role.developer" in [one.what for one in wire_request.degraded]) is lost
