@@ -275,3 +275,11 @@ def test_a_role_that_the_server_does_not_take_is_reported(role: str, taken: bool
     request = asked(messages=[{"role": role, "content": "a"}])
     _, wire_request = sent(request, row_with(developer_role=taken))
     assert ("messages.role.developer" in [one.what for one in wire_request.degraded]) is lost
+
+
+@pytest.mark.parametrize("tools", [None, 1.5, "f", {"f": 1}, [], [3], [{"type": "function"}]])
+def test_a_choice_among_tools_that_names_none_stays_as_it_came(tools: Any) -> None:
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}
+    request = asked(tools=[{"function": {"name": "f"}}], tool_choice=choice)
+    assert DIALECT.as_functions(request) is request
+    assert request.extra == {"tool_choice": choice}

@@ -369,9 +369,9 @@ def with_plain_choice(request: Request) -> Request:
     """Return the request without a choice among some of its tools, which only this dialect's targets take as it is."""
     choice = request.extra.get("tool_choice")
     allowed = choice.get("allowed_tools") if isinstance(choice, dict) else None
-    if not isinstance(allowed, dict):
+    if not isinstance(allowed, dict) or not isinstance(allowed.get("tools"), list):
         return request
-    named = [_tool_name(tool) for tool in allowed.get("tools") or () if isinstance(tool, dict)]
+    named = [_tool_name(tool) for tool in allowed["tools"] if isinstance(tool, dict)]
     plain = with_allowed_tools(request, [name for name in named if name], required=allowed.get("mode") == "required")
     if plain is request:
         return request
