@@ -117,6 +117,19 @@ def test_an_announced_response_may_say_anything_of_what_it_does_not_hold_yet() -
     assert (response.id, response.error) == ("resp_1", None)
 
 
+@pytest.mark.parametrize("odd", [{"unheard_of": 1}, {"item_id": 5}, {"obfuscation": []}, {"sequence_number": "1"}])
+def test_a_piece_with_an_odd_field_continues_the_text_before_it(odd: dict[str, Any]) -> None:
+    piece = {"type": "response.output_text.delta", **PLACE}
+    response = read(
+        {"type": "response.output_item.added", "output_index": 0, "item": {"id": "msg_1"}},
+        {**piece, "delta": "a"},
+        {**piece, "delta": "b", **odd},
+        {**piece, "delta": "c"},
+        {"type": "response.completed", "response": whole()},
+    )
+    assert [block.text for block in response.blocks if isinstance(block, TextBlock)] == ["abc"]
+
+
 def test_a_frame_without_a_type_continues_nothing() -> None:
     frame = {"type": "", "delta": "x", "output_index": -1, "content_index": -1, "summary_index": -1}
     decoder = DIALECT.open_decoder(ROW)

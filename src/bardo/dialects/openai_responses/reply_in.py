@@ -249,9 +249,12 @@ class OutputDecoder(PlainReplyDecoder):
 
     def _take_delta(self, frame: JsonObject, out: list[Event]) -> None:
         name, place = frame["type"], read(frame, wire.Place)
-        part = self._part(DELTA_KINDS[name], place, out)
+        index, live = place.output_index, self._live
+        if live is not None and live[1:] == (name, index, place.content_index, place.summary_index):
+            part = live.part
+        else:
+            part = self._part(DELTA_KINDS[name], place, out)
         part.add(words_of(frame.get("delta")), out)
-        index = place.output_index
         followed = part.said and index is not None
         self._live = _Live(part, name, index or 0, place.content_index, place.summary_index) if followed else None
 
