@@ -77,7 +77,10 @@ class Envelope:
         if not self._id and self._request.kept_as is not None:
             self._id = self._request.kept_as.id
         if not self._id:
-            self._id = self.start.id or f"resp_bardo_{_digest(self._request, self.start)}"
+            self._id = self.start.id
+        if not self._id:
+            seed = msgspec.json.encode([self._request.model, self._request.body, self.start.created])
+            self._id = f"resp_bardo_{hashlib.sha256(seed).hexdigest()[:24]}"
         return self._id
 
     def take(self, event: Event) -> None:
@@ -176,8 +179,3 @@ def _thinking_in(output: list[JsonObject]) -> str:
     thoughts = [item for item in output if item.get("type") == "reasoning"]
     parts = [part for item in thoughts for name in ("summary", "content") for part in item.get(name) or ()]
     return "\n\n".join([str(part.get("text", "")) for part in parts if isinstance(part, dict)])
-
-
-def _digest(request: Request, start: ReplyStart) -> str:
-    seed = msgspec.json.encode([request.model, request.body, start.created])
-    return hashlib.sha256(seed).hexdigest()[:24]

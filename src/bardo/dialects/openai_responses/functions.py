@@ -198,7 +198,8 @@ def as_functions(request: Request) -> Request:
     names = FunctionNames(request)
     functions = {id(tool.fields): tool for tool in names.declared}
     tools = [*_declared_tools(request, names, functions), *_found_tools(request, names)]
-    called = _called_functions(request, names)
+    calls = [block for message in request.messages for block in message.blocks if isinstance(block, ToolCallBlock)]
+    called = {call.id: names.name(form_of(call)) for call in calls if _is_own(call)}
     messages = _without_declarations(_renamed(message, called, names) for message in request.messages)
     choice, extra = _choice(request, names)
     plain = msgspec.structs.replace(
@@ -273,22 +274,17 @@ def _function(tool: DeclaredTool, names: FunctionNames) -> Tool:
     about = f"Tools of {form.namespace}: {tool.about}" if tool.about else ""
     left = {name: value for name, value in fields.items() if name not in _READ_FIELDS and value is not None}
     schema, strict = fields.get("parameters"), fields.get("strict")
-    custom = form.kind == "custom"
+    custom, grammar = form.kind == "custom", ""
+    if custom and isinstance(told := fields.get("format"), dict) and told.get("type") == "grammar":
+        # No other dialect holds a model to a grammar.
+        grammar = f"The text in `{INPUT}` must match this {told.get('syntax')} grammar:\n{told.get('definition')}"
     return Tool(
         name=names.name(form),
-        description="\n\n".join(filter(None, (about, described, _grammar(fields) if custom else ""))),
+        description="\n\n".join(filter(None, (about, described, grammar))),
         schema=_INPUT_SCHEMA if custom else schema if isinstance(schema, dict) else None,
         strict=strict if isinstance(strict, bool) and not custom else None,
         carried=Carried(NAME, left) if left else None,
     )
-
-
-def _grammar(fields: JsonObject) -> str:
-    """Return the form of a custom tool's input in words: no other dialect holds a model to a grammar."""
-    form = fields.get("format")
-    if not isinstance(form, dict) or form.get("type") != "grammar":
-        return ""
-    return f"The text in `{INPUT}` must match this {form.get('syntax')} grammar:\n{form.get('definition')}"
 
 
 def _without_declarations(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -304,14 +300,6 @@ def _without_declarations(messages: Iterable[Message]) -> tuple[Message, ...]:
         else:
             kept.append(message if blocks == message.blocks else msgspec.structs.replace(message, blocks=blocks))
     return tuple(kept)
-
-
-def _called_functions(request: Request, names: FunctionNames) -> dict[str, str]:
-    """Return the functions that calls of the history called, by the ids of those that name something else."""
-    blocks = (block for message in request.messages for block in message.blocks)
-    return {
-        block.id: names.name(form_of(block)) for block in blocks if isinstance(block, ToolCallBlock) and _is_own(block)
-    }
 
 
 def form_of(call: ToolCallBlock) -> ToolForm:
@@ -346,21 +334,14 @@ def _found_names(fields: JsonObject, names: FunctionNames) -> tuple[TextBlock]:
 
 
 def _choice(request: Request, names: FunctionNames) -> tuple[ToolChoice | None, JsonObject]:
-    """Return the tool choice, and the further fields without one that names a custom tool, or one in a namespace."""
-    asked = request.extra.get("tool_choice")
-    if not isinstance(asked, dict) or asked.get("type") not in ("custom", "function"):
-        return _found_choice(request.tool_choice, names), request.extra
-    name = names.named(asked)
-    parallel = None if request.tool_choice is None else request.tool_choice.parallel
-    choice = ToolChoice(mode="named", name=name, parallel=parallel)
-    return choice, _without_choice(request.extra)
-
-
-def _found_choice(choice: ToolChoice | None, names: FunctionNames) -> ToolChoice | None:
-    """Return the choice of a function, which may be one in a namespace, by the name that it has."""
-    if choice is None or choice.mode != "named":
-        return choice
-    return msgspec.structs.replace(choice, name=names.named({"type": "function", "name": choice.name}))
+    """Return the tool choice by the name that its function has, and the further fields without one that names a tool of this dialect."""
+    asked, choice = request.extra.get("tool_choice"), request.tool_choice
+    if isinstance(asked, dict) and asked.get("type") in ("custom", "function"):
+        parallel = None if choice is None else choice.parallel
+        return ToolChoice(mode="named", name=names.named(asked), parallel=parallel), _without_choice(request.extra)
+    if choice is not None and choice.mode == "named":
+        choice = msgspec.structs.replace(choice, name=names.named({"type": "function", "name": choice.name}))
+    return choice, request.extra
 
 
 def _with_allowed(request: Request, names: FunctionNames) -> Request:

@@ -227,7 +227,9 @@ class _ItemWriter:
                 self._lose_states(block.opaque if isinstance(block, TextBlock) else ())
                 return {"type": "input_text", "text": block.text, **fields_for(NAME, block.carried)}
             case ImageBlock():
-                return _image(block)
+                url = block.url or f"data:{block.media_type};base64,{block.data}"
+                detail = {"detail": block.detail} if block.detail else {}
+                return {"type": "input_image", "image_url": url, **detail, **fields_for(NAME, block.carried)}
             case DocumentBlock():
                 return self._document(block)
             case UnknownBlock(dialect=dialect, value=value) if dialect == NAME and isinstance(value, dict):
@@ -368,12 +370,6 @@ def _begins_message(block: TextBlock | RefusalBlock, first: TextBlock | RefusalB
 
 def _is_openai_reasoning(item: JsonObject) -> bool:
     return item.get("type") == "reasoning" and "encrypted_content" in item and "format" not in item
-
-
-def _image(block: ImageBlock) -> JsonObject:
-    url = block.url or f"data:{block.media_type};base64,{block.data}"
-    detail = {"detail": block.detail} if block.detail else {}
-    return {"type": "input_image", "image_url": url, **detail, **fields_for(NAME, block.carried)}
 
 
 _PLAIN = {"type", "text"}
