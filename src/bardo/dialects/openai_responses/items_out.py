@@ -6,14 +6,10 @@ A stream announces them, tells them piece by piece and closes them; a whole repl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import ClassVar
 
 from bardo.dialects.openai_responses.functions import FreeInput, FunctionNames
 from bardo.dialects.openai_responses.wire import (
-    FORMAT,
-    NAME,
-    asks_summary,
     attach,
     digest_of,
     is_native,
@@ -25,16 +21,8 @@ from bardo.dialects.shared.states import AFTER
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import (
     Opaque,
-    ReasoningBlock,
-    RefusalBlock,
-    ReplyBlock,
-    TextBlock,
-    ToolCallBlock,
-    UnknownBlock,
-    fields_for,
 )
 from bardo.values.collected import OpaqueStates
-from bardo.values.request import Request
 
 
 class MergedFields(JsonObject):
@@ -604,99 +592,3 @@ def _item_index(part: WrittenPart) -> JsonObject:
 def _prefix(name: str, place: JsonObject) -> bytes:
     fields = {"type": name, **place} | ({"logprobs": []} if name == _DELTAS["output_text"] else {})
     return b"event: " + name.encode() + b"\ndata: " + encode_json(fields)[:-1] + b',"delta":'
-
-
-class WholeOutput:
-    """Makes the items of one whole reply, an item that holds the state of another right behind it."""
-
-    def __init__(self, ids: ItemIds, request: Request) -> None:
-        self._ids = ids
-        self._request = request
-        self._as_summary = asks_summary(request)
-        self._items: list[JsonObject] = []
-        self._open: WrittenItem | None = None
-
-    @cached_property
-    def _names(self) -> FunctionNames:
-        return FunctionNames(self._request)
-
-    def items(self, blocks: Sequence[ReplyBlock], last_status: str) -> list[JsonObject]:
-        """Return the items. `last_status` is that of the item that the reply ends in."""
-        for block in blocks:
-            match block:
-                case TextBlock():
-                    self._add_part("output_text", block, block.opaque)
-                case RefusalBlock():
-                    self._add_part("refusal", block, ())
-                case ReasoningBlock():
-                    self._add_reasoning(block)
-                case ToolCallBlock():
-                    self._add_call(block)
-                case UnknownBlock(dialect=dialect, value=value) if dialect == NAME and isinstance(value, dict):
-                    self._begin(WrittenOther(value))
-                    self._close("completed")
-        if isinstance(self._open, WrittenMessage):
-            self._open.seal_states()
-        self._close(last_status)
-        return self._items
-
-    def _add_part(self, kind: str, block: TextBlock | RefusalBlock, states: Sequence[Opaque]) -> None:
-        part = WrittenPart(kind, fields_for(NAME, block.carried))
-        part.pieces.append(block.text)
-        for state in states:
-            part.take(state)
-        if not isinstance(self._open, WrittenMessage) or not joins(self._open, part):
-            self._begin(message_for(part))
-        assert self._open is not None
-        self._open.add(part)
-
-    def _add_reasoning(self, block: ReasoningBlock) -> None:
-        item = WrittenReasoning({}, as_summary=self._as_summary)
-        if block.format != FORMAT:
-            # A stream announces it before an id can come.
-            self._begin(item)
-        item.learn(fields_for(NAME, block.carried))
-        for state in block.opaque:
-            if state.kind == "id":
-                item.take(state)
-        if block.format == FORMAT:
-            self._begin(item)
-        if block.text:
-            item.add_text(block.text, None)
-        for number, text in enumerate(block.summary):
-            item.add_text(text, number)
-        for state in block.opaque:
-            if state.kind != "id":
-                item.take(state)
-
-    def _add_call(self, block: ToolCallBlock) -> None:
-        item = call_for(block.id, block.name, {}, self._names)
-        item.complete = block.complete
-        item.learn(fields_for(NAME, block.carried))
-        self._begin(item)
-        part = WrittenPart(item.part_kind)
-        part.pieces += (item.read(block.arguments), item.read_rest())
-        item.add(part)
-        for state in block.opaque:
-            item.take(state)
-
-    def _begin(self, item: WrittenItem) -> None:
-        self._close("completed")
-        self._name(item)
-        self._open = item
-
-    def _close(self, status: str) -> None:
-        """End the open item, and write behind it what holds its state."""
-        item, self._open = self._open, None
-        if item is not None:
-            if isinstance(item, WrittenCall):
-                status = "completed" if item.complete else "incomplete"
-            self._items.append(item.done_item(status))
-            for target, states in item.riders():
-                rider = WrittenCarrier(target, states)
-                self._name(rider)
-                self._items.append(rider.done_item("completed"))
-
-    def _name(self, item: WrittenItem) -> None:
-        item.index = len(self._items)
-        item.id = item.id or self._ids.make(item.prefix, item.index)
