@@ -257,3 +257,9 @@ def test_a_reply_that_failed_later_says_so() -> None:
 def test_fields_of_another_dialect_on_the_reply_are_left_out() -> None:
     chunks = chunks_of(streamed([START, ReplyFields("openai_chat", {"system_fingerprint": "x"}), Finish("stop")]))
     assert "system_fingerprint" not in chunks[-1]
+
+
+def test_a_part_whose_text_is_null_is_written_beside_a_text() -> None:
+    blocks = (UnknownBlock("gemini", {"text": None}), TextBlock("a"))
+    body = msgspec.json.decode(DIALECT.encode_response(Response(blocks=blocks, finish=Finish("stop", "STOP")), REQUEST))
+    assert body["candidates"][0]["content"]["parts"] == [{"text": None}, {"text": "a"}]

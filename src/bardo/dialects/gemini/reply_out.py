@@ -1,13 +1,7 @@
 """Encode a reply for a Gemini client: a stream of server-sent events, the JSON array that a request without `alt=sse` gets, or one body.
 
-The finish reasons, usage, grounding and bardo's own fields (under `bardo`, which Google's SDKs pass over) stand in the last chunk.
-
-Collect the blocks of a reply into the parts of one candidate, as a client would from a stream.
-
-The parts of one candidate while it is being written.
-
-Text and thoughts go out as they come. A function call goes out whole, after it ended, and what began after it waits for it. State and
-fields go out with the part they belong to, or, when that has gone already, on an empty part right after it.
+Text and thoughts go out as they come, a call goes out whole, and state and fields go out with the part they belong to. The finish reasons,
+usage, grounding and bardo's own fields (under `bardo`, which Google's SDKs pass over) stand in the last chunk.
 """
 
 from __future__ import annotations
@@ -44,21 +38,26 @@ from bardo.values.collected import CarriedFields, OpaqueStates
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
+    Degraded,
+    EmptyThought,
     Event,
     Extension,
     Failed,
     Finish,
     OpaqueState,
+    Partial,
     RefusalChunk,
     ReplyFields,
     ReplyStart,
     ThinkChunk,
+    ThinkEnd,
     ThinkStart,
     ToolCallChunk,
     ToolCallEnd,
     ToolCallStart,
     UnknownContent,
     UsageUpdate,
+    WithheldThought,
 )
 from bardo.values.response import Response
 from bardo.values.usage import Usage
@@ -155,7 +154,7 @@ class PartCollector:
 
 
 def _is_plain(part: Part) -> bool:
-    return "text" in part and len(part) == 1 + ("thought" in part)
+    return isinstance(part.get("text"), str) and len(part) == 1 + ("thought" in part)
 
 
 def _is_late_state(part: Part) -> bool:
@@ -220,7 +219,11 @@ class _Call:
 
 
 class OpenParts:
-    """What of one candidate is open. Every method returns the parts that can be written now."""
+    """What of one candidate is open while it is written. Every method returns the parts that can be written now.
+
+    A call goes out after it ended, and what began after it waits for it. What comes for a part that has gone already goes out on an empty
+    part right after it.
+    """
 
     def __init__(self) -> None:
         self.block = -1
@@ -275,15 +278,13 @@ class OpenParts:
         call.id, call.name = call_id or call.id, name or call.name
         return parts
 
-    def call_piece(self, block: int, arguments: str) -> list[Part]:
+    def call_piece(self, block: int, arguments: str) -> None:
         """A piece of a call's arguments."""
         self._call(block).pieces.append(arguments)
-        return []
 
-    def call_end(self, block: int) -> list[Part]:
+    def call_end(self, block: int) -> None:
         """A call is complete. It goes out with what comes next, so that its signature can still join it."""
         self._call(block).ended = True
-        return []
 
     def state(self, block: int, state: Opaque | JsonObject) -> list[Part]:
         """Opaque state or fields, of the open block, of a call, of one to come, or of one that has gone."""
@@ -407,14 +408,12 @@ class GeminiEncoder:
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Take one event, give the chunks it completes."""
-        kind = type(item)
-        if kind is self._plain_kind and self._continues(item):  # type: ignore[arg-type]
+        if type(item) is self._plain_kind and self._continues(item):  # type: ignore[arg-type]
             return (b"".join((self._head, encode_json(item.text), self._tail)),)  # type: ignore[union-attr]
-        take = _TAKE.get(kind)
-        if take is None or self._closed:
+        if self._closed or isinstance(item, ThinkEnd | EmptyThought | WithheldThought | Degraded | Partial):
             return ()
         self._plain_kind = None
-        return take(self, item)
+        return self._take(item)
 
     def finish(self) -> Sequence[bytes]:
         """Close the stream. After a failure there is nothing more."""
@@ -476,70 +475,47 @@ class GeminiEncoder:
         choice = self._choices[index]
         return not choice.began and choice.finish is not None and is_blocked(fields, choice.finish)
 
-    def _take_start(self, event: ReplyStart) -> Sequence[bytes]:
-        self._ids = {**self._ids, **reply_ids(event.id, event.model)}
-        return ()
-
-    def _take_text(self, event: ContentChunk) -> Sequence[bytes]:
-        frames = self._parts(self._choice(event.choice).text(event.block, event.text), event.choice)
-        if event.text:
-            self._go_plain(event)
-        return frames
-
-    def _take_refusal(self, event: RefusalChunk) -> Sequence[bytes]:
-        return self._parts(self._choice(event.choice).text(event.block, event.text), event.choice)
-
-    def _take_think_start(self, event: ThinkStart) -> Sequence[bytes]:
-        return self._parts(self._choice(event.choice).think_start(event.block, event.format), event.choice)
-
-    def _take_think(self, event: ThinkChunk) -> Sequence[bytes]:
-        parts = self._choice(event.choice).think(event.block, event.text, event.part)
-        frames = self._parts(parts, event.choice)
-        if event.text:
-            self._go_plain(event)
-        return frames
-
-    def _take_call_start(self, event: ToolCallStart) -> Sequence[bytes]:
-        return self._parts(self._choice(event.choice).call_start(event.block, event.id, event.name), event.choice)
-
-    def _take_call_piece(self, event: ToolCallChunk) -> Sequence[bytes]:
-        return self._parts(self._choice(event.choice).call_piece(event.block, event.arguments), event.choice)
-
-    def _take_call_end(self, event: ToolCallEnd) -> Sequence[bytes]:
-        return self._parts(self._choice(event.choice).call_end(event.block), event.choice)
-
-    def _take_opaque(self, event: OpaqueState) -> Sequence[bytes]:
-        return self._parts(self._choice(event.choice).state(event.block, event.opaque), event.choice)
-
-    def _take_block_fields(self, event: BlockFields) -> Sequence[bytes]:
-        if event.dialect != NAME:
-            return ()
-        return self._parts(self._choice(event.choice).state(event.block, event.fields), event.choice)
-
-    def _take_unknown(self, event: UnknownContent) -> Sequence[bytes]:
-        if event.dialect != NAME:
-            return ()
-        return self._parts(self._choice(event.choice).unknown(event.block, event.value), event.choice)
-
-    def _take_reply_fields(self, event: ReplyFields) -> Sequence[bytes]:
-        if event.dialect != NAME:
-            return ()
-        if event.choice is None:
-            self._carried.merge(NAME, event.fields)
-        else:
-            self._choice(event.choice).carried.merge(NAME, event.fields)
-        return ()
-
-    def _take_usage(self, event: UsageUpdate) -> Sequence[bytes]:
-        self._usage = event.usage
-        return ()
-
-    def _take_finish(self, event: Finish) -> Sequence[bytes]:
-        self._choice(event.choice).finish = event
-        return ()
-
-    def _take_extension(self, event: Extension) -> Sequence[bytes]:
-        self._extension = {**self._extension, **event.fields}
+    def _take(self, event: Event) -> Sequence[bytes]:
+        match event:
+            case ReplyStart():
+                self._ids = {**self._ids, **reply_ids(event.id, event.model)}
+            case UsageUpdate():
+                self._usage = event.usage
+            case Extension():
+                self._extension = {**self._extension, **event.fields}
+            case Finish():
+                self._choice(event.choice).finish = event
+            case ReplyFields() if event.dialect == NAME:
+                carried = self._carried if event.choice is None else self._choice(event.choice).carried
+                carried.merge(NAME, event.fields)
+            case Failed():
+                return self._take_failed(event)
+            case ContentChunk() | RefusalChunk():
+                frames = self._parts(self._choice(event.choice).text(event.block, event.text), event.choice)
+                if event.text and isinstance(event, ContentChunk):
+                    self._go_plain(event)
+                return frames
+            case ThinkStart():
+                return self._parts(self._choice(event.choice).think_start(event.block, event.format), event.choice)
+            case ThinkChunk():
+                parts = self._choice(event.choice).think(event.block, event.text, event.part)
+                frames = self._parts(parts, event.choice)
+                if event.text:
+                    self._go_plain(event)
+                return frames
+            case ToolCallStart():
+                parts = self._choice(event.choice).call_start(event.block, event.id, event.name)
+                return self._parts(parts, event.choice)
+            case ToolCallChunk():
+                self._choice(event.choice).call_piece(event.block, event.arguments)
+            case ToolCallEnd():
+                self._choice(event.choice).call_end(event.block)
+            case OpaqueState():
+                return self._parts(self._choice(event.choice).state(event.block, event.opaque), event.choice)
+            case BlockFields() if event.dialect == NAME:
+                return self._parts(self._choice(event.choice).state(event.block, event.fields), event.choice)
+            case UnknownContent() if event.dialect == NAME:
+                return self._parts(self._choice(event.choice).unknown(event.block, event.value), event.choice)
         return ()
 
     def _take_failed(self, event: Failed) -> Sequence[bytes]:
@@ -579,23 +555,3 @@ def _candidate(index: int, reply: Response, malformed: list[ToolCallBlock]) -> J
 def _is_silent(reply: Response, fields: JsonObject) -> bool:
     began = any(type(block) is not UnknownBlock or block.dialect == NAME for block in reply.blocks)
     return not began and is_blocked(fields, reply.finish)
-
-
-_TAKE: dict[type, Callable[[GeminiEncoder, Any], Sequence[bytes]]] = {
-    ReplyStart: GeminiEncoder._take_start,
-    ThinkStart: GeminiEncoder._take_think_start,
-    ThinkChunk: GeminiEncoder._take_think,
-    ContentChunk: GeminiEncoder._take_text,
-    RefusalChunk: GeminiEncoder._take_refusal,
-    ToolCallStart: GeminiEncoder._take_call_start,
-    ToolCallChunk: GeminiEncoder._take_call_piece,
-    ToolCallEnd: GeminiEncoder._take_call_end,
-    OpaqueState: GeminiEncoder._take_opaque,
-    BlockFields: GeminiEncoder._take_block_fields,
-    UnknownContent: GeminiEncoder._take_unknown,
-    ReplyFields: GeminiEncoder._take_reply_fields,
-    UsageUpdate: GeminiEncoder._take_usage,
-    Finish: GeminiEncoder._take_finish,
-    Failed: GeminiEncoder._take_failed,
-    Extension: GeminiEncoder._take_extension,
-}
