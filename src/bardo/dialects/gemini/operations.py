@@ -1,6 +1,7 @@
-"""What Gemini's servers do beside replies: count tokens at `:countTokens`, and list models at `GET /v1beta/models`; and what bardo adds.
+"""What Gemini's servers do beside replies: count tokens, list models, and embed.
 
-Gemini's `:embedContent` for one content, and `:batchEmbedContents` for several.
+Tokens are counted at `:countTokens`, models are listed at `GET /v1beta/models`, and vectors come from `:embedContent` for one content and
+from `:batchEmbedContents` for several.
 """
 
 from __future__ import annotations

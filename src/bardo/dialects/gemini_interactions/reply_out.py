@@ -1,8 +1,7 @@
 """Encode a reply as an interaction, streamed step by step or whole.
 
-The last event has the totals, fields of the reply, and bardo's own `bardo` object.
-
-Write the steps of an interaction: each has a start, deltas and a stop, all with its index.
+Each step has a start, deltas and a stop, all with its index. The last event has the totals, fields of the reply, and bardo's own `bardo`
+object.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A Request as the body of an interaction, for one provider.
 
-Nothing is stored for a client of another dialect, which knows nothing of interactions that go on; Google's default is to store.
-
-Messages as the `input` of an interaction: always its steps.
+Messages are written as its `input`, always as steps. Nothing is stored for a client of another dialect, which knows nothing of interactions
+that go on; Google's default is to store.
 """
 
 from __future__ import annotations
