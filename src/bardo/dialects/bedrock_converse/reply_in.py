@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -67,14 +67,6 @@ from bardo.values.events import (
     UsageUpdate,
 )
 
-_DECODE_EVENT: dict[str, Callable[[bytes], Any]] = {
-    "contentBlockDelta": msgspec.json.Decoder(wire.ContentBlockDelta).decode,
-    "contentBlockStart": msgspec.json.Decoder(wire.ContentBlockStart).decode,
-    "contentBlockStop": msgspec.json.Decoder(wire.ContentBlockStop).decode,
-    "messageStart": msgspec.json.Decoder(wire.MessageStart).decode,
-    "messageStop": msgspec.json.Decoder(wire.MessageStop).decode,
-    "metadata": msgspec.json.Decoder(wire.Metadata).decode,
-}
 _EVENTS: dict[str, Any] = {
     "contentBlockDelta": wire.ContentBlockDelta,
     "contentBlockStart": wire.ContentBlockStart,
@@ -83,6 +75,7 @@ _EVENTS: dict[str, Any] = {
     "messageStop": wire.MessageStop,
     "metadata": wire.Metadata,
 }
+_DECODE_EVENT = {name: msgspec.json.Decoder(kind).decode for name, kind in _EVENTS.items()}
 _MEMBERS = frozenset(("text", FIELD, "toolUse", "citation"))
 _decode_reply = msgspec.json.Decoder(wire.Reply).decode
 _IN_A_REPLY = MAX_DEPTH - 6

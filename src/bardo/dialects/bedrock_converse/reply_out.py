@@ -1,8 +1,6 @@
 """Encode a reply for Converse's clients, streamed as events or whole.
 
 `messageStop` and `metadata` close the reply; bardo's own `bardo` object stands in `metadata`.
-
-Write the blocks of a streamed Converse reply.
 """
 
 from __future__ import annotations

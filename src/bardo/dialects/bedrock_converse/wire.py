@@ -61,19 +61,19 @@ class CitationsContent(Shape, kw_only=True):
     """An answer that cites, and what it cites."""
 
     content: list[CitedPiece] | None = None
-    citations: Any = None
+    citations: object = None
 
 
 class Part(Shape, kw_only=True):
     """What a message or the result of a tool may hold; of video and search results nothing is read."""
 
     text: str | None = None
-    json: Any = None
+    json: object = None
     image: Image | None = None
     document: Document | None = None
     citations_content: CitationsContent | None = None
-    video: Any = None
-    search_result: Any = None
+    video: object = None
+    search_result: object = None
 
 
 class ToolUse(Shape, kw_only=True):
@@ -82,7 +82,7 @@ class ToolUse(Shape, kw_only=True):
     tool_use_id: str
     name: str
     input: JsonObject | None = None
-    type: Any = None
+    type: object = None
 
 
 class ToolResult(Shape, kw_only=True):
@@ -91,7 +91,7 @@ class ToolResult(Shape, kw_only=True):
     tool_use_id: str
     content: list[Part] | None = None
     status: str | None = None
-    type: Any = None
+    type: object = None
 
 
 class ReasoningText(Shape, kw_only=True):
@@ -114,8 +114,8 @@ class Block(Part, kw_only=True):
     reasoning_content: ReasoningContent | None = None
     tool_use: ToolUse | None = None
     tool_result: ToolResult | None = None
-    cache_point: Any = None
-    guard_content: Any = None
+    cache_point: object = None
+    guard_content: object = None
 
 
 class Message(Shape, kw_only=True):
@@ -160,7 +160,7 @@ class Tool(Shape, kw_only=True):
 
     tool_spec: ToolSpec | None = None
     system_tool: SystemTool | None = None
-    cache_point: Any = None
+    cache_point: object = None
 
 
 class NamedTool(Shape, kw_only=True):
@@ -172,8 +172,8 @@ class NamedTool(Shape, kw_only=True):
 class ToolChoice(Shape, kw_only=True):
     """Which tools may be called: the member that is there says it."""
 
-    auto: Any = None
-    any: Any = None
+    auto: object = None
+    any: object = None
     tool: NamedTool | None = None
 
 
@@ -264,13 +264,13 @@ class Request(Shape, kw_only=True):
 class Padded(Shape, kw_only=True):
     """An event of a stream. `p` is padding, so that its length tells nothing."""
 
-    p: Any = None
+    p: object = None
 
 
 class MessageStart(Padded, kw_only=True):
     """The message begins."""
 
-    role: Any = None
+    role: object = None
 
 
 class ToolUseStart(Shape, kw_only=True):
@@ -278,7 +278,7 @@ class ToolUseStart(Shape, kw_only=True):
 
     tool_use_id: str | None = None
     name: str | None = None
-    type: Any = None
+    type: object = None
 
 
 class BlockStart(Shape, kw_only=True):
@@ -305,7 +305,7 @@ class ReasoningDelta(Shape, kw_only=True):
 class ToolUseDelta(Shape, kw_only=True):
     """A piece of a call's arguments: text, though some models give the object."""
 
-    input: Any = None
+    input: object = None
 
 
 class BlockDelta(Shape, kw_only=True):
@@ -314,7 +314,7 @@ class BlockDelta(Shape, kw_only=True):
     text: str | None = None
     reasoning_content: ReasoningDelta | None = None
     tool_use: ToolUseDelta | None = None
-    citation: Any = None
+    citation: object = None
 
 
 class ContentBlockDelta(Padded, kw_only=True):
@@ -334,8 +334,8 @@ class MessageStop(Padded, kw_only=True):
     """The message ends."""
 
     CARRIED: ClassVar = ("additionalModelResponseFields",)
-    stop_reason: Any = None
-    additionalModelResponseFields: Any = None  # noqa: N815
+    stop_reason: object = None
+    additionalModelResponseFields: object = None  # noqa: N815
 
 
 class Metadata(Padded, kw_only=True):
@@ -343,7 +343,7 @@ class Metadata(Padded, kw_only=True):
 
     CARRIED: ClassVar = ("metrics",)
     usage: JsonObject | None = None
-    metrics: Any = None
+    metrics: object = None
 
 
 class WrittenToolUse(Shape, kw_only=True):
@@ -352,7 +352,7 @@ class WrittenToolUse(Shape, kw_only=True):
     tool_use_id: str | None = None
     name: str | None = None
     input: msgspec.Raw = msgspec.Raw()
-    type: Any = None
+    type: object = None
 
 
 class WrittenBlock(Shape, kw_only=True):
@@ -384,8 +384,8 @@ class Reply(Shape, kw_only=True):
     output: Output
     stop_reason: str | None = None
     usage: JsonObject | None = None
-    metrics: Any = None
-    additionalModelResponseFields: Any = None  # noqa: N815
+    metrics: object = None
+    additionalModelResponseFields: object = None  # noqa: N815
 
 
 NAME: Final = "bedrock_converse"

@@ -1,7 +1,4 @@
-"""Cohere's `POST /v2/embed`.
-
-Cohere's list of models, `GET /v1/models`, and one of them: the name, and the endpoints that it answers at.
-"""
+"""Cohere's `POST /v2/embed`, and its list of models, `GET /v1/models`: of each the name, and the endpoints that it answers at."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Encode a reply for Cohere's clients, streamed as events or whole.
 
 The last event has the finish reason, the totals, fields of the reply, and bardo's own `bardo` object.
-
-Write the blocks of a streamed Cohere reply.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ class CohereFrames:
 
     def __init__(self) -> None:
         self.out: list[bytes] = []
-        self.logprobs: list[Any] = []
+        self.logprobs: list[object] = []
         self.planned = False
         self._next = {"content": 0, "tool_calls": 0, "citations": 0}
 
@@ -89,9 +87,9 @@ class CohereCollector(CohereFrames):
         self.reply: JsonObject = {}
         self._content: list[Any] = []
         self._calls: list[JsonObject] = []
-        self._citations: list[Any] = []
+        self._citations: list[object] = []
         self._plan: list[str] = []
-        self._scores: list[Any] = []
+        self._scores: list[object] = []
 
     def piece(self, block: CohereBlockWriter, text: str) -> None:
         """Take a piece of a block, and the scores beside it."""
@@ -204,7 +202,7 @@ class CohereBlockWriter(BlockWriter):
             self._frames.planned = self._frames.planned or self.kind == "plan"
         self._frames.piece(self, text)
 
-    def scored_frame(self, text: str, scores: list[Any]) -> bytes:
+    def scored_frame(self, text: str, scores: list[object]) -> bytes:
         """Return the frame of a piece with its scores."""
         scored = b',"logprobs":' + encode_json(scores[0] if len(scores) == 1 else scores)
         return self._prefix + encode_json(text) + self._suffix + scored + b"}" + _END

@@ -5,7 +5,7 @@ What bardo has a word for is read; fields beside it are carried as they came. `s
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.structs import Unknown, Wire
@@ -16,7 +16,7 @@ class Signed(Wire, kw_only=True):
     """What may have opaque state."""
 
     CARRIED: ClassVar = ("signature",)
-    signature: Any = None
+    signature: object = None
 
 
 class Text(Signed, tag="text", kw_only=True):
@@ -47,7 +47,7 @@ class Image(Wire, tag="image_url", kw_only=True):
 class Document(Wire, tag="document", kw_only=True):
     """A document: text, or an object whose `data` is text or an object."""
 
-    document: Any = None
+    document: object = None
 
 
 Part = Text | Image | Document | Thinking | Unknown
@@ -66,7 +66,7 @@ class Call(Signed, kw_only=True):
 
     id: str
     function: Function
-    type: Any = None
+    type: object = None
 
 
 class Message(Wire, kw_only=True):
@@ -78,7 +78,7 @@ class Message(Wire, kw_only=True):
     tool_plan: str | None = None
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
-    citations: Any = None
+    citations: object = None
 
 
 class ToolFunction(Wire, kw_only=True):
@@ -106,7 +106,7 @@ class ThinkingConfig(Wire, kw_only=True):
 class ResponseFormat(Wire, kw_only=True):
     """The form of the answer; `schema` is the older name of `json_schema`."""
 
-    type: Any = None
+    type: object = None
     json_schema: JsonObject | None = None
     schema: JsonObject | None = None
 
@@ -151,7 +151,7 @@ class WrittenCall(Signed, kw_only=True):
     """A call of a tool in an answer, or a piece of one."""
 
     id: str | None = None
-    type: Any = None
+    type: object = None
     function: WrittenFunction | None = None
 
 
@@ -223,7 +223,7 @@ class Step(Wire, kw_only=True):
     """A frame between the first and the last. `index` counts blocks of content, calls and citations apart; scores go with their piece."""
 
     index: int = 0
-    logprobs: Any = None
+    logprobs: object = None
 
 
 class ContentStart(Step, tag="content-start", kw_only=True):
@@ -322,7 +322,7 @@ class Reply(Wire, kw_only=True):
     message: Answer
     finish_reason: str | None = None
     usage: JsonObject | None = None
-    logprobs: Any = None
+    logprobs: object = None
 
 
 NAME = "cohere"

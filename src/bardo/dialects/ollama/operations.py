@@ -1,6 +1,6 @@
-"""Ollama's `POST /api/embed`, and the older `/api/embeddings` for one text.
+"""Ollama's `POST /api/embed`, the older `/api/embeddings` for one text, and its list of models, `GET /api/tags`.
 
-Ollama's list of models, `GET /api/tags`: of the files behind the names, which Ollama describes, nothing is known.
+Of the files behind the names of models, which Ollama describes, nothing is known.
 """
 
 from __future__ import annotations

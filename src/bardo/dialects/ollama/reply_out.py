@@ -1,9 +1,8 @@
 """Encode a reply for Ollama's clients, streamed as lines or whole.
 
 The last line has the totals, fields of the reply, the seal of opaque state, and bardo's own `bardo` object. Blocks of a kind are one field
-of the message, in a whole reply and in what a client makes of a stream.
-
-Write the lines of an Ollama reply: a piece of thinking or of text each, or a whole call, since arguments are objects here.
+of the message, in a whole reply and in what a client makes of a stream. A line has a piece of thinking or of text, or a whole call, since
+arguments are objects here.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class LineFrames:
     streamed = True
 
     def __init__(self) -> None:
-        self.logprobs: list[Any] = []
+        self.logprobs: list[object] = []
         self.thinking_length = 0
         self.call_count = 0
         self.writers: list[LineWriter] = []
@@ -93,7 +92,7 @@ class LineCollector(LineFrames):
         super().__init__()
         self.reply: JsonObject = {}
         self._message: JsonObject = {"role": "assistant", "content": ""}
-        self._logprobs: list[Any] = []
+        self._logprobs: list[object] = []
 
     def piece(self, block: LineWriter, text: str) -> None:
         """Take a piece of text or of thinking."""

@@ -5,7 +5,7 @@ What bardo has a word for is read; fields beside it are carried as they came. `s
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
@@ -21,8 +21,8 @@ class Function(Wire, kw_only=True):
     CARRIED: ClassVar = ("index", "description")
     name: str
     arguments: JsonObject | None = None
-    index: Any = None
-    description: Any = None
+    index: object = None
+    description: object = None
 
 
 class Call(Wire, kw_only=True):
@@ -43,7 +43,7 @@ class Message(Wire, kw_only=True):
     tool_calls: list[Call] | None = None
     tool_name: str | None = None
     tool_call_id: str | None = None
-    signature: Any = None
+    signature: object = None
 
 
 class ToolFunction(Wire, kw_only=True):
@@ -93,7 +93,7 @@ class WrittenFunction(Wire, kw_only=True):
     CARRIED: ClassVar = ("index",)
     name: str
     arguments: msgspec.Raw = msgspec.Raw()
-    index: Any = None
+    index: object = None
 
 
 class WrittenCall(Wire, kw_only=True):
@@ -127,7 +127,7 @@ class Line(Wire, kw_only=True):
     prompt_eval_duration: int | None = None
     eval_count: int | None = None
     eval_duration: int | None = None
-    logprobs: Any = None
+    logprobs: object = None
 
 
 COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
