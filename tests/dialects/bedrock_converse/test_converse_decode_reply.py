@@ -553,3 +553,8 @@ def test_a_block_is_of_the_kind_of_its_first_member_whatever_the_others_are() ->
 def test_a_hosted_call_is_kept_whole_however_it_is_written() -> None:
     use = {"toolUse": {"type": "server_tool_use", "name": 5, "toolUseId": None}}
     assert UnknownContent(0, "bedrock_converse", use) in read_whole(use)
+
+
+def test_a_piece_of_nothing_but_null_begins_no_block() -> None:
+    events = read_frames(START, piece(0, unheard_of=None), piece(0, text="Yes"), ended(0), closing(), META)
+    assert [event for event in events if isinstance(event, UnknownContent | ContentChunk)] == [ContentChunk(0, "Yes")]

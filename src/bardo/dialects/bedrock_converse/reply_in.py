@@ -442,10 +442,11 @@ class _Content:
         if beside and delta == wire.BlockDelta(text=""):
             self._text(index, "", beside, out)
             return
-        if block is None and delta.others is not None and delta == wire.BlockDelta(others=delta.others):
+        fields = None if delta.others is None else carried_fields(delta)
+        if block is None and fields and delta == wire.BlockDelta(others=delta.others):
             block = self._begin(index, "other")
         if block is not None and block.kind == "other":
-            _grow(block, as_it_came(delta))
+            _grow(block, without(as_it_came(delta)))
             self.add_fields(index, beside, out)
             return
         if delta.text is not None:
@@ -456,7 +457,7 @@ class _Content:
             self._add_input(index, delta.tool_use.input, out)
         if delta.citation is not None:
             self._text(index, "", {"citations": [delta.citation]}, out)
-        for name, value in (carried_fields(delta) or {}).items():
+        for name, value in (fields or {}).items():
             self.add_fields(index, {name: [value]}, out)
         self.add_fields(index, beside, out)
 
