@@ -341,9 +341,12 @@ class MessageStop(Padded, kw_only=True):
 class Metadata(Padded, kw_only=True):
     """The totals, which come last."""
 
-    CARRIED: ClassVar = ("metrics",)
+    CARRIED: ClassVar = ("metrics", "trace", "performanceConfig", "serviceTier")
     usage: JsonObject | None = None
     metrics: object = None
+    trace: object = None
+    performanceConfig: object = None  # noqa: N815
+    serviceTier: object = None  # noqa: N815
 
 
 class WrittenToolUse(Shape, kw_only=True):
@@ -380,12 +383,15 @@ class Output(Shape, kw_only=True):
 class Reply(Shape, kw_only=True):
     """A whole reply."""
 
-    CARRIED: ClassVar = ("additionalModelResponseFields", "metrics")
+    CARRIED: ClassVar = ("additionalModelResponseFields", "metrics", "trace", "performanceConfig", "serviceTier")
     output: Output
     stop_reason: str | None = None
     usage: JsonObject | None = None
     metrics: object = None
     additionalModelResponseFields: object = None  # noqa: N815
+    trace: object = None
+    performanceConfig: object = None  # noqa: N815
+    serviceTier: object = None  # noqa: N815
 
 
 NAME: Final = "bedrock_converse"
