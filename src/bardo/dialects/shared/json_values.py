@@ -146,7 +146,7 @@ def _whole(digits: str) -> int | float | None:
     return int(digits) if len(digits) < 4000 else _finite(digits)
 
 
-def without_surrogates(value: object) -> Any:
+def without_surrogates(value: object) -> object:
     """Return a JSON value that can be written as UTF-8."""
     if isinstance(value, str):
         return _LONE_SURROGATE.sub("\ufffd", value)

@@ -186,7 +186,7 @@ def _result(result: ToolResultBlock, losses: Losses) -> ToolResultBlock:
     return msgspec.structs.replace(result, content=tuple(_in_words(result.content, losses)))
 
 
-def _in_words(parts: Sequence[Any], losses: Losses) -> list[Any]:
+def _in_words(parts: Sequence[Block], losses: Losses) -> list[Any]:
     alone = not any(_says_something(part) for part in parts)
     content: list[Any] = []
     for part in parts:
@@ -299,7 +299,7 @@ class _Remover:
         same = all(one is other for one, other in zip(blocks, message.blocks, strict=True))
         return self._without(message if same else msgspec.structs.replace(message, blocks=blocks), message.carried)
 
-    def _block(self, block: Any) -> Any:
+    def _block(self, block: Block) -> Block:
         if isinstance(block, ToolResultBlock):
             content = tuple([self._without(part, _carried_of(part)) for part in block.content])
             if not all(one is other for one, other in zip(content, block.content, strict=True)):
