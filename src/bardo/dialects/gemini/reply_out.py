@@ -385,6 +385,9 @@ _TEXT = b'{"candidates":[{"content":{"parts":[{"text":'
 _THOUGHT = b'{"candidates":[{"content":{"parts":[{"thought":true,"text":'
 
 
+_SAY_NOTHING = frozenset({ThinkEnd, EmptyThought, WithheldThought, Degraded, Partial})
+
+
 class GeminiEncoder:
     """Writes one streamed reply."""
 
@@ -410,7 +413,7 @@ class GeminiEncoder:
         """Take one event, give the chunks it completes."""
         if type(item) is self._plain_kind and self._continues(item):  # type: ignore[arg-type]
             return (b"".join((self._head, encode_json(item.text), self._tail)),)  # type: ignore[union-attr]
-        if self._closed or isinstance(item, ThinkEnd | EmptyThought | WithheldThought | Degraded | Partial):
+        if self._closed or type(item) in _SAY_NOTHING:
             return ()
         self._plain_kind = None
         return self._take(item)
@@ -477,19 +480,6 @@ class GeminiEncoder:
 
     def _take(self, event: Event) -> Sequence[bytes]:
         match event:
-            case ReplyStart():
-                self._ids = {**self._ids, **reply_ids(event.id, event.model)}
-            case UsageUpdate():
-                self._usage = event.usage
-            case Extension():
-                self._extension = {**self._extension, **event.fields}
-            case Finish():
-                self._choice(event.choice).finish = event
-            case ReplyFields() if event.dialect == NAME:
-                carried = self._carried if event.choice is None else self._choice(event.choice).carried
-                carried.merge(NAME, event.fields)
-            case Failed():
-                return self._take_failed(event)
             case ContentChunk() | RefusalChunk():
                 frames = self._parts(self._choice(event.choice).text(event.block, event.text), event.choice)
                 if event.text and isinstance(event, ContentChunk):
@@ -516,6 +506,19 @@ class GeminiEncoder:
                 return self._parts(self._choice(event.choice).state(event.block, event.fields), event.choice)
             case UnknownContent() if event.dialect == NAME:
                 return self._parts(self._choice(event.choice).unknown(event.block, event.value), event.choice)
+            case ReplyStart():
+                self._ids = {**self._ids, **reply_ids(event.id, event.model)}
+            case UsageUpdate():
+                self._usage = event.usage
+            case Extension():
+                self._extension = {**self._extension, **event.fields}
+            case Finish():
+                self._choice(event.choice).finish = event
+            case ReplyFields() if event.dialect == NAME:
+                carried = self._carried if event.choice is None else self._choice(event.choice).carried
+                carried.merge(NAME, event.fields)
+            case Failed():
+                return self._take_failed(event)
         return ()
 
     def _take_failed(self, event: Failed) -> Sequence[bytes]:
