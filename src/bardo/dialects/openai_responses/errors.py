@@ -5,8 +5,7 @@ from __future__ import annotations
 from bardo.dialects.openai_chat.errors import encode_error as encode_error
 from bardo.dialects.openai_chat.errors import error_object as error_object
 from bardo.dialects.openai_responses.wire import NAME
-from bardo.dialects.shared.json_values import decode_leniently, excerpt
-from bardo.dialects.shared.structs import OnlyCarried
+from bardo.dialects.shared.json_values import JsonValue, decode_leniently, excerpt
 from bardo.values.errors import UpstreamRefused
 
 # A failure inside a stream has no status of its own; its code says which it would have been.
@@ -43,7 +42,7 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     )
 
 
-def refusal_in_reply(found: OnlyCarried) -> UpstreamRefused:
+def refusal_in_reply(found: JsonValue) -> UpstreamRefused:
     """Read the error object of a reply that began well."""
     fields = found if isinstance(found, dict) else {}
     words = [word for word in (fields.get("code"), fields.get("type")) if isinstance(word, str)]
@@ -52,7 +51,7 @@ def refusal_in_reply(found: OnlyCarried) -> UpstreamRefused:
 
 
 def _refused(
-    found: OnlyCarried, *, status: int, otherwise: str, provider: str = "", retry_after: str | None = None
+    found: JsonValue, *, status: int, otherwise: str, provider: str = "", retry_after: str | None = None
 ) -> UpstreamRefused:
     fields = found if isinstance(found, dict) else {}
     # ChatGPT's own endpoint says `detail`, some gateways a bare string.
@@ -70,7 +69,7 @@ def _refused(
     )
 
 
-def _code_text(value: OnlyCarried) -> str | None:
+def _code_text(value: JsonValue) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     return str(value)

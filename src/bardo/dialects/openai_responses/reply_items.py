@@ -16,8 +16,7 @@ import msgspec
 
 from bardo.dialects.openai_responses import wire
 from bardo.dialects.openai_responses.wire import FORMAT, NAME, is_made
-from bardo.dialects.shared.json_values import JsonObject, as_text
-from bardo.dialects.shared.structs import OnlyCarried
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, as_text
 from bardo.values.blocks import Opaque
 from bardo.values.degradation import Degradation
 from bardo.values.events import (
@@ -76,7 +75,7 @@ def read(value: JsonObject, kind: type[S]) -> S:
         return kind(**{name: read_field(value.get(name)) for name, read_field in _TOLERANT[kind].items()})
 
 
-def words_of(value: OnlyCarried) -> str:
+def words_of(value: JsonValue) -> str:
     """Return a text that may be absent, or wrapped as older documents have it. Raises WrongFrame."""
     if isinstance(value, dict):
         value = value.get("text")
@@ -87,19 +86,19 @@ def words_of(value: OnlyCarried) -> str:
     return value
 
 
-def fields_of(value: OnlyCarried) -> JsonObject:
+def fields_of(value: JsonValue) -> JsonObject:
     """Return an object. Raises WrongFrame."""
     if not isinstance(value, dict):
         raise WrongFrame(f"an object was expected, not {type(value).__name__}")
     return value
 
 
-def text_or_none(value: OnlyCarried) -> str | None:
+def text_or_none(value: JsonValue) -> str | None:
     """Return a text, or None where it is none."""
     return value if isinstance(value, str) else None
 
 
-def list_of(value: OnlyCarried) -> list[OnlyCarried]:
+def list_of(value: JsonValue) -> list[JsonValue]:
     """Return an array, empty where it is absent. Raises WrongFrame."""
     if value is None:
         return []
@@ -108,12 +107,12 @@ def list_of(value: OnlyCarried) -> list[OnlyCarried]:
     return value
 
 
-def _as_it_is(value: OnlyCarried) -> OnlyCarried:
+def _as_it_is(value: JsonValue) -> JsonValue:
     """Return a value that is looked at where it is used: `words_of`, `list_of` and `fields_of` refuse it there."""
     return value
 
 
-_TOLERANT: dict[type[msgspec.Struct], dict[str, Callable[[OnlyCarried], OnlyCarried]]] = {
+_TOLERANT: dict[type[msgspec.Struct], dict[str, Callable[[JsonValue], JsonValue]]] = {
     wire.Place: {
         "output_index": lambda value: value if type(value) is int and value >= 0 else None,
         "item_id": text_or_none,
@@ -410,7 +409,7 @@ class MessageItem(Item):
     def __init__(self, numbers: Iterator[int], style: str = "") -> None:
         super().__init__(numbers, style)
         self._meta: JsonObject = {}
-        self._annotations: dict[int, list[OnlyCarried]] = {}
+        self._annotations: dict[int, list[JsonValue]] = {}
         self._unknown: set[int] = set()
 
     def open(self, item: JsonObject, out: list[Event]) -> None:
@@ -430,7 +429,7 @@ class MessageItem(Item):
                 out.append(BlockFields(part.block, NAME, {"item": self._meta}))
         return part
 
-    def annotate(self, index: int, annotation: OnlyCarried, out: list[Event]) -> None:
+    def annotate(self, index: int, annotation: JsonValue, out: list[Event]) -> None:
         """Take an annotation that came beside the text."""
         self._annotations.setdefault(index, []).append(annotation)
         out.append(BlockFields(self.part("output_text", index, out).block, NAME, {"annotations": [annotation]}))
@@ -474,7 +473,7 @@ class MessageItem(Item):
         if fields:
             out.append(BlockFields(part.block, NAME, fields))
 
-    def _missing_annotations(self, index: int, finished: list[OnlyCarried]) -> list[OnlyCarried]:
+    def _missing_annotations(self, index: int, finished: list[JsonValue]) -> list[JsonValue]:
         seen = self._annotations.get(index, [])
         agrees = finished[: len(seen)] == seen
         missing = finished[len(seen) :] if agrees else _unseen(seen, finished)
@@ -482,7 +481,7 @@ class MessageItem(Item):
         return missing
 
 
-def _unseen(seen: list[OnlyCarried], finished: list[OnlyCarried]) -> list[OnlyCarried]:
+def _unseen(seen: list[JsonValue], finished: list[JsonValue]) -> list[JsonValue]:
     """Return those that are finished and were not seen, told apart by what they say."""
     known = set(map(_JSON.encode, seen))
     return [one for one in finished if _JSON.encode(one) not in known]
@@ -503,4 +502,4 @@ def text_of(part: JsonObject) -> str:
 _JSON = msgspec.json.Encoder(order="deterministic")
 _MESSAGE = frozenset({"type", "role", "content", "status", "id"})
 _PART = frozenset({"type", "text", "refusal", "annotations"})
-_EMPTY: tuple[OnlyCarried, ...] = (None, [], {})
+_EMPTY: tuple[JsonValue, ...] = (None, [], {})

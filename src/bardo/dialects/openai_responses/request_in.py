@@ -14,11 +14,11 @@ from bardo.dialects.openai_responses import wire
 from bardo.dialects.openai_responses.functions import INPUT, SEARCH, TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.wire import FORMAT, NAME, SealContent, is_made, opened
 from bardo.dialects.shared.control_fields import OPENAI_SAMPLING, decode_sampling, read_thinking, without_thinking
-from bardo.dialects.shared.json_values import JsonObject, decode_object, encode_json, optional, take
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, decode_object, encode_json, optional, take
 from bardo.dialects.shared.media import picture_or_document, read_file, split_data_url
 from bardo.dialects.shared.options import read_options, without_own
 from bardo.dialects.shared.states import AFTER, NEXT, Carrier, settled
-from bardo.dialects.shared.structs import OnlyCarried, Wire, as_it_came, carried_fields, read
+from bardo.dialects.shared.structs import Wire, as_it_came, carried_fields, read
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -91,7 +91,7 @@ def _messages(asked: wire.CreateResponse) -> tuple[Message, ...]:
     return (*leading, *decode_input(asked.input or (), "input"))
 
 
-def _tool(value: OnlyCarried, at: str) -> Tool:
+def _tool(value: JsonValue, at: str) -> Tool:
     fields = take(value, dict, at)
     kind, name = fields.get("type"), fields.get("name")
     if isinstance(kind, str) and kind != "function":
@@ -158,7 +158,7 @@ def _extra(fields: JsonObject) -> JsonObject:
     return extra
 
 
-def decode_input(items: Sequence[OnlyCarried], at: str) -> list[Message]:
+def decode_input(items: Sequence[JsonValue], at: str) -> list[Message]:
     """Return the messages of a list of input items. Raises InvalidRequest, naming the item."""
     reader = _InputReader()
     for place, item in enumerate(items):
@@ -175,7 +175,7 @@ class _InputReader:
         self._results: list[Block] = []
         self._names: dict[str, str] = {}
 
-    def take(self, item: OnlyCarried, at: str) -> None:
+    def take(self, item: JsonValue, at: str) -> None:
         """Take one item; one with a role and no type is a message."""
         fields: JsonObject = item if type(item) is dict else take(item, dict, at)
         kind = fields.get("type")
@@ -377,7 +377,7 @@ def _carried_part(part: Wire) -> Carried | None:
     return None if fields is None else _carried({name: one for name, one in fields.items() if one not in _SAYS_NOTHING})
 
 
-_SAYS_NOTHING: tuple[OnlyCarried, ...] = (None, [], {})
+_SAYS_NOTHING: tuple[JsonValue, ...] = (None, [], {})
 
 
 def _carried(fields: JsonObject) -> Carried | None:

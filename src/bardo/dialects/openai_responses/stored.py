@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from bardo.dialects.openai_responses.wire import digest_of, is_made, made_id
-from bardo.dialects.shared.json_values import JsonObject, encode_json, optional, take
-from bardo.dialects.shared.structs import OnlyCarried
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, encode_json, optional, take
 from bardo.streams.sse import encode_sse
 from bardo.values.errors import InvalidRequest, UnknownPreviousResponse
 from bardo.values.request import Request
@@ -71,7 +70,7 @@ def read_wish(request: Request) -> StorageOptions:
     body = request.body or {}
     store = optional(body, "store", bool)
     previous = optional(body, "previous_response_id", str) or ""
-    conversation: OnlyCarried = optional(body, "conversation", (str, dict)) or ""
+    conversation: JsonValue = optional(body, "conversation", (str, dict)) or ""
     if isinstance(conversation, dict):
         conversation = take(conversation.get("id"), str, "conversation.id")
     if previous and conversation:
@@ -86,7 +85,7 @@ def input_of(request: Request) -> list[Item]:
     return listed((request.body or {}).get("input"))
 
 
-def listed(value: OnlyCarried) -> list[Item]:
+def listed(value: JsonValue) -> list[Item]:
     """Return an input as items: a string is a message of the user."""
     if isinstance(value, str):
         return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": value}]}]

@@ -9,8 +9,7 @@ import msgspec
 
 from bardo.dialects.openai_responses.request_in import decode_request
 from bardo.dialects.shared.dialect import CountForm, count_of, with_bardo
-from bardo.dialects.shared.json_values import JsonObject, encode_json
-from bardo.dialects.shared.structs import OnlyCarried
+from bardo.dialects.shared.json_values import JsonObject, JsonValue, encode_json
 from bardo.dialects.shared.usage import (
     NO_TOOLS,
     ToolCounts,
@@ -30,7 +29,7 @@ _TICKS = 1e10
 
 
 def decode_usage(
-    raw: JsonObject, excludes_reasoning: bool | None, tier: OnlyCarried = None, tools: ToolCounts = NO_TOOLS
+    raw: JsonObject, excludes_reasoning: bool | None, tier: JsonValue = None, tools: ToolCounts = NO_TOOLS
 ) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts, and what about them could not be believed; the service `tier` and the `tools` stand beside them."""
     into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")

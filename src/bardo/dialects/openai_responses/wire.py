@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Meta
 
 from bardo.dialects.shared.content_forms import SearchForm, SearchPart, SearchResults
-from bardo.dialects.shared.json_values import JsonObject
+from bardo.dialects.shared.json_values import JsonObject, JsonValue
 from bardo.dialects.shared.states import seal, unseal
-from bardo.dialects.shared.structs import OnlyCarried, Unknown, Wire
+from bardo.dialects.shared.structs import Unknown, Wire
 from bardo.values.blocks import Opaque, fields_for
 from bardo.values.request import Request
 
@@ -29,9 +29,9 @@ class Text(Wire, tag="text", kw_only=True):
 
     CARRIED: ClassVar = ("annotations", "logprobs", "prompt_cache_breakpoint")
     text: str
-    annotations: OnlyCarried = None
-    logprobs: OnlyCarried = None
-    prompt_cache_breakpoint: OnlyCarried = None
+    annotations: JsonValue = None
+    logprobs: JsonValue = None
+    prompt_cache_breakpoint: JsonValue = None
 
 
 class InputText(Text, tag="input_text", kw_only=True):
@@ -52,10 +52,10 @@ class InputImage(Wire, tag="input_image", kw_only=True):
     """A picture by its address or data URL, or else one that was uploaded."""
 
     CARRIED: ClassVar = ("file_id", "prompt_cache_breakpoint")
-    image_url: OnlyCarried = None
+    image_url: JsonValue = None
     detail: str | None = None
-    file_id: OnlyCarried = None
-    prompt_cache_breakpoint: OnlyCarried = None
+    file_id: JsonValue = None
+    prompt_cache_breakpoint: JsonValue = None
 
 
 class InputFile(Wire, tag="input_file", kw_only=True):
@@ -65,9 +65,9 @@ class InputFile(Wire, tag="input_file", kw_only=True):
     filename: str | None = None
     file_data: str | None = None
     file_url: str | None = None
-    file_id: OnlyCarried = None
-    detail: OnlyCarried = None
-    prompt_cache_breakpoint: OnlyCarried = None
+    file_id: JsonValue = None
+    detail: JsonValue = None
+    prompt_cache_breakpoint: JsonValue = None
 
 
 Part = Text | InputText | OutputText | Refusal | InputImage | InputFile | Unknown
@@ -80,16 +80,16 @@ class Message(Wire, tag="message", kw_only=True):
     CARRIED: ClassVar = ("id", "status", "phase")
     role: str
     content: str | list[Part]
-    id: OnlyCarried = None
-    status: OnlyCarried = None
-    phase: OnlyCarried = None
+    id: JsonValue = None
+    status: JsonValue = None
+    phase: JsonValue = None
 
 
 class Thought(Wire, kw_only=True):
     """A piece of thinking, or of a summary of it."""
 
     text: str
-    type: OnlyCarried = None
+    type: JsonValue = None
 
 
 class Reasoning(Wire, tag="reasoning", kw_only=True):
@@ -100,7 +100,7 @@ class Reasoning(Wire, tag="reasoning", kw_only=True):
     summary: list[Thought | str] | None = None
     content: list[Thought | str] | None = None
     encrypted_content: str | None = None
-    status: OnlyCarried = None
+    status: JsonValue = None
     format: str | None = None
 
 
@@ -110,10 +110,10 @@ class Call(Wire, kw_only=True):
     CARRIED: ClassVar = ("id", "status", "namespace", "caller")
     call_id: str
     name: str
-    id: OnlyCarried = None
-    status: OnlyCarried = None
-    namespace: OnlyCarried = None
-    caller: OnlyCarried = None
+    id: JsonValue = None
+    status: JsonValue = None
+    namespace: JsonValue = None
+    caller: JsonValue = None
 
 
 class FunctionCall(Call, tag="function_call", kw_only=True):
@@ -134,11 +134,11 @@ class FunctionCallOutput(Wire, tag="function_call_output", kw_only=True):
     CARRIED: ClassVar = ("id", "status", "caller", "name", "namespace")
     call_id: str
     output: str | list[Part]
-    id: OnlyCarried = None
-    status: OnlyCarried = None
-    caller: OnlyCarried = None
-    name: OnlyCarried = None
-    namespace: OnlyCarried = None
+    id: JsonValue = None
+    status: JsonValue = None
+    caller: JsonValue = None
+    name: JsonValue = None
+    namespace: JsonValue = None
 
 
 class CustomToolCallOutput(FunctionCallOutput, tag="custom_tool_call_output", kw_only=True):
@@ -164,9 +164,9 @@ class Function(Wire, forbid_unknown_fields=False, kw_only=True):
     description: str | None = None
     parameters: JsonObject | None = None
     strict: bool | None = None
-    allowed_callers: OnlyCarried = None
-    defer_loading: OnlyCarried = None
-    output_schema: OnlyCarried = None
+    allowed_callers: JsonValue = None
+    defer_loading: JsonValue = None
+    output_schema: JsonValue = None
 
 
 class NamedFunction(Wire, forbid_unknown_fields=False, kw_only=True):
@@ -190,46 +190,46 @@ class TextSettings(Wire, forbid_unknown_fields=False, kw_only=True):
     """What is asked of the text of the answer."""
 
     format: JsonObject | None = None
-    verbosity: OnlyCarried = None
+    verbosity: JsonValue = None
 
 
 class CreateResponse(Wire, forbid_unknown_fields=False, kw_only=True):
     """The body of a request. Thinking and sampling are read by what reads them in all dialects; what has no name here is carried too."""
 
     model: str | None = None
-    input: str | list[OnlyCarried] | None = None
+    input: str | list[JsonValue] | None = None
     instructions: str | None = None
-    tools: list[OnlyCarried] | None = None
+    tools: list[JsonValue] | None = None
     tool_choice: str | JsonObject | None = None
     parallel_tool_calls: bool | None = None
     max_output_tokens: int | None = None
     text: TextSettings | None = None
     stream: bool | None = None
-    reasoning: OnlyCarried = None
-    temperature: OnlyCarried = None
-    top_p: OnlyCarried = None
-    prompt: OnlyCarried = None
-    previous_response_id: OnlyCarried = None
-    conversation: OnlyCarried = None
-    access_programs: OnlyCarried = None
-    background: OnlyCarried = None
-    background_options: OnlyCarried = None
-    context_management: OnlyCarried = None
-    image: OnlyCarried = None
-    include: OnlyCarried = None
-    max_tool_calls: OnlyCarried = None
-    metadata: OnlyCarried = None
-    moderation: OnlyCarried = None
-    prompt_cache_key: OnlyCarried = None
-    prompt_cache_options: OnlyCarried = None
-    prompt_cache_retention: OnlyCarried = None
-    safety_identifier: OnlyCarried = None
-    service_tier: OnlyCarried = None
-    store: OnlyCarried = None
-    stream_options: OnlyCarried = None
-    top_logprobs: OnlyCarried = None
-    truncation: OnlyCarried = None
-    user: OnlyCarried = None
+    reasoning: JsonValue = None
+    temperature: JsonValue = None
+    top_p: JsonValue = None
+    prompt: JsonValue = None
+    previous_response_id: JsonValue = None
+    conversation: JsonValue = None
+    access_programs: JsonValue = None
+    background: JsonValue = None
+    background_options: JsonValue = None
+    context_management: JsonValue = None
+    image: JsonValue = None
+    include: JsonValue = None
+    max_tool_calls: JsonValue = None
+    metadata: JsonValue = None
+    moderation: JsonValue = None
+    prompt_cache_key: JsonValue = None
+    prompt_cache_options: JsonValue = None
+    prompt_cache_retention: JsonValue = None
+    safety_identifier: JsonValue = None
+    service_tier: JsonValue = None
+    store: JsonValue = None
+    stream_options: JsonValue = None
+    top_logprobs: JsonValue = None
+    truncation: JsonValue = None
+    user: JsonValue = None
 
 
 class Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -242,7 +242,7 @@ class Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     summary_index: int = 0
     item_id: str | None = None
     sequence_number: int = 0
-    logprobs: list[OnlyCarried] | None = None
+    logprobs: list[JsonValue] | None = None
     obfuscation: str | None = None
 
 
@@ -267,7 +267,7 @@ class OutputPart(msgspec.Struct, gc=False, kw_only=True):
     type: str | None = None
     text: str | None = None
     refusal: str | None = None
-    annotations: list[OnlyCarried] | None = None
+    annotations: list[JsonValue] | None = None
 
 
 class OutputReasoning(msgspec.Struct, gc=False, kw_only=True):
@@ -298,14 +298,14 @@ class OutputResponse(msgspec.Struct, gc=False, kw_only=True):
 
     id: str | None = None
     model: str | None = None
-    created_at: OnlyCarried = None
+    created_at: JsonValue = None
     status: str | None = None
-    output: list[OnlyCarried] | None = None
+    output: list[JsonValue] | None = None
     usage: JsonObject | None = None
-    error: OnlyCarried = None
+    error: JsonValue = None
     incomplete_details: IncompleteDetails | None = None
-    service_tier: OnlyCarried = None
-    reasoning: OnlyCarried = None
+    service_tier: JsonValue = None
+    reasoning: JsonValue = None
 
 
 _ATTACHED = "bardo-attached"

@@ -20,9 +20,6 @@ from bardo.dialects.shared.json_values import kind_of
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 
-OnlyCarried = Any
-"""The type of a field that is only carried: whatever JSON stands there."""
-
 OTHERS = "\uffff"
 """The name under which fields that a struct does not have stand beside it, and the type of blocks that are kept whole. A client that sends
 it cannot mean it: what stands there must be of a class that no JSON value has."""
