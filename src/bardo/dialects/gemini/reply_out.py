@@ -38,26 +38,21 @@ from bardo.values.collected import CarriedFields, OpaqueStates
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
-    Degraded,
-    EmptyThought,
     Event,
     Extension,
     Failed,
     Finish,
     OpaqueState,
-    Partial,
     RefusalChunk,
     ReplyFields,
     ReplyStart,
     ThinkChunk,
-    ThinkEnd,
     ThinkStart,
     ToolCallChunk,
     ToolCallEnd,
     ToolCallStart,
     UnknownContent,
     UsageUpdate,
-    WithheldThought,
 )
 from bardo.values.response import Response
 from bardo.values.usage import Usage
@@ -278,13 +273,15 @@ class OpenParts:
         call.id, call.name = call_id or call.id, name or call.name
         return parts
 
-    def call_piece(self, block: int, arguments: str) -> None:
+    def call_piece(self, block: int, arguments: str) -> list[Part]:
         """A piece of a call's arguments."""
         self._call(block).pieces.append(arguments)
+        return []
 
-    def call_end(self, block: int) -> None:
+    def call_end(self, block: int) -> list[Part]:
         """A call is complete. It goes out with what comes next, so that its signature can still join it."""
         self._call(block).ended = True
+        return []
 
     def state(self, block: int, state: Opaque | JsonObject) -> list[Part]:
         """Opaque state or fields, of the open block, of a call, of one to come, or of one that has gone."""
@@ -385,9 +382,6 @@ _TEXT = b'{"candidates":[{"content":{"parts":[{"text":'
 _THOUGHT = b'{"candidates":[{"content":{"parts":[{"thought":true,"text":'
 
 
-_SAY_NOTHING = frozenset({ThinkEnd, EmptyThought, WithheldThought, Degraded, Partial})
-
-
 class GeminiEncoder:
     """Writes one streamed reply."""
 
@@ -411,12 +405,14 @@ class GeminiEncoder:
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Take one event, give the chunks it completes."""
-        if type(item) is self._plain_kind and self._continues(item):  # type: ignore[arg-type]
+        kind = type(item)
+        if kind is self._plain_kind and self._continues(item):  # type: ignore[arg-type]
             return (b"".join((self._head, encode_json(item.text), self._tail)),)  # type: ignore[union-attr]
-        if self._closed or type(item) in _SAY_NOTHING:
+        take = _TAKE.get(kind)
+        if take is None or self._closed:
             return ()
         self._plain_kind = None
-        return self._take(item)
+        return take(self, item)
 
     def finish(self) -> Sequence[bytes]:
         """Close the stream. After a failure there is nothing more."""
@@ -478,47 +474,70 @@ class GeminiEncoder:
         choice = self._choices[index]
         return not choice.began and choice.finish is not None and is_blocked(fields, choice.finish)
 
-    def _take(self, event: Event) -> Sequence[bytes]:
-        match event:
-            case ContentChunk() | RefusalChunk():
-                frames = self._parts(self._choice(event.choice).text(event.block, event.text), event.choice)
-                if event.text and isinstance(event, ContentChunk):
-                    self._go_plain(event)
-                return frames
-            case ThinkStart():
-                return self._parts(self._choice(event.choice).think_start(event.block, event.format), event.choice)
-            case ThinkChunk():
-                parts = self._choice(event.choice).think(event.block, event.text, event.part)
-                frames = self._parts(parts, event.choice)
-                if event.text:
-                    self._go_plain(event)
-                return frames
-            case ToolCallStart():
-                parts = self._choice(event.choice).call_start(event.block, event.id, event.name)
-                return self._parts(parts, event.choice)
-            case ToolCallChunk():
-                self._choice(event.choice).call_piece(event.block, event.arguments)
-            case ToolCallEnd():
-                self._choice(event.choice).call_end(event.block)
-            case OpaqueState():
-                return self._parts(self._choice(event.choice).state(event.block, event.opaque), event.choice)
-            case BlockFields() if event.dialect == NAME:
-                return self._parts(self._choice(event.choice).state(event.block, event.fields), event.choice)
-            case UnknownContent() if event.dialect == NAME:
-                return self._parts(self._choice(event.choice).unknown(event.block, event.value), event.choice)
-            case ReplyStart():
-                self._ids = {**self._ids, **reply_ids(event.id, event.model)}
-            case UsageUpdate():
-                self._usage = event.usage
-            case Extension():
-                self._extension = {**self._extension, **event.fields}
-            case Finish():
-                self._choice(event.choice).finish = event
-            case ReplyFields() if event.dialect == NAME:
-                carried = self._carried if event.choice is None else self._choice(event.choice).carried
-                carried.merge(NAME, event.fields)
-            case Failed():
-                return self._take_failed(event)
+    def _take_start(self, event: ReplyStart) -> Sequence[bytes]:
+        self._ids = {**self._ids, **reply_ids(event.id, event.model)}
+        return ()
+
+    def _take_text(self, event: ContentChunk) -> Sequence[bytes]:
+        frames = self._parts(self._choice(event.choice).text(event.block, event.text), event.choice)
+        if event.text:
+            self._go_plain(event)
+        return frames
+
+    def _take_refusal(self, event: RefusalChunk) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).text(event.block, event.text), event.choice)
+
+    def _take_think_start(self, event: ThinkStart) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).think_start(event.block, event.format), event.choice)
+
+    def _take_think(self, event: ThinkChunk) -> Sequence[bytes]:
+        parts = self._choice(event.choice).think(event.block, event.text, event.part)
+        frames = self._parts(parts, event.choice)
+        if event.text:
+            self._go_plain(event)
+        return frames
+
+    def _take_call_start(self, event: ToolCallStart) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).call_start(event.block, event.id, event.name), event.choice)
+
+    def _take_call_piece(self, event: ToolCallChunk) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).call_piece(event.block, event.arguments), event.choice)
+
+    def _take_call_end(self, event: ToolCallEnd) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).call_end(event.block), event.choice)
+
+    def _take_opaque(self, event: OpaqueState) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).state(event.block, event.opaque), event.choice)
+
+    def _take_block_fields(self, event: BlockFields) -> Sequence[bytes]:
+        if event.dialect != NAME:
+            return ()
+        return self._parts(self._choice(event.choice).state(event.block, event.fields), event.choice)
+
+    def _take_unknown(self, event: UnknownContent) -> Sequence[bytes]:
+        if event.dialect != NAME:
+            return ()
+        return self._parts(self._choice(event.choice).unknown(event.block, event.value), event.choice)
+
+    def _take_reply_fields(self, event: ReplyFields) -> Sequence[bytes]:
+        if event.dialect != NAME:
+            return ()
+        if event.choice is None:
+            self._carried.merge(NAME, event.fields)
+        else:
+            self._choice(event.choice).carried.merge(NAME, event.fields)
+        return ()
+
+    def _take_usage(self, event: UsageUpdate) -> Sequence[bytes]:
+        self._usage = event.usage
+        return ()
+
+    def _take_finish(self, event: Finish) -> Sequence[bytes]:
+        self._choice(event.choice).finish = event
+        return ()
+
+    def _take_extension(self, event: Extension) -> Sequence[bytes]:
+        self._extension = {**self._extension, **event.fields}
         return ()
 
     def _take_failed(self, event: Failed) -> Sequence[bytes]:
@@ -558,3 +577,23 @@ def _candidate(index: int, reply: Response, malformed: list[ToolCallBlock]) -> J
 def _is_silent(reply: Response, fields: JsonObject) -> bool:
     began = any(type(block) is not UnknownBlock or block.dialect == NAME for block in reply.blocks)
     return not began and is_blocked(fields, reply.finish)
+
+
+_TAKE: dict[type, Callable[[GeminiEncoder, Any], Sequence[bytes]]] = {
+    ReplyStart: GeminiEncoder._take_start,
+    ThinkStart: GeminiEncoder._take_think_start,
+    ThinkChunk: GeminiEncoder._take_think,
+    ContentChunk: GeminiEncoder._take_text,
+    RefusalChunk: GeminiEncoder._take_refusal,
+    ToolCallStart: GeminiEncoder._take_call_start,
+    ToolCallChunk: GeminiEncoder._take_call_piece,
+    ToolCallEnd: GeminiEncoder._take_call_end,
+    OpaqueState: GeminiEncoder._take_opaque,
+    BlockFields: GeminiEncoder._take_block_fields,
+    UnknownContent: GeminiEncoder._take_unknown,
+    ReplyFields: GeminiEncoder._take_reply_fields,
+    UsageUpdate: GeminiEncoder._take_usage,
+    Finish: GeminiEncoder._take_finish,
+    Failed: GeminiEncoder._take_failed,
+    Extension: GeminiEncoder._take_extension,
+}
