@@ -18,7 +18,7 @@ from bardo.catalog.hosted_tools import HostedForm, HostedTool, hosted_tools
 from bardo.catalog.matching import matches_any
 from bardo.catalog.rows import ProviderRow
 from bardo.catalog.shared_fields import not_granted
-from bardo.dialects.shared.json_values import JsonObject, decode_leniently, optional, required, take, without
+from bardo.dialects.shared.json_values import JsonObject, decode_leniently
 from bardo.dialects.shared.losses import Losses, nested
 from bardo.dialects.shared.losses import take_at as take_at
 from bardo.streams.frames import Frame
@@ -26,24 +26,6 @@ from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Carried, fields_for
 from bardo.values.degradation import Degradation
 from bardo.values.request import Request, Tool, ToolChoice
-
-
-def read_tool(value: object, at: str, dialect: str) -> Tool:
-    """Return one tool. Raises InvalidRequest naming the field; a tool that is no function is carried whole."""
-    tool = take(value, dict, at)
-    kind = optional(tool, "type", str, f"{at}.") or "function"
-    if kind != "function":
-        return Tool(name=kind, carried=Carried(dialect, tool), hosted=True)
-    function = required(tool, "function", dict, f"{at}.")
-    rest = without(tool, "type", "function")
-    if more := without(function, "name", "description", "parameters"):
-        rest["function"] = more
-    return Tool(
-        name=required(function, "name", str, f"{at}.function."),
-        description=optional(function, "description", str, f"{at}.function.") or "",
-        schema=optional(function, "parameters", dict, f"{at}.function."),
-        carried=Carried(dialect, rest) if rest else None,
-    )
 
 
 def write_tool(tool: Tool, losses: Losses) -> list[JsonObject]:

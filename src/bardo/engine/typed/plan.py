@@ -29,8 +29,6 @@ AnswerValidator = Callable[[Json], tuple[Failure, ...]]
 """A caller's own look at a value that conforms to the schema: what is wrong with it beyond that."""
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
-# What is found of the form of an answer once.
-_CHECKER = "structured.checker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

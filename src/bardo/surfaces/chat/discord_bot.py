@@ -33,7 +33,6 @@ _REVEAL = "bardo:reasoning:"
 _MOST_REVEALED_MESSAGES = 3
 """Longer thinking is a file."""
 _MOST_FILE_BYTES = 7_000_000
-_START_SECONDS = 60.0
 
 T = TypeVar("T")
 _log = logging.getLogger("bardo.chat")
