@@ -19,7 +19,7 @@ TOLD_AS: dict[str, tuple[str, ...]] = {
     "picture": ("history.", "messages", "content", "image", "tool_result"),
     "arguments": ("history.", "tools", "tool_call"),
     "name": ("tools", "tool_choice"),
-    "schema": ("tools",),
+    "schema": ("tools", "tool_choice"),
     "choice": ("tool_choice", "tools"),
     "stop": ("stop",),
     "user": ("user", "metadata"),

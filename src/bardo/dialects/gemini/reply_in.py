@@ -424,7 +424,7 @@ def _names(kind: type[Wire]) -> frozenset[str]:
 
 
 _OF_RESPONSE, _OF_CANDIDATE = _names(wire.Response), _names(wire.Candidate)
-_WRONG = re.compile(r"`\$\.(.*)`$")
+_WRONG = re.compile(r"`\$\.([^`]*)`$")
 
 
 def _read(fields: JsonObject, kind: type[W], known: Collection[str], at: str = "") -> W:
