@@ -148,6 +148,24 @@ def test_a_history_that_was_refused_once_is_taken_and_its_repair_told(name: str)
     assert any(one.startswith(("history.", "messages.")) for one in told(answer))
 
 
+@pytest.mark.parametrize("schema", [None, {"type": "object"}])
+@pytest.mark.parametrize(
+    ("preset", "model"),
+    [
+        ("openai_responses", "gpt-5-mini"),
+        ("azure", "gpt-5-mini"),
+        ("anthropic", "claude-sonnet-4-6"),
+        ("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+    ],
+)
+def test_a_strict_tool_without_arguments_is_taken(preset: str, model: str, schema: dict[str, Any] | None) -> None:
+    gateway = SimulatedGateway(preset, model)
+    tool = {"type": "function", "name": "f", "parameters": schema, "strict": True}
+    body = {"model": gateway.model, "input": "Go.", "tools": [tool]}
+    answer = gateway.post(path_for("openai_responses", gateway.model), body)
+    assert answer.status == 200, (answer.text, gateway.refusals)
+
+
 def test_pictures_of_results_come_behind_all_results_of_their_turn() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
     calls = [{"id": one, "type": "function", "function": {"name": "f", "arguments": "{}"}} for one in "ab"]

@@ -25,6 +25,7 @@ TOLD_AS: dict[str, tuple[str, ...]] = {
     "user": ("user", "metadata"),
 }
 """How the names of changes begin that tell of each kind of what a client said."""
+_STOPS = ("stop", "stop_sequences", "stopSequences")
 _SCHEMAS = {"parameters", "parametersJsonSchema", "input_schema", "json"}
 _VALUES: list[Any] = [
     "x",
@@ -65,17 +66,27 @@ def changed(drawn: Drawn, said: Body, sent: Any) -> dict[str, str]:
         for _, _, given in turn.calls:
             if given and given in before.objects and given not in after.objects:
                 lost["arguments"] = json.dumps(given)
-    for name, schema in drawn.tools:
+    # Where no tool may be called, a request without tools says the same.
+    hidden = drawn.forced == "none" and not after.keys & {"tools", "toolConfig"}
+    for name, schema in () if hidden else drawn.tools:
         # A name that is not taken keeps digits made of itself, and comes back in the reply.
         digits = hashlib.sha256(name.encode()).hexdigest()[:8]
         if name in before.texts and name not in after.texts and not after.holds(f"_{digits}"):
             lost["name"] = name
-        if schema and schema in before.schemas and not any(_is_alike(schema, one) for one in after.schemas):
+        # A strict object of which nothing is said is a tool without arguments.
+        nothing = drawn.strict and schema == {"type": "object"}
+        if (
+            schema
+            and not nothing
+            and schema in before.schemas
+            and not any(_is_alike(schema, one) for one in after.schemas)
+        ):
             lost["schema"] = json.dumps(schema)
     chooses = "functionCallingConfig" in said.get("toolConfig", {}) or said.get("tool_choice") not in (None, "auto")
-    if chooses and not after.keys & {"tool_choice", "toolChoice", "toolConfig", "tool_config"}:
+    if chooses and not hidden and not after.keys & {"tool_choice", "toolChoice", "toolConfig", "tool_config"}:
         lost["choice"] = drawn.forced
-    if drawn.stops and drawn.stops in before.lists and drawn.stops not in after.lists:
+    said_stops = any(drawn.stops == one.get(name) for one in before.objects for name in _STOPS)
+    if drawn.stops and said_stops and drawn.stops not in after.lists:
         lost["stop"] = str(drawn.stops)
     if drawn.user and before.holds(drawn.user) and not after.holds(drawn.user):
         lost["user"] = drawn.user

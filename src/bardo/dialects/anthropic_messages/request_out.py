@@ -30,6 +30,7 @@ from bardo.dialects.shared.declaration import Declaration, limitations
 from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, input_of, is_object, without
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import PDF, data_of, text_of
+from bardo.dialects.shared.tools import no_arguments
 from bardo.values.blocks import (
     DocumentBlock,
     ImageBlock,
@@ -326,7 +327,7 @@ def _tool(tool: Tool, losses: Losses, *, binds: bool) -> Written | None:
             return tool.carried.fields
         losses.lose_tool(tool)
         return None
-    written: Written = {"name": tool.name, "input_schema": {"type": "object", **(tool.schema or {"properties": {}})}}
+    written: Written = {"name": tool.name, "input_schema": {"type": "object", **(tool.schema or no_arguments(tool))}}
     if tool.description:
         written["description"] = tool.description
     if tool.strict is not None and (binds or own):

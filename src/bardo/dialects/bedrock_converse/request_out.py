@@ -31,6 +31,7 @@ from bardo.dialects.shared.json_values import INVALID_JSON, JsonObject, is_objec
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import data_of, ending_of, type_by_name
 from bardo.dialects.shared.spellings import path_segment
+from bardo.dialects.shared.tools import no_arguments
 from bardo.dialects.shared.turns import answers_without_thinking
 from bardo.values.blocks import (
     Block,
@@ -414,7 +415,7 @@ def _tool(tool: Tool, losses: Losses) -> JsonObject | None:
     spec: JsonObject = {"name": tool.name}
     if tool.description:
         spec["description"] = tool.description
-    spec["inputSchema"] = {"json": {"type": "object", **(tool.schema or {"properties": {}})}}
+    spec["inputSchema"] = {"json": {"type": "object", **(tool.schema or no_arguments(tool))}}
     if tool.strict is not None:
         spec["strict"] = tool.strict
     return merge_fields({"toolSpec": spec}, losses.own_fields(tool.carried))

@@ -17,6 +17,7 @@ from bardo.dialects.shared.declaration import Declaration, limitations
 from bardo.dialects.shared.json_values import JsonObject, input_of
 from bardo.dialects.shared.losses import Losses
 from bardo.dialects.shared.media import as_text, data_of, file_name
+from bardo.dialects.shared.tools import no_arguments
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -115,7 +116,7 @@ def _tool(tool: Tool, asked_in: str, losses: Losses) -> JsonObject | None:
     written: JsonObject = {
         "type": "function",
         "name": tool.name,
-        "parameters": {"type": "object", "properties": {}} if tool.schema is None else tool.schema,
+        "parameters": {"type": "object", **no_arguments(tool)} if tool.schema is None else tool.schema,
     }
     if tool.description:
         written["description"] = tool.description

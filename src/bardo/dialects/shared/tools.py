@@ -28,6 +28,11 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import Request, Tool, ToolChoice
 
 
+def no_arguments(tool: Tool) -> JsonObject:
+    """Return what the schema of a tool without arguments says: a strict tool's object is closed, which OpenAI and Anthropic ask for."""
+    return {"properties": {}, "additionalProperties": False} if tool.strict else {"properties": {}}
+
+
 def write_tool(tool: Tool, losses: Losses) -> list[JsonObject]:
     """Return the tool, or nothing where only its own provider runs it."""
     if tool.hosted:
@@ -38,7 +43,7 @@ def write_tool(tool: Tool, losses: Losses) -> list[JsonObject]:
     function: JsonObject = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
-    function["parameters"] = tool.schema or {"type": "object", "properties": {}}
+    function["parameters"] = tool.schema or {"type": "object", **no_arguments(tool)}
     own = dict(losses.own_fields(tool.carried))
     return [{"type": "function", "function": {**function, **own.pop("function", {})}, **own}]
 
