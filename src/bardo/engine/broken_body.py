@@ -16,7 +16,7 @@ _MOST_BYTES = 1 << 20
 """How much of a body is read as JSON; what is behind it counts as text."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4})*+("?)|[{}\[\]]')
 _HALF_PAIR = re.compile(r"\\u[dD][89aAbB][0-9a-fA-F]{2}\Z")
-_LAST_WORD = re.compile(r"[\w.+-]*\Z")
+_LAST_WORD = re.compile(r"(?<![\w.+-])[\w.+-]*\Z")
 _CLOSING = {"{": "}", "[": "]"}
 
 

@@ -504,7 +504,7 @@ def _index(fields: JsonObject) -> int:
     return index
 
 
-_WRONG = re.compile(r"got `(?P<kind>\w+)` - at `\$.*?(?P<name>[\w\[\]]+)`$|field `(?P<missing>\w+)`")
+_WRONG = re.compile(r"got `(?P<kind>\w+)` - at `\$(?:[^`]*[^\w\[\]`])?(?P<name>[\w\[\]]+)`$|field `(?P<missing>\w+)`")
 _VALUES: tuple[object, ...] = ("", 0, 0.5, True, None)
 _NAMES = {type(value).__name__: kind_of(value) for value in _VALUES}
 _NAMES |= {"array": kind_of([]), "object": kind_of({}), "null": kind_of(None)}

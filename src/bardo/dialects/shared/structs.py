@@ -262,10 +262,10 @@ def _part_of_union(kinds: tuple[Any, ...]) -> _Part:
 
 
 _EXPECTED = re.compile(
-    r"Expected `(?P<wanted>[^`]*)`(?:, got `(?P<given>[^`]*)`)?(?: - at `\$(?P<path>.*)`)?", re.DOTALL
+    r"Expected `(?P<wanted>[^`]*)`(?:, got `(?P<given>[^`]*)`)?(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL
 )
-_MISSING = re.compile(r"Object missing required field `(?P<name>.*?)`(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
-_NO_TAG = re.compile(r"Invalid value (?P<value>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
+_NO_TAG = re.compile(r"Invalid value (?P<value>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
 # The types that msgspec names, in JSON's words.
 _KINDS = {kind.__name__: kind_of(kind()) for kind in (str, bool, int, float, list, dict)}
 _KINDS |= {"array": kind_of([]), "object": kind_of({})}
