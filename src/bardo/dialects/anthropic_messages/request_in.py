@@ -9,9 +9,17 @@ import msgspec
 
 from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.wire import FORMAT, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
-from bardo.dialects.shared.bounded_json import SLICED_BYTES
+from bardo.dialects.shared.bounded_json import FEW_LEVELS, SLICED_BYTES, has_many_levels
 from bardo.dialects.shared.control_fields import as_whole_number
-from bardo.dialects.shared.json_values import JsonObject, JsonValue, arguments_of, decode_object, take, without
+from bardo.dialects.shared.json_values import (
+    JsonObject,
+    JsonValue,
+    arguments_of,
+    check_depth,
+    decode_object,
+    take,
+    without,
+)
 from bardo.dialects.shared.media import picture_or_document
 from bardo.dialects.shared.options import read_options, without_own
 from bardo.dialects.shared.states import Carrier, settled
@@ -68,14 +76,20 @@ _KNOWN_DISPLAYS = ("summarized", "omitted")
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field; one that is only counted needs no `max_tokens`."""
     try:
-        return _request(decode_object(body), body, arrival)
+        fields = decode_object(body, checks_depth=False)
+        try:
+            return _request(fields, body, arrival)
+        except InvalidRequest:
+            # That it is nested too deeply is said before anything else.
+            check_depth(fields, body)
+            raise
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
 
 
 def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
     # Where the path names the model, nobody looks at what the body says of it.
-    body = _body({**fields, "model": arrival.model} if arrival.model else fields, len(raw))
+    body = _body({**fields, "model": arrival.model} if arrival.model else fields, raw)
     if body.model is None:
         raise InvalidRequest("model is required", param="model")
     limit = body.max_tokens
@@ -84,9 +98,14 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
     # 0 fills the prompt cache without an answer: anthropic 2.12.0, message_create_params.py.
     if limit is not None and limit < 0:
         raise InvalidRequest("max_tokens must not be negative", param="max_tokens")
+    # What may be nested to any depth, of a body whose other levels its struct says.
+    free = [value for name, value in fields.items() if name != "messages" and type(value) in (dict, list)]
+    messages = _messages(body, free)
+    if has_many_levels(free):
+        check_depth(fields, raw)
     request = Request(
         model=body.model,
-        messages=_messages(body),
+        messages=messages,
         tools=tuple([_tool(tool, f"tools[{place}]") for place, tool in enumerate(body.tools or ())]),
         tool_choice=None if body.tool_choice is None else _tool_choice(body.tool_choice),
         max_output_tokens=limit,
@@ -118,10 +137,15 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
     )
 
 
-def _body(fields: JsonObject, size: int) -> wire.Request:
+def _body(fields: JsonObject, raw: bytes) -> wire.Request:
     """Return the body as its struct. The items of a long one are read one by one: a call of C holds up all other threads."""
-    if size < SLICED_BYTES:
-        return read(fields, wire.Request, "")
+    if len(raw) < SLICED_BYTES:
+        try:
+            return msgspec.convert(fields, wire.Request)
+        except msgspec.ValidationError:
+            # What is unknown may be nested to any depth.
+            check_depth(fields, raw)
+            return read(fields, wire.Request, "")
     lists = {name: fields[name] for name in _ITEMS if isinstance(fields.get(name), list)}
     body = read({**fields, **{name: [] for name in lists}}, wire.Request, "")
     for name, items in lists.items():
@@ -129,8 +153,11 @@ def _body(fields: JsonObject, size: int) -> wire.Request:
     return body
 
 
-def _messages(body: wire.Request) -> tuple[Message, ...]:
-    """Return the system prompt as the first message, and the turns. Each result of a tool gets the name of the tool that was called."""
+def _messages(body: wire.Request, free: list[JsonValue]) -> tuple[Message, ...]:
+    """Return the system prompt as the first message, and the turns. Each result of a tool gets the name of the tool that was called.
+
+    `free` takes what in them may be nested to any depth.
+    """
     said = [body.system, *[turn.content for turn in body.messages]]
     names = {
         block.id: block.name
@@ -139,25 +166,68 @@ def _messages(body: wire.Request) -> tuple[Message, ...]:
         for block in blocks
         if type(block) is wire.ToolUse
     }
-    found = [] if body.system is None else [Message("system", _blocks(body.system, names))]
+    found = [] if body.system is None else [Message("system", _blocks(body.system, names, free))]
     for place, turn in enumerate(body.messages):
         role = _ROLES.get(turn.role)
         if role is None:
             at = f"messages[{place}].role"
             raise InvalidRequest(f"{at} is {turn.role!r}", hint=f"use {', '.join(_ROLES)}", param=at)
-        found.append(Message(role, _blocks(turn.content, names), carried(turn, NAME)))
+        more = None if turn.others is None else carried(turn, NAME)
+        found.append(Message(role, _blocks(turn.content, names, free), more))
     return tuple(found)
 
 
-def _blocks(content: str | list[wire.Block], names: Mapping[str, str]) -> tuple[Block, ...]:
-    if type(content) is str:
+def _blocks(content: str | list[wire.Block], names: Mapping[str, str], free: list[JsonValue]) -> tuple[Block, ...]:
+    if isinstance(content, str):
         return (TextBlock(content),) if content else ()
-    blocks = [
-        _result(block, names) if type(block) is wire.ToolResult else _READERS[type(block)](block) for block in content
-    ]
-    if Carrier in map(type, blocks):
-        return settled(blocks)
-    return tuple(blocks)  # type: ignore[arg-type]
+    blocks: list[Block | Carrier] = []
+    # One step for each block of a long history: most have no fields beside their own, and nobody is called to find that.
+    for block in content:
+        if type(block) is wire.Text:
+            if block.cache_control is None and block.citations is None and block.others is None:
+                blocks.append(TextBlock(block.text))
+                continue
+            more = carried(block, NAME)
+            made: Block | Carrier = TextBlock(block.text, carried=more)
+        elif type(block) is wire.ToolUse:
+            arguments = arguments_of(block.input or {})
+            if len(arguments) > FEW_LEVELS:
+                free.append(block.input)
+            plain = block.cache_control is None and block.caller is None and block.toolset_name is None
+            more = None if plain and block.others is None else carried(block, NAME)
+            made = ToolCallBlock(id=block.id, name=block.name, arguments=arguments, carried=more)
+        elif type(block) is wire.ToolResult:
+            plain = block.cache_control is None and block.toolset_name is None and block.others is None
+            more = None if plain else carried(block, NAME)
+            within = block.content
+            made = ToolResultBlock(
+                call_id=block.tool_use_id,
+                name=names.get(block.tool_use_id, ""),
+                content=(TextBlock(within),) if isinstance(within, str) else _parts(within or [], free),
+                is_error=bool(block.is_error),
+                carried=more,
+            )
+        else:
+            made, more = _READERS[type(block)](block), None
+            free += _free_in(block)
+        if more is not None:
+            free.append(more.fields)
+        blocks.append(made)
+    return settled(blocks) if Carrier in map(type, blocks) else tuple(blocks)  # type: ignore[arg-type]
+
+
+def _parts(content: list[wire.ResultPart], free: list[JsonValue]) -> tuple[ResultPart, ...]:
+    for part in content:
+        free += _free_in(part)
+    return tuple([_PART_READERS[type(part)](part) for part in content])
+
+
+def _free_in(block: wire.Block) -> list[JsonValue]:
+    """Return what in a block may be nested to any depth."""
+    if isinstance(block, Unknown):
+        return [block.whole.value]
+    found = [*(carried_fields(block) or {}).values()]
+    return [*found, block.content] if type(block) is wire.SearchResult else found
 
 
 def _text(block: wire.Text) -> TextBlock:
@@ -197,10 +267,11 @@ def _search_result(block: wire.SearchResult) -> DocumentBlock | UnknownBlock:
 
 
 def _thinking(block: wire.Thinking) -> ReasoningBlock:
-    states = SIGNED_BLOCKS.decode_signature(block.signature or "")
+    states = SIGNED_BLOCKS.decode_signature(block.signature) if block.signature else ()
     # Thinking without a signature is nobody's: bardo wrote it so for a provider that signs nothing.
     form = states[0].format if states else "thinking"
-    return ReasoningBlock(text=block.thinking, format=form, opaque=states, carried=carried(block, NAME))
+    more = None if block.others is None else carried(block, NAME)
+    return ReasoningBlock(text=block.thinking, format=form, opaque=states, carried=more)
 
 
 def _redacted_thinking(block: wire.RedactedThinking) -> ReasoningBlock | Carrier:
@@ -208,24 +279,6 @@ def _redacted_thinking(block: wire.RedactedThinking) -> ReasoningBlock | Carrier
     form = found.states[0].format if found.states else FORMAT
     thinking = ReasoningBlock(format=form, opaque=found.states, carried=carried(block, NAME))
     return thinking if found.owner is None else Carrier(found.states, found.owner, thinking)
-
-
-def _call(block: wire.ToolUse) -> ToolCallBlock:
-    arguments = arguments_of(block.input or {})
-    return ToolCallBlock(id=block.id, name=block.name, arguments=arguments, carried=carried(block, NAME))
-
-
-def _result(block: wire.ToolResult, names: Mapping[str, str]) -> ToolResultBlock:
-    content = block.content
-    return ToolResultBlock(
-        call_id=block.tool_use_id,
-        name=names.get(block.tool_use_id, ""),
-        content=(TextBlock(content),)
-        if isinstance(content, str)
-        else tuple([_PART_READERS[type(part)](part) for part in content or ()]),
-        is_error=bool(block.is_error),
-        carried=carried(block, NAME),
-    )
 
 
 _PART_READERS: dict[type, Callable[..., ResultPart]] = {
@@ -239,7 +292,6 @@ _READERS: dict[type, Callable[..., Block | Carrier]] = {
     **_PART_READERS,
     wire.Thinking: _thinking,
     wire.RedactedThinking: _redacted_thinking,
-    wire.ToolUse: _call,
 }
 
 

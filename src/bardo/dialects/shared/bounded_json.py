@@ -15,6 +15,8 @@ import msgspec
 
 # Far more than any body has, and far less than Python's stack: whatever is read here may be compared, copied and written.
 MAX_DEPTH = 200
+FEW_LEVELS = MAX_DEPTH - 16
+"""So many levels stand in any place of a body: no dialect's own objects and lists are nested as deeply as the rest."""
 SLICED_BYTES = 256 * 1024
 """From this size on JSON is decoded in slices."""
 _SLICE_BYTES, _TEXT_BYTES = 96 * 1024, 2 * 1024 * 1024
@@ -60,7 +62,7 @@ def decode_bounded(
     if len(data) >= SLICED_BYTES or slice_bytes < _SLICE_BYTES:
         return _Slices(data, levels, decode, slice_bytes).value()
     value = decode(data)
-    if _too_deep(value, data, levels):
+    if is_too_deep(value, data, levels):
         raise RecursionError(_TOO_DEEP)
     return value
 
@@ -105,7 +107,7 @@ class _Slices:
         if members.strip(_SPACE):
             part = b"[%b]" % members if type(around) is list else b"{%b}" % members
             added, levels = self._read(part, begin - 1), self._levels - len(self._open) + 1
-            if levels <= _LEVELS and _too_deep(added, part, levels):
+            if levels <= _LEVELS and is_too_deep(added, part, levels):
                 raise RecursionError(_TOO_DEEP)
             around.extend(added) if type(around) is list else around.update(added)
         elif has_comma or (ends_here and expects_member):
@@ -208,11 +210,16 @@ class _Slices:
         return msgspec.DecodeError(f"JSON is malformed: {what} (byte {self._place})")
 
 
-def _too_deep(value: Any, data: bytes, levels: int) -> bool:
+def is_too_deep(value: Any, data: bytes, levels: int = MAX_DEPTH) -> bool:
     """Whether the value of `data`, as a JSON decoder made it, has more than so many levels."""
     # Of what is short, counting brackets is enough for all but a few.
     if len(data) <= levels or (len(data) < _LONG and has_few_brackets(data, levels)):
         return False
+    return has_many_levels(value, levels)
+
+
+def has_many_levels(value: Any, levels: int = FEW_LEVELS) -> bool:
+    """Whether a value that a JSON decoder made has more than so many levels."""
     nested = [value] if type(value) is dict or type(value) is list else []
     for _ in range(levels):
         inner: list[Any] = []

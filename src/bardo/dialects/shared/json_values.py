@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from bardo.dialects.shared.bounded_json import MAX_DEPTH, decode_bounded
+from bardo.dialects.shared.bounded_json import MAX_DEPTH, SLICED_BYTES, decode_bounded, is_too_deep
 from bardo.values.blocks import has_no_arguments
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
@@ -27,18 +27,31 @@ JsonValue: TypeAlias = Any
 """A value that is arbitrary JSON by nature: bardo carries it and does not look into it."""
 
 
-def decode_object(body: bytes) -> JsonObject:
-    """Return the JSON object a client sent. Raises InvalidRequest for anything else, hostile nesting included."""
+def decode_object(body: bytes, *, checks_depth: bool = True) -> JsonObject:
+    """Return the JSON object a client sent. Raises InvalidRequest for anything else, hostile nesting included.
+
+    Without `checks_depth` the levels of a short one are not counted: who reads it into structs knows most of them, and asks `check_depth`
+    where the rest may have many.
+    """
     try:
-        value = decode_bounded(body)
+        value = decode_bounded(body) if checks_depth or len(body) >= SLICED_BYTES else _decode(body)
     except RecursionError:
-        hint = f"stay under {MAX_DEPTH} levels"
-        raise InvalidRequest("the body is nested too deeply", hint=hint) from None
+        raise _too_deep() from None
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise InvalidRequest(f"the body is not valid JSON: {problem}") from problem
     if not isinstance(value, dict):
         raise InvalidRequest(f"the body must be a JSON object, not {kind_of(value)}")
     return value
+
+
+def check_depth(fields: JsonObject, body: bytes) -> None:
+    """Raise InvalidRequest where an object that was read of `body` is nested too deeply."""
+    if is_too_deep(fields, body):
+        raise _too_deep()
+
+
+def _too_deep() -> InvalidRequest:
+    return InvalidRequest("the body is nested too deeply", hint=f"stay under {MAX_DEPTH} levels")
 
 
 def take(value: object, kind: type[T] | tuple[type[T], ...], param: str) -> T:
