@@ -228,7 +228,11 @@ class MessageWriter:
         form: ReplayForm = self._quirks.replay
         if form == "none" and self._generic:
             form = _FIELDS.get(thoughts[0].format, "reasoning_details" if self._own else "none")
-        text = "\n\n".join([readable for block in thoughts if (readable := block.readable)])
+        text = (
+            thoughts[0].readable
+            if len(thoughts) == 1
+            else "\n\n".join([readable for block in thoughts if (readable := block.readable)])
+        )
         if form == "reasoning_details":
             pieces = [piece for index, block in enumerate(thoughts) for piece in replay_details(block, index)]
             if pieces:

@@ -27,7 +27,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.request import Message, Request, Sampling, Tool
+from bardo.values.request import Request, Sampling, Tool
 
 _NO_SAMPLING = Sampling()
 
@@ -204,8 +204,22 @@ def report_message_lacks(request: Request, losses: Losses) -> None:
     own = request.dialect in declaration.speaks
     checks = declaration.own_checks if own else declaration.foreign_checks
 
+    # Most blocks hold nothing that could be lost: nobody is called to find that.
+    plain = frozenset((TextBlock, ToolCallBlock)).difference(checks.blocks, checks.kinds)
+    passes_thinking = ReasoningBlock not in checks.kinds
     for message in request.messages:
-        _report_message(message, losses, checks)
+        carried = message.carried
+        if carried is not None and (message.role != "system" or carried.fields.keys() != {"role"}):
+            # OpenAI's roles `developer` and `system` are one in every other dialect.
+            losses.lose_fields(carried)
+        for block in message.blocks:
+            kind = type(block)
+            if kind is ReasoningBlock:
+                if passes_thinking:
+                    continue
+            elif kind in plain and block.carried is None:  # type: ignore[union-attr]
+                continue
+            _report_block(block, kind, losses, checks)
 
 
 def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> None:
@@ -234,19 +248,6 @@ def _report_foreign(request: Request, losses: Losses) -> None:
         losses.lose(name, value, f"a header of {request.dialect}")
 
 
-def _report_message(message: Message, losses: Losses, checks: Checks) -> None:
-    carried = message.carried
-    if carried is not None and (message.role != "system" or carried.fields.keys() != {"role"}):
-        # OpenAI's roles `developer` and `system` are one in every other dialect.
-        losses.lose_fields(carried)
-    for block in message.blocks:
-        kind = type(block)
-        if isinstance(block, TextBlock) and block.carried is None and not checks.looks_at(kind):
-            continue  # Most blocks are texts, and hold nothing else.
-        if kind is not ReasoningBlock or kind in checks.kinds:
-            _report_block(block, kind, losses, checks)
-
-
 def _report_block(block: Block, kind: type, losses: Losses, checks: Checks) -> None:
     if isinstance(block, UnknownBlock):
         if block.dialect != losses.dialect:
@@ -261,8 +262,10 @@ def _report_block(block: Block, kind: type, losses: Losses, checks: Checks) -> N
     if kind in checks.blocks:
         _report(block, checks.blocks[kind], losses)
     if isinstance(block, ToolResultBlock):
+        is_plain = not checks.looks_at(TextBlock)
         for part in block.content:
-            _report_block(part, type(part), losses, checks)
+            if not (is_plain and type(part) is TextBlock and part.carried is None):
+                _report_block(part, type(part), losses, checks)
 
 
 def with_wrapped(bardo: JsonObject, calls: Iterable[ToolCallBlock], *, what: str, key: str) -> JsonObject:
