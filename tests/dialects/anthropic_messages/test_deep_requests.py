@@ -1,4 +1,4 @@
-"""Messages requests that are nested deeply, and blocks with a field that is only carried: each place counts."""
+"""Messages requests that are nested deeply, and blocks with a field that is only carried or lost: each place counts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from bardo.dialects import dialect
 from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.request_in import decode_request
 from bardo.dialects.shared.bounded_json import MAX_DEPTH
+from bardo.surfaces.library.decoding import provider_row
 from bardo.values.blocks import Carried, UnknownBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.wire import Arrival
@@ -86,3 +88,13 @@ def test_each_field_that_has_no_word_here_is_carried_where_it_stands_alone(block
     (found,) = decode_request(msgspec.json.encode(body), Arrival()).messages[0].blocks
     assert not isinstance(found, UnknownBlock)
     assert found.carried == Carried("anthropic_messages", {name: {"x": 1}})
+
+
+def test_a_field_of_a_text_in_a_result_is_reported_where_the_target_has_no_such_field() -> None:
+    call = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    result = _result_of({"type": "text", "text": "t", "unheard_of": 1})
+    turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": [call]}]
+    turns.append({"role": "user", "content": [result]})
+    request = decode_request(msgspec.json.encode({"model": "m", "max_tokens": 1, "messages": turns}), Arrival())
+    written = dialect("openai_chat").encode_request(request, provider_row("deepseek"))
+    assert [(one.what, one.asked, one.sent) for one in written.degraded] == [("unheard_of", 1, None)]
