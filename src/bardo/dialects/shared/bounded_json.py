@@ -222,10 +222,13 @@ def has_many_levels(value: Any, levels: int = FEW_LEVELS) -> bool:
     """Whether a value that a JSON decoder made has more than so many levels."""
     nested = [value] if type(value) is dict or type(value) is list else []
     for _ in range(levels):
-        inner: list[Any] = []
-        for holder in nested:
-            inner += holder.values() if type(holder) is dict else holder
-        nested = [one for one in inner if type(one) is dict or type(one) is list]
+        # Most values are texts, and nothing else is asked of them.
+        nested = [
+            one
+            for holder in nested
+            for one in (holder.values() if type(holder) is dict else holder)
+            if type(one) is not str and (type(one) is dict or type(one) is list)
+        ]
         if not nested:
             return False
     return bool(nested)
