@@ -14,6 +14,7 @@ from bardo.engine.text_formats import PLAIN, TextFormats
 from bardo.engine.tool_schemas import ToolForm
 from bardo.engine.typed.plan import AnswerPlan
 from bardo.reasoning.control import ControlPlan
+from bardo.reasoning.replay import History
 from bardo.values.blocks import Origin
 from bardo.values.degradation import Degradation
 from bardo.values.request import Request
@@ -40,7 +41,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then. `tool_names` are the client's names of
     the tools whose names the target does not take, by those that it got, and `tool_forms` how it gets the arguments of those whose schemas
     it does not take. `teaches` is what a refusal before it said, which holds for later calls once this attempt is answered, and `left_out`
-    the earlier state that was left out because of one, or the calls whose missing thinking it was about.
+    the earlier state that was left out because of one, or the calls whose missing thinking it was about. `history` are the keys of the
+    client's conversation, which those of the reply begin with; None where they were not found.
     """
 
     target: Target
@@ -64,6 +66,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     tool_forms: dict[str, ToolForm] = {}
     teaches: tuple[Lesson, ...] = ()
     left_out: frozenset[str] = frozenset()
+    history: History | None = None
     degraded: tuple[Degradation, ...] = ()
 
     @property

@@ -37,6 +37,7 @@ from bardo.engine.tool_schemas import with_written_schemas, written_tool_schemas
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
 from bardo.reasoning.control import untold
 from bardo.reasoning.replay import (
+    History,
     Recalled,
     RestoredRequest,
     amended,
@@ -67,6 +68,7 @@ class Draft:
     """
 
     __slots__ = (
+        "_history",
         "_left_out",
         "_refused",
         "_rules",
@@ -117,6 +119,7 @@ class Draft:
         self.answer: AnswerPlan | None = None
         self.planned: ShapePlan | None = None
         self._rules = builtin_replay()
+        self._history: History | None = None
         self._left_out: frozenset[str] = frozenset()
         """Which of the ways to heed a refusal of earlier state were tried."""
         self._refused: frozenset[str] = frozenset()
@@ -124,7 +127,7 @@ class Draft:
 
     def restore_history(self, recalled: Recalled) -> None:
         """Give the target back the earlier reasoning that it takes; a history that had to change is not forwarded."""
-        self._rules = recalled.rules or self._rules
+        self._rules, self._history = recalled.rules or self._rules, recalled.history
         restored, self.origin = restored_at(self.request, self.target, recalled)
         self.request, self.ask = restored.request, restored.ask
         self.degraded = (*self.degraded, *recalled.degraded, *restored.degraded)
@@ -209,6 +212,7 @@ class Draft:
     def ask_again(self, attempt: Attempt, turns: Sequence[Message]) -> None:
         """Take over what was decided for an earlier attempt, with further turns at the end."""
         self.origin, self.ask, self.answer, self.search = attempt.origin, attempt.ask, attempt.answer, attempt.search
+        self._history = attempt.history
         before = msgspec.structs.replace(self.request, model=self.target.model)
         if attempt.answer is not None:
             before = attempt.answer.request
@@ -283,6 +287,7 @@ class Draft:
             tool_forms={} if schemas is None else schemas.forms,
             teaches=teaches,
             left_out=self._refused,
+            history=self._history,
             degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),
         )
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.reasoning.replay.keys import _without_space, digest, turns_of
-from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.reasoning.replay.keys import _without_space, digest, history_of, reply_keys, turns_of
+from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request
 
 TEXTS = st.text(st.characters(min_codepoint=0, max_codepoint=0x10FFFF), max_size=20) | st.text(
@@ -59,6 +59,44 @@ def test_stored_keys_are_found_by_later_versions() -> None:
         ),
     )
     assert [turn.all for turn in turns_of(request)] == STORED
+
+
+BLOCKS = st.lists(
+    st.sampled_from(
+        [
+            TextBlock("So."),
+            TextBlock(" \u00e9 "),
+            ToolCallBlock(id="call_0", name="look", arguments='{"a": 1.0}'),
+            ToolCallBlock(id="toolu_01A09q90qw90lq917835lq9", name="look"),
+            ReasoningBlock(text="Hm."),
+        ]
+    ),
+    min_size=1,
+    max_size=4,
+).map(tuple)
+RESULTS = st.lists(
+    st.sampled_from([TextBlock("It is 4."), ToolResultBlock(call_id="call_0", content=(TextBlock("4 "),))]),
+    min_size=1,
+    max_size=3,
+).map(tuple)
+
+
+@given(st.lists(st.tuples(RESULTS, BLOCKS), min_size=1, max_size=4))
+def test_the_next_request_asks_for_every_key_under_which_a_reply_is_kept(
+    said: list[tuple[tuple[Block, ...], ...]],
+) -> None:
+    messages = [Message("system", (TextBlock("Be brief."),))]
+    for results, reply in said:
+        messages.append(Message("user", results))
+        before = Request(model="m", messages=tuple(messages))
+        messages.append(Message("assistant", reply))
+        found = turns_of(Request(model="m", messages=tuple(messages)))[-1]
+        kept = reply_keys(history_of(before), reply)
+        # Without the question the conversation may be another's, and only a call whose id no other has is found again.
+        truncated = not any(type(block) is TextBlock for block in said[0][0])
+        assert set(found.calls) <= set(kept)
+        assert truncated or {found.exact, found.loose} <= set(kept)
+        assert not truncated or not any(key[0] in "mul" for key in kept)
 
 
 STORED = [

@@ -4,7 +4,7 @@
 """
 
 from bardo.reasoning.replay.guard import amended
-from bardo.reasoning.replay.keys import has_history, keys_in, turns_in, turns_of, wanted
+from bardo.reasoning.replay.keys import History, has_history, history_of, keys_in, turns_in, turns_of, wanted
 from bardo.reasoning.replay.memory import (
     Memory,
     Origins,
@@ -23,6 +23,7 @@ from bardo.reasoning.replay.switch import loop_calls, may_lack_thinking
 
 __all__ = [
     "NOTHING",
+    "History",
     "Memory",
     "Origins",
     "Prefix",
@@ -35,6 +36,7 @@ __all__ = [
     "decode_kept",
     "encode_kept",
     "has_history",
+    "history_of",
     "is_only_text",
     "keys_in",
     "loop_calls",

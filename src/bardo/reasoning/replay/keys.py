@@ -44,6 +44,7 @@ _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
 _TELLING_STATE = 24
 # What `str.split` takes for space in ASCII.
 _SPACE = b" \t\n\r\v\f\x1c\x1d\x1e\x1f"
+_EMPTY = blake2b(digest_size=15)
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -73,12 +74,25 @@ class TurnKeys(msgspec.Struct, frozen=True, dict=True):
         return (*named, *self.calls, *self.states, *self.others)
 
 
+class History(msgspec.Struct, frozen=True):
+    """The keys of the turns of a conversation, and the digests of all of it: as it is, and without what clients change.
+
+    They are what the keys of the next reply begin with. `truncated`: the conversation's beginning is not there, and may be another's.
+    """
+
+    turns: tuple[TurnKeys, ...]
+    before: str
+    loose: str
+    truncated: bool = False
+
+
 class _TurnContent(NamedTuple):
-    """What a turn says: its text, the name and the arguments of each call in turn, and the ids of the calls."""
+    """What a turn says: its text, the name and the arguments of each call in turn, the ids of the calls, and all opaque state."""
 
     text: str
     calls: list[str]
     ids: list[str]
+    states: list[Opaque]
 
 
 def digest(*parts: str) -> str:
@@ -86,8 +100,10 @@ def digest(*parts: str) -> str:
     text = "".join(parts)
     # A text of ASCII alone has as many bytes as letters, so that it is encoded in one go.
     sizes = map(len, parts) if text.isascii() else [len(part.encode("utf-8", "surrogatepass")) for part in parts]
-    raw = f"{','.join(map(str, sizes))};{text}".encode("utf-8", "surrogatepass")
-    return blake2b(raw, digest_size=15).hexdigest()
+    # A copy of an empty digest is made in less time than a new one.
+    made = _EMPTY.copy()
+    made.update(f"{','.join(map(str, sizes))};{text}".encode("utf-8", "surrogatepass"))
+    return made.hexdigest()
 
 
 def call_digest(call: ToolCallBlock) -> str:
@@ -100,17 +116,15 @@ def state_key(state: Opaque) -> str:
     return "s" + digest(state.data)
 
 
-def reply_keys(request: Request, blocks: Sequence[Block]) -> list[str]:
-    """Return the keys under which a reply to `request` is kept."""
+def reply_keys(history: History, blocks: Sequence[Block]) -> list[str]:
+    """Return the keys under which a reply to a conversation is kept."""
     ids = [block.id for block in blocks if isinstance(block, ToolCallBlock)]
-    text, turn_texts = _turn_text(blocks)
-    if not _begins_with_a_prompt(request):
-        return list(_call_keys(ids, turn_texts))
-    history = _history(request, "")
-    before = history.before
-    unnamed = ["u" + digest(before, text, *turn_texts)] if ids else []
-    loose = _loose_key(history.loose.digest(), text, turn_texts)
-    return ["m" + digest(before, text, *turn_texts, *ids), *unnamed, loose, *_call_keys(ids, turn_texts)]
+    text, calls, _, _ = _turn_content(blocks)
+    if history.truncated:
+        return list(_call_keys(ids, calls))
+    exact = digest(history.before, text, *calls, *ids)
+    unnamed = ["u" + digest(history.before, text, *calls)] if ids else []
+    return ["m" + exact, *unnamed, _loose_key(history.loose, text, calls), *_call_keys(ids, calls)]
 
 
 def has_history(request: Request) -> bool:
@@ -123,13 +137,41 @@ def has_history(request: Request) -> bool:
 
 def turns_of(request: Request) -> tuple[TurnKeys, ...]:
     """Return the keys of every assistant message of a request, and of those in a row together; none where no model has spoken yet."""
-    if not has_history(request):
-        return ()
-    # What is left of a conversation without its beginning may be the beginning of another.
-    found, end = _history(request, "" if _begins_with_a_prompt(request) else "truncated"), len(request.messages)
-    if found.row is None or end - found.row.place < 2:
-        return found.turns
-    return (*found.turns, _together(found.row, request.messages, end))
+    return history_of(request).turns if has_history(request) else ()
+
+
+def history_of(request: Request) -> History:
+    """Return the keys of all turns of a request, and the digests of all of it: one pass over its messages."""
+    messages = request.messages
+    truncated = not _begins_with_a_prompt(request)
+    before = "truncated" if truncated else ""
+    loose = _LoosePrefix(before)
+    turns: list[TurnKeys] = []
+    row: _Row | None = None
+    for place, message in enumerate(messages):
+        if message.role == "assistant":
+            loosely = loose.digest()
+            if row is None:
+                row = _Row(place, before, loosely)
+            turn = _turn(place, before, loosely, message)
+            turns.append(turn)
+            # The keys are digests with a letter before them that says which.
+            before = turn.exact[1:]
+            loose = _LoosePrefix(turn.loose)
+            continue
+        if row is not None:
+            if place - row.place > 1:
+                # What follows messages in a row goes by them together.
+                together = _together(row, messages, place)
+                turns.append(together)
+                before, loose = together.exact[1:], _LoosePrefix(together.loose)
+            row = None
+        before = digest(before, message.role, *loose.add(message))
+    whole = loose.digest()
+    if row is not None and len(messages) - row.place > 1:
+        # The model may go on behind its last message, so a reply goes by that one and not by the row.
+        turns.append(_together(row, messages, len(messages)))
+    return History(tuple(turns), before, whole, truncated)
 
 
 class _LoosePrefix:
@@ -153,23 +195,36 @@ class _LoosePrefix:
             return self._before
         return digest(self._before, "".join(self._said), *sorted(self._results))
 
-    def add(self, message: Message) -> None:
-        """Go on behind a message that is not the model's."""
-        if message.role == "system":
-            return
+    def add(self, message: Message) -> list[str]:
+        """Go on behind a message that is not the model's, and return what it says with all that clients change."""
+        said: list[str] = []
         for block in message.blocks:
             if type(block) is ToolResultBlock:
-                self._results.add(digest("".join([_loosely(part) for part in block.content])))
+                result: list[str] = []
+                said.append("result")
+                for part in block.content:
+                    result.append(_add_part(part, said))
+                if message.role != "system":
+                    self._results.add(digest("".join(result)))
+                continue
+            loosely = _add_part(block, said)
+            if message.role == "system":
                 continue
             if message.role != self._role:
                 self._role = message.role
                 self._said.append(f"\0{message.role}\0")
-            self._said.append(_loosely(block))
+            self._said.append(loosely)
+        return said
 
 
-def _loosely(block: Block) -> str:
-    """Return what a block of a prompt says: a text without its space, anything else with what it is."""
-    return _without_space(block.text) if type(block) is TextBlock else "\0".join(_prompt(block))
+def _add_part(block: Block, said: list[str]) -> str:
+    """Add what a block of a prompt says, and return it without what clients change: a text without its space, anything else as it is."""
+    if type(block) is TextBlock:
+        said += ("text", block.text)
+        return _without_space(block.text)
+    parts = _prompt(block)
+    said += parts
+    return "\0".join(parts)
 
 
 def _loose_key(before: str, text: str, turn_texts: Sequence[str]) -> str:
@@ -194,47 +249,6 @@ class _Row(NamedTuple):
     place: int
     before: str
     loose: str
-
-
-class _History(NamedTuple):
-    """The keys of the turns of a conversation, and the digests of all of it: as it is, and without what clients change.
-
-    `row` is the one at its end, which may go on, None where the last message is not the model's.
-    """
-
-    turns: tuple[TurnKeys, ...]
-    before: str
-    loose: _LoosePrefix
-    row: _Row | None = None
-
-
-def _history(request: Request, begin: str) -> _History:
-    """Return the keys of all turns of a request, and the digests of all of it: one pass over its messages."""
-    messages = request.messages
-    turns: list[TurnKeys] = []
-    before, loose = begin, _LoosePrefix(begin)
-    row: _Row | None = None
-    for place, message in enumerate(messages):
-        if message.role == "assistant":
-            loosely = loose.digest()
-            if row is None:
-                row = _Row(place, before, loosely)
-            turn = _turn(place, before, loosely, message)
-            turns.append(turn)
-            # The keys are digests with a letter before them that says which.
-            before = turn.exact[1:]
-            loose = _LoosePrefix(turn.loose)
-            continue
-        if row is not None:
-            if place - row.place > 1:
-                # What follows messages in a row goes by them together.
-                together = _together(row, messages, place)
-                turns.append(together)
-                before, loose = together.exact[1:], _LoosePrefix(together.loose)
-            row = None
-        before = _prompt_digest(before, message)
-        loose.add(message)
-    return _History(tuple(turns), before, loose, row)
 
 
 def _together(row: _Row, messages: Messages, end: int) -> TurnKeys:
@@ -263,8 +277,8 @@ def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) 
         now = dict(zip(before, places, strict=True))
     else:
         for place in reversed(before):
-            said = _turn_content(client_request.messages[place])
-            while places and _turn_content(sent.messages[places[-1]]) != said:
+            said = _said_in(client_request.messages[place])
+            while places and _said_in(sent.messages[places[-1]]) != said:
                 places.pop()
             if not places:
                 break
@@ -301,18 +315,17 @@ def has_state(message: Message) -> bool:
 
 
 def _turn(place: int, before: str, loose: str, message: Message) -> TurnKeys:
-    text, turn_texts, ids = _turn_content(message)
+    text, calls, ids, states = _turn_content(message.blocks)
     telling: list[str] = []
     others: list[str] = []
-    for block in message.blocks:
-        for state in states_of(block):
-            (telling if _is_telling(state) else others).append(state_key(state))
+    for state in states:
+        (telling if _is_telling(state) else others).append(state_key(state))
     return TurnKeys(
         place=place,
-        exact="m" + digest(before, text, *turn_texts, *ids),
-        unnamed="u" + digest(before, text, *turn_texts) if ids and not any(ids) else "",
-        loose=_loose_key(loose, text, turn_texts),
-        calls=tuple(_call_keys(ids, turn_texts)) if ids else (),
+        exact="m" + digest(before, text, *calls, *ids),
+        unnamed="u" + digest(before, text, *calls) if ids and not any(ids) else "",
+        loose=_loose_key(loose, text, calls),
+        calls=tuple(_call_keys(ids, calls)) if ids else (),
         states=tuple(telling),
         others=tuple(others),
         says=text != "",
@@ -329,16 +342,27 @@ def _begins_with_a_prompt(request: Request) -> bool:
     return False
 
 
-def _turn_content(message: Message) -> _TurnContent:
+def _said_in(message: Message) -> tuple[str, list[str], list[str]]:
+    """Return what a turn says, without its opaque state."""
+    return _turn_content(message.blocks)[:3]
+
+
+def _turn_content(blocks: Iterable[Block]) -> _TurnContent:
     """Return what a turn of a conversation says. Reasoning is left out: clients may drop it."""
-    ids = [stated_id(block) for block in message.blocks if type(block) is ToolCallBlock]
-    return _TurnContent(*_turn_text(message.blocks), ids)
-
-
-def _prompt_digest(before: str, message: Message) -> str:
-    if len(message.blocks) == 1 and type(block := message.blocks[0]) is TextBlock:
-        return digest(before, message.role, "text", block.text)
-    return digest(before, message.role, *[part for block in message.blocks for part in _prompt(block)])
+    text: list[str] = []
+    calls: list[str] = []
+    ids: list[str] = []
+    states: list[Opaque] = []
+    for block in blocks:
+        if type(block) is TextBlock:
+            text.append(block.text)
+        elif type(block) is ToolCallBlock:
+            calls += (block.name, canonical(block.arguments))
+            ids.append(stated_id(block))
+        elif type(block) is not ReasoningBlock:
+            continue
+        states += block.opaque
+    return _TurnContent("".join(text).strip(), calls, ids, states)
 
 
 def _is_telling(state: Opaque) -> bool:
@@ -350,18 +374,6 @@ def _call_keys(ids: Sequence[str], turn_texts: Sequence[str]) -> Iterator[str]:
     for call_id, name, arguments in zip(ids, turn_texts[::2], turn_texts[1::2], strict=True):
         if is_globally_unique(call_id, name):
             yield "c" + digest(call_id, name, arguments)
-
-
-def _turn_text(blocks: Iterable[Block]) -> tuple[str, list[str]]:
-    """Return what a turn says: its text, and the name and the arguments of each call in turn."""
-    text: list[str] = []
-    calls: list[str] = []
-    for block in blocks:
-        if type(block) is TextBlock:
-            text.append(block.text)
-        elif type(block) is ToolCallBlock:
-            calls += (block.name, canonical(block.arguments))
-    return "".join(text).strip(), calls
 
 
 def _prompt(block: Block) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.call_identity import stated_id
-from bardo.reasoning.replay.keys import call_digest, digest, reply_keys, state_key
+from bardo.reasoning.replay.keys import History, call_digest, digest, history_of, reply_keys, state_key
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
 from bardo.values.blocks import (
     Opaque,
@@ -129,12 +129,14 @@ def remember(
     *,
     own_ids: bool = False,
     shown: Response | None = None,
+    history: History | None = None,
 ) -> list[Memory]:
     """Return what is kept of each choice of a reply; nothing for most.
 
     `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply. `fields` are those that
     the provider takes back unmodified, by choice. `own_ids`: the provider's dialect may leave ids out, so that an id it did give is noted.
-    `shown` is the reply as the client got it, and so sends it back, where that is not what the provider said.
+    `shown` is the reply as the client got it, and so sends it back, where that is not what the provider said. `history` is what was found
+    of the conversation of `request` before the reply; None where it is to be found.
     """
     known = rules or builtin_replay()
     choices = enumerate((response, *response.alternatives))
@@ -145,6 +147,7 @@ def remember(
     ]
     if not worth or response.error is not None:
         return []
+    history = history_of(request) if history is None else history
     prefix = prefix_of(sent) if known.of(reader).binding is not None else None
     returned = {} if shown is None else dict(enumerate(one.blocks for one in (shown, *shown.alternatives)))
     return [
@@ -152,7 +155,7 @@ def remember(
             blocks,
             returned.get(choice, blocks),
             choice,
-            request,
+            history,
             reader,
             prefix,
             (fields or {}).get(choice, {}),
@@ -198,7 +201,7 @@ def _memory(
     blocks: Sequence[ReplyBlock],
     returned: Sequence[ReplyBlock],
     choice: int,
-    request: Request,
+    history: History,
     reader: Reader,
     prefix: Prefix | None,
     fields: dict[str, Any],
@@ -209,7 +212,7 @@ def _memory(
     found = [_part(block, own_ids=own_ids) for block in blocks] if is_worth else []
     parts = [part for part in found if part is not None]
     kept = ReplyRecord(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
-    keys = [*reply_keys(request, returned), *(state_key(state) for state in kept.states)]
+    keys = [*reply_keys(history, returned), *(state_key(state) for state in kept.states)]
     return Memory(tuple(dict.fromkeys(keys)), kept, choice)
 
 

@@ -14,6 +14,7 @@ import msgspec
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.guard import OnChange, guard
 from bardo.reasoning.replay.keys import (
+    History,
     TurnKeys,
     has_history,
     has_state,
@@ -46,12 +47,14 @@ _PLAIN = "reasoning_content"
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     """What was found for one request, by its keys, and how a changed prefix is dealt with.
 
-    `turns` are the keys it was looked for by; None where they are to be made. `degraded` says where it could not be looked for, and
-    `refused` which of the conversation's state was refused before.
+    `turns` are the keys it was looked for by, at their places in what is sent; None where they are to be made. `history` are those of the
+    client's own conversation, None where nothing was looked for. `degraded` says where it could not be looked for, and `refused` which of
+    the conversation's state was refused before.
     """
 
     found: Mapping[str, ReplyRecord] = {}
     turns: tuple[TurnKeys, ...] | None = None
+    history: History | None = None
     on_change: OnChange = "restore"
     rules: ReplayRules | None = None
     degraded: tuple[Degradation, ...] = ()

@@ -15,8 +15,14 @@ from bardo.adapters.stores.replay_store import ReplayKeeper, open_keeper
 from bardo.adapters.stores.state import MemoryStore
 from bardo.adapters.stores.state.calls import StateCalls
 from bardo.catalog.load import builtin
+from bardo.catalog.replay import builtin_replay
 from bardo.engine.attempt import Attempt
+from bardo.engine.exchange import attempts
+from bardo.engine.knowledge import BUILTIN
+from bardo.engine.planning import asked_again
 from bardo.engine.route import Provider, Target
+from bardo.reasoning.replay import memory
+from bardo.reasoning.replay import remember as remembered
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import ConfigError
 from bardo.values.request import Message, Request
@@ -30,6 +36,7 @@ ROW = builtin().provider("anthropic")
 assert ROW is not None
 TARGET = Target(provider=Provider(id="anthropic", row=ROW, base_url="https://x"), model="claude-opus-4-5")
 ATTEMPT = Attempt(target=TARGET, wire=WireRequest(path="messages", body=b"{}"))
+SIGNING = builtin_replay().reader("anthropic", ROW, "claude-opus-4-5", "")
 QUESTION = Message("user", (TextBlock("Weather?"),))
 CALL = ToolCallBlock(id="c1", name="weather")
 FORM = "anthropic-claude-v1"
@@ -85,6 +92,31 @@ def test_what_was_remembered_is_recalled_until_its_time_is_over(store: str, tmp_
     now[0] += 60
     assert not run(keeper.recall(NEXT, "a")).found
     keeper.close()
+
+
+def test_what_was_found_of_a_conversation_before_the_call_is_not_looked_for_again_behind_the_reply(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keeper = open_keeper(ReplaySettings(store="memory"))
+    run(keeper.remember(REPLY, FIRST, ATTEMPT, "a"))
+    asked = Request(model="m", messages=(*NEXT.messages, Message("user", (TextBlock("And now?"),))))
+    recalled = run(keeper.recall(asked, "a"))
+    attempt = next(attempts(asked, [TARGET], recalled=recalled))
+    again = asked_again(attempt, [QUESTION], BUILTIN)
+    assert attempt.history is recalled.history is again.history is not None
+
+    def not_again(request: Request) -> NoReturn:
+        raise AssertionError("the history was looked at a second time")
+
+    found = remembered(REPLY, asked, asked, SIGNING)
+    monkeypatch.setattr(memory, "history_of", not_again)
+    assert remembered(REPLY, asked, asked, SIGNING, history=attempt.history) == found
+    run(keeper.remember(REPLY, asked, attempt, "a"))
+    monkeypatch.undo()
+    following = Request(model="m", messages=(*asked.messages, Message("assistant", (CALL,))))
+    turns = run(keeper.recall(following, "a"))
+    assert turns.turns is not None
+    assert {turns.turns[-1].exact, turns.turns[-1].loose} <= turns.found.keys()
 
 
 def test_a_store_that_fails_costs_the_memory_and_no_reply() -> None:

@@ -24,19 +24,20 @@ from bardo.dialects import dialect
 from bardo.engine.attempt import Attempt
 from bardo.engine.route import Target
 from bardo.reasoning.replay import (
+    History,
     Memory,
     Recalled,
     Refusers,
     decode_kept,
     encode_kept,
     has_history,
+    history_of,
     keys_in,
     loop_calls,
     name_of,
     remember,
     state_data,
     turns_in,
-    turns_of,
 )
 from bardo.reasoning.replay.guard import OnChange
 from bardo.reasoning.replay.keys import TurnKeys
@@ -102,10 +103,12 @@ class ReplayKeeper:
         if not has_history(request):
             return self._without_history
         calls = self._calls
+        history: History | None = None
         turns: tuple[TurnKeys, ...] = ()
         keys: list[str] = []
         if calls is not None and _may_hold(calls.store, tenant):
-            turns = await run_by_size(size_of(request), partial(turns_of, request))
+            history = await run_by_size(size_of(request), partial(history_of, request))
+            turns = history.turns
             keys = await run_by_size(size_of(request), partial(keys_in, turns))
         raw = await calls.find(tenant, keys, now=self._clock()) if keys and calls is not None else {}
         lost = (_UNREACHABLE,) if raw is None else ()
@@ -121,7 +124,13 @@ class ReplayKeeper:
             known = [*state_data(sent or request), *loop_calls(sent or request), *kept_states]
             refused = self._refusers.among(tenant, known)
         return Recalled(
-            found=found, turns=turns, on_change=self._on_change, rules=self._rules, degraded=lost, refused=refused
+            found=found,
+            turns=turns,
+            history=history,
+            on_change=self._on_change,
+            rules=self._rules,
+            degraded=lost,
+            refused=refused,
         )
 
     def note_answered(self, attempt: Attempt, tenant: str) -> None:
@@ -159,6 +168,7 @@ class ReplayKeeper:
                 fields,
                 own_ids=dialect(reader.row.dialect).omits_call_ids,
                 shown=shown,
+                history=attempt.history,
             ),
         )
         if memories:
