@@ -76,6 +76,7 @@ _EVENTS: dict[str, Any] = {
     "metadata": wire.Metadata,
 }
 _DECODE_EVENT = {name: msgspec.json.Decoder(kind).decode for name, kind in _EVENTS.items()}
+_NO_ARGUMENTS: Sequence[str] = ()
 _MEMBERS = frozenset(("text", FIELD, "toolUse", "citation"))
 _decode_reply = msgspec.json.Decoder(wire.Reply).decode
 _IN_A_REPLY = MAX_DEPTH - 6
@@ -110,23 +111,22 @@ class Decoder:
         data = item.data
         if data is None or self._over:
             return []
-        out: list[Event] = []
-        arguments: list[str] = []
+        event, arguments = item.event, _NO_ARGUMENTS
         try:
-            if item.event:
-                frame = _DECODE_EVENT[item.event](data)
+            if event:
+                frame = _DECODE_EVENT[event](data)
             else:
                 frame = _decode_reply(data)
                 arguments = [_arguments_of_plain(block) for block in frame.output.message.content]
         except (KeyError, msgspec.MsgspecError, UnicodeError, RecursionError, WrongShape):
-            return self._feed_leniently(item, data, out)
+            return self._feed_leniently(item, data, [])
         if frame.__class__ is wire.ContentBlockDelta:
             block = self._open_blocks.get(frame.content_block_index)
             if block is not None and (chunk := _plain_chunk(block, frame.delta)) is not None:
-                out.append(chunk)
-                return out
+                return [chunk]
             if _members(frame.delta) > 1:
-                return self._feed_leniently(item, data, out)
+                return self._feed_leniently(item, data, [])
+        out: list[Event] = []
         try:
             if frame.__class__ is wire.Reply:
                 self._whole(frame, arguments, out)
@@ -167,7 +167,7 @@ class Decoder:
                 self._count(event.usage, out)
                 self._carry(carried_fields(event), out)
 
-    def _whole(self, reply: wire.Reply, arguments: list[str], out: list[Event]) -> None:
+    def _whole(self, reply: wire.Reply, arguments: Sequence[str], out: list[Event]) -> None:
         self._begun = self._stopped = True
         out.append(ReplyStart())
         for place, block in enumerate(reply.output.message.content):
@@ -282,7 +282,7 @@ def _plain_chunk(block: Block, delta: wire.BlockDelta) -> Event | None:
     if delta.citation is not None:
         return None
     if text is not None:
-        return ContentChunk(block.number, text) if block.kind == "text" and thought is None and use is None else None
+        return ContentChunk(block.number, text) if thought is None and use is None and block.kind == "text" else None
     if thought is not None:
         if block.kind != "think" or use is not None or thought.text is None:
             return None

@@ -81,20 +81,21 @@ class GeminiDecoder:
 
     def feed(self, item: Frame) -> Sequence[Event]:
         """Take one frame. Never raises: what cannot be read is a Failed event, after which nothing follows."""
-        if item.data is None or self._failed:
+        data = item.data
+        if data is None or self._failed:
             return ()
         try:
-            response = _decode(item.data) if len(item.data) < SLICED_BYTES else None
+            response = _decode(data) if len(data) < SLICED_BYTES else None
         except _UNREADABLE:
             response = None
         if response is not None and (continued := self._continued(response)) is not None:
             return (continued,)
         events: list[Event] = []
         try:
-            if response is not None and (len(item.data) <= MAX_DEPTH or has_few_brackets(item.data)):
+            if response is not None and (len(data) <= MAX_DEPTH or has_few_brackets(data)):
                 self._take(response, events)
             else:
-                self._take_apart(item.data, events, complete=item.complete)
+                self._take_apart(data, events, complete=item.complete)
         except ProviderError as problem:
             self._fail(problem, events)
         return events
@@ -131,32 +132,36 @@ class GeminiDecoder:
 
     def _continued(self, response: wire.Response) -> Event | None:
         """Return the event of a chunk that only goes on with the open block, as most do; None of any other. It takes half the time."""
-        if not response.candidates or _given(response):
+        if not response.candidates or len(response.candidates) > 1:
             return None
-        one, content = response.candidates[0], response.candidates[0].content
-        candidate = self._candidates.get(one.index if type(one.index) is int else 0)
-        if candidate is None or content is None or not content.parts:
+        one = response.candidates[0]
+        content = one.content
+        if content is None or not content.parts or len(content.parts) > 1:
             return None
         part = content.parts[0]
+        text = part.text
+        candidate = self._candidates.get(one.index if type(one.index) is int else 0)
         if (
-            not isinstance(part.text, str)
-            or part.text == ""
-            or candidate.kind != ("thought" if part.thought else "text")
+            candidate is None
+            or not text
+            or candidate.kind != ("thought" if part.thought is True else "text")
             or candidate.finish
             or one.finish_reason is not None
             or part.thought_signature
             or part.function_call is not UNSET
             or part.others is not None
             or content.others is not None
-            or len(content.parts) + len(response.candidates) > 2
             or self._named != (response.response_id, response.model_version, response.create_time)
-            or _given(one)
+            or _values_of_candidate(one) != _CANDIDATE_ALONE
+            or _values_of_response(response) != _RESPONSE_ALONE
         ):
             return None
-        self._take_usage(response.usage_metadata)
-        if part.thought:
-            return ThinkChunk(candidate.block, part.text, candidate.part, candidate.choice)
-        return ContentChunk(candidate.block, part.text, candidate.choice)
+        usage = response.usage_metadata
+        if usage not in _NO_USAGE:
+            self._usage = usage
+        if candidate.kind == "thought":
+            return ThinkChunk(candidate.block, text, candidate.part, candidate.choice)
+        return ContentChunk(candidate.block, text, candidate.choice)
 
     def _take(self, response: wire.Response, events: list[Event]) -> None:
         if response.error is not None:
@@ -192,8 +197,7 @@ class GeminiDecoder:
             events.append(start)
 
     def _take_usage(self, usage: msgspec.Raw) -> None:
-        # What is empty says nothing.
-        if usage != _ABSENT and usage != _NULL and usage != _EMPTY:
+        if usage not in _NO_USAGE:
             self._usage = usage
 
     def _report(self, events: list[Event]) -> None:
@@ -358,7 +362,9 @@ class Candidate:
 
 
 _decode = msgspec.json.Decoder(wire.Response).decode
-_ABSENT, _NULL, _EMPTY = msgspec.Raw(), msgspec.Raw(b"null"), msgspec.Raw(b"{}")
+_ABSENT = msgspec.Raw()
+_NO_USAGE = (_ABSENT, msgspec.Raw(b"null"), msgspec.Raw(b"{}"))
+"""Usage that says nothing."""
 _BEGINNINGS_OF_USAGE = (b"", b"n", b"{")
 """What an object, null and nothing begin with."""
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -477,6 +483,8 @@ _CARRIED = {
     wire.Candidate: _carried_by(wire.Candidate),
     wire.ReplyPart: _carried_by(wire.ReplyPart),
 }
+_, _values_of_response, _RESPONSE_ALONE = _CARRIED[wire.Response]
+_, _values_of_candidate, _CANDIDATE_ALONE = _CARRIED[wire.Candidate]
 _NOTHING: JsonObject = {}
 
 # Lists inside these belong to stretches of the text; all other fields describe the candidate as it stands.

@@ -75,8 +75,14 @@ class Decoder:
         if data is None or self._over:
             return ()
         out: list[Event] = []
-        event: wire.Event | wire.OtherEvent | None = _usual_event(data)
-        fault = None
+        event: wire.Event | wire.OtherEvent | None = None
+        fault, size = None, len(data)
+        if size <= MAX_DEPTH or (size < SLICED_BYTES and has_few_brackets(data)):
+            # A whole reply, and an event that is not as the API says, are looked at once more.
+            try:
+                event = _decode_event(data)
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
+                event = None
         try:
             if event is None and data.strip() not in (b"", b"[DONE]"):
                 event, fault = _event_apart(want(decode_leniently(data, out), dict, "the reply"))
@@ -107,7 +113,7 @@ class Decoder:
 
     def _take(self, event: wire.Event | wire.OtherEvent, fault: WrongShape | None, out: list[Event]) -> None:
         """Take an event; `fault` is what is wrong behind what was read of it."""
-        if isinstance(event, wire.StepDelta):
+        if type(event) is wire.StepDelta:
             step = self._steps.get(event.index)
             if step is None:
                 # A piece that nobody announced begins its step.
@@ -124,7 +130,7 @@ class Decoder:
             self._end(event.interaction, fault, out)
         elif isinstance(event, wire.ErrorEvent):
             self._break_off(refusal_in_reply(event.error or {}, self._provider), out)
-        if isinstance(event.metadata, dict):
+        if event.metadata is not None and isinstance(event.metadata, dict):
             self._take_usage(event.metadata.get("usage") or event.metadata.get("total_usage"), out)
 
     def _open(self, index: int, raw: wire.Step, out: list[Event]) -> OpenStep:
@@ -288,7 +294,7 @@ class Output(OpenStep):
             self.add(item, out)
 
     def add(self, delta: wire.Delta, out: list[Event]) -> None:
-        if isinstance(delta, wire.TextDelta):
+        if type(delta) is wire.TextDelta:
             if not self._goes_on:
                 self._begin_text(out)
             out.append(ContentChunk(self.number, delta.text))
@@ -402,18 +408,6 @@ _BEGUN_BY: dict[type, Callable[[], wire.Step]] = {
 }
 
 _decode_event: Callable[[bytes], wire.Event] = msgspec.json.Decoder(wire.Event).decode
-_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
-
-
-def _usual_event(data: bytes) -> wire.Event | None:
-    """Return an event that is as the API says; None for a whole reply, and for an event that must be looked at once more."""
-    size = len(data)
-    if b'"event_type"' not in data or size >= SLICED_BYTES or (size > MAX_DEPTH and not has_few_brackets(data)):
-        return None
-    try:
-        return _decode_event(data)
-    except _UNREADABLE:
-        return None
 
 
 def _event_apart(fields: JsonObject) -> tuple[wire.Event | wire.OtherEvent, WrongShape | None]:
