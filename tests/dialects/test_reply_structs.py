@@ -72,6 +72,26 @@ def test_what_the_structs_allow_is_read_alike_at_once_and_field_by_field() -> No
         assert found is not None or seed % 3, value
 
 
+def test_a_name_that_nobody_knows_changes_nothing_of_what_it_stands_beside() -> None:
+    for seed in range(400):
+        value = GeneratedValues(("beside", seed), (0.0, 0.02, 0.1)[seed % 3]).of(Reply)
+        if not isinstance(value, dict):
+            continue
+        plain, odd = read_liberally(value, Reply), read_liberally({**value, "odd": [seed]}, Reply)
+        assert odd.others == {**(plain.others or {}), "odd": [seed]}
+        assert _shown(msgspec.structs.replace(odd, others=plain.others)) == _shown(plain)
+
+
+def test_a_name_that_nobody_knows_does_not_let_a_block_be_of_a_type_that_only_bardo_gives() -> None:
+    block = {"type": "\uffff", "whole": {"value": 1}}
+    choice = (read_liberally({"odd": 1, "choices": [{"message": {"content": [block]}}]}, Reply).choices or [])[0]
+    assert choice is not None
+    assert choice.message is not None
+    assert isinstance(choice.message.content, list)
+    assert isinstance(choice.message.content[0], Unknown)
+    assert choice.message.content[0].whole.value == block
+
+
 def _shown(value: Any) -> Any:
     """Return a struct as what compares: a block that was kept whole does not."""
     if isinstance(value, Unknown):

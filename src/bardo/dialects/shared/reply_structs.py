@@ -7,6 +7,7 @@ what is no object is null.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -53,6 +54,16 @@ class ReplyForm(Generic[W]):
 
 def read_liberally(value: JsonObject, struct: type[W]) -> W:
     """Return an object as a struct of which no field is required."""
+    names = _names_of(struct)
+    if not names >= value.keys():
+        # Mostly the object's own names alone are odd, and all that they stand beside is read in one go.
+        fitting: dict[str, object] = {}
+        others = Others()
+        for name, item in value.items():
+            (fitting if name in names else others)[name] = item
+        fitting[OTHERS] = others
+        with suppress(msgspec.ValidationError, RecursionError):
+            return msgspec.convert(fitting, struct)
     found = _reader_of(struct)(value)
     assert isinstance(found, struct)
     return found
@@ -63,6 +74,14 @@ def held(struct: Wire, name: str) -> object:
     value: object = getattr(struct, name, None)
     missing = value is None or value is msgspec.UNSET
     return struct.others.get(name) if missing and struct.others is not None else value
+
+
+@cache
+def _names_of(struct: type[Wire]) -> frozenset[str]:
+    """Return the names of the fields of an object, and of that which tells its type."""
+    config = struct.__struct_config__
+    names = {one.encode_name for one in msgspec.structs.fields(struct)} - {OTHERS}
+    return frozenset(names | {config.tag_field} if config.tag_field else names)
 
 
 _Reader = Callable[[object], object]
