@@ -15,8 +15,8 @@ from bardo.call.server_choice import ServerChoice
 from bardo.context.affinity.layer import Affinity as Layer
 from bardo.context.affinity.layer import ExpectSession, FindServerStates, RecordSession
 from bardo.context.layer import LayerFacts, Passed, TargetFacts
-from bardo.engine.prompt_estimates import PromptEstimates
-from bardo.engine.route import Target
+from bardo.planning.route import Target
+from bardo.planning.token_counting import PromptEstimates
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.pipeline.affinity import Affinity
 from bardo.services.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection

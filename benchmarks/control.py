@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from bardo.catalog.load import builtin
-from bardo.engine.attempt import Attempt
-from bardo.engine.knowledge import BUILTIN
-from bardo.engine.planning import plan
-from bardo.engine.receipt import early_headers, late_headers, receipt
-from bardo.engine.route import Provider, Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.knowledge import BUILTIN
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider, Target
 from bardo.reasoning.control import observation, observe, plan_reasoning, receipt_header
+from bardo.replies.receipt import early_headers, late_headers, receipt
 from bardo.values.blocks import TextBlock
 from bardo.values.cost import UNKNOWN_COST
 from bardo.values.reasoning import ReasoningChain, ReasoningVisibility

@@ -12,8 +12,8 @@ import msgspec
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.reply_framing import open_framing
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.frames import open_framing
+from bardo.replies.reply_reader import ReplyReader
 from bardo.values.events import Event, ReplyStart
 from bardo.values.request import Request
 from bardo.values.wire import Arrival

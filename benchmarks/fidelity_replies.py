@@ -15,12 +15,12 @@ from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.citations import citations_between
-from bardo.engine.foreign_content import ForeignContent
-from bardo.engine.planning import plan
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.reply_stages import FillMissingFields
-from bardo.engine.route import Provider, Target
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider, Target
+from bardo.replies.citations import citations_between
+from bardo.replies.foreign_content import ForeignContent
+from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_stages import FillMissingFields
 from bardo.streams.stage import Stage
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Event, ReplyStart

@@ -12,10 +12,10 @@ import msgspec
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.engine.planning import plan
-from bardo.engine.route import Provider
-from bardo.engine.route import Target as Provided
-from bardo.engine.typed.plan import AnswerPlan, answer_plan
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider
+from bardo.planning.route import Target as Provided
+from bardo.planning.typed_answer import AnswerPlan, answer_plan
 from bardo.reasoning.control import ControlPlan
 from bardo.structured import StructuredSettings
 from bardo.values.request import Request

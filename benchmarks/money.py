@@ -16,7 +16,7 @@ from bardo.adapters.config.providers import provider_of
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.stores.log.row import LogRow
 from bardo.call.call_attempts import CallAttempts
-from bardo.engine.route import Target
+from bardo.planning.route import Target
 from bardo.services.accounts import opening
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.accounts.call_gate import CallGate

@@ -13,12 +13,11 @@ from bardo import reuse
 from bardo.catalog.load import builtin
 from bardo.catalog.request_shapes import shape_at
 from bardo.dialects import dialect
-from bardo.engine.knowledge import Knowledge
-from bardo.engine.planning import plan
-from bardo.engine.request_shape import bare
-from bardo.engine.route import Provider, Target
-from bardo.engine.shape_plan import plan_shape
-from bardo.engine.tool_schemas import written_tool_schemas
+from bardo.planning.knowledge import Knowledge
+from bardo.planning.planner import plan
+from bardo.planning.request_shapes import bare, plan_shape
+from bardo.planning.route import Provider, Target
+from bardo.planning.tool_schemas import written_tool_schemas
 from bardo.structured import checker
 from bardo.structured import plan as plan_answer
 from bardo.structured.modes import SchemaTarget

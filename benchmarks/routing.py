@@ -10,8 +10,8 @@ from functools import partial
 import msgspec
 
 from bardo.catalog.features import features
-from bardo.engine.aliases import ResolvedModel
-from bardo.engine.workload_requests import CallNeeds, needs_of
+from bardo.planning.aliases import ResolvedModel
+from bardo.planning.workload_requests import CallNeeds, needs_of
 from bardo.routing.candidate_index import CandidateIndex
 from bardo.routing.candidates import Candidate, Prices
 from bardo.routing.decision import decide

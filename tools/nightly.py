@@ -33,7 +33,7 @@ TESTS = Part(
     (sys.executable, "tools/run_tests.py", "-rs"),
     {"BARDO_NIGHTLY": "1", "BARDO_TEST_INSTALL": "all"},
 )
-_PLANNED = ("conformance", "dialects", "engine", "reasoning", "structured", "tools", "surfaces/gateway")
+_PLANNED = ("conformance", "dialects", "planning", "replies", "reasoning", "structured", "tools", "surfaces/gateway")
 """The tests of what is planned, written and read for requests and replies."""
 WITHOUT_REUSE = Part(
     "the laws over requests and replies while nothing is kept of earlier requests",

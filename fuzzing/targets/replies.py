@@ -12,8 +12,8 @@ import msgspec
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import DIALECTS, dialect
-from bardo.engine.forwarding import Forwarding
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.forwarding import Forwarding
+from bardo.replies.reply_reader import ReplyReader
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import ProviderError
 from bardo.values.events import Event, Failed

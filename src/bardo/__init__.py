@@ -67,8 +67,8 @@ if TYPE_CHECKING:
         RelevanceSettings,
         ReorderSettings,
     )
-    from bardo.engine.aliases import Alias
-    from bardo.engine.explanation import Explanation
+    from bardo.planning.aliases import Alias
+    from bardo.planning.explanation import Explanation
     from bardo.reasoning.control.amounts import PortableBudgets
     from bardo.reasoning.formats import ReasoningFormat
     from bardo.routing.workloads import WorkloadRow
@@ -210,8 +210,8 @@ _HOMES: dict[str, str] = {
     "bardo.adapters.config.failover": "FailoverSettings HealthSettings",
     "bardo.adapters.config.accounts": "BudgetSettings PaymentSettings",
     "bardo.adapters.config.chat": "DiscordSettings TelegramSettings",
-    "bardo.engine.aliases": "Alias",
-    "bardo.engine.explanation": "Explanation",
+    "bardo.planning.aliases": "Alias",
+    "bardo.planning.explanation": "Explanation",
     "bardo.reasoning.control.amounts": "PortableBudgets",
     "bardo.reasoning.formats": "ReasoningFormat",
     "bardo.routing.workloads": "WorkloadRow",

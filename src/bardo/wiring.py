@@ -56,7 +56,7 @@ from bardo.catalog.replay import builtin_replay
 from bardo.catalog.request_shapes import builtin_shape_rules
 from bardo.catalog.shared_fields import shared_rows
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
-from bardo.engine.knowledge import CachingPolicy, Knowledge
+from bardo.planning.knowledge import CachingPolicy, Knowledge
 from bardo.reasoning.registry import builtin_formats
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.feedback import FeedbackRecorder

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bardo.catalog.load import builtin
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.price_book import PriceBook
 from bardo.values.usage import Usage, UsageDetails
 from support.offenders import each_case

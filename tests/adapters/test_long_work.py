@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from bardo.adapters.long_work import LONG_BYTES, run_by_size, size_of, size_of_reply
-from bardo.engine.planning import Draft
-from bardo.engine.reply_reader import ReplyReader
+from bardo.planning.planner import Draft
+from bardo.replies.reply_reader import ReplyReader
 from bardo.simulators import Script, Turn
 from bardo.surfaces.gateway import generate
 from bardo.values.blocks import ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock

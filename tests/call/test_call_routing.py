@@ -17,8 +17,8 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.call.call_routing import CallRouting
 from bardo.call.runner import Runner
-from bardo.engine.knowledge import TargetFacts
-from bardo.engine.route import Target
+from bardo.planning.knowledge import TargetFacts
+from bardo.planning.route import Target
 from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.decision import Strategy
 from bardo.services.facts.directory import ProviderDirectory

@@ -6,9 +6,9 @@ import msgspec
 
 from bardo.call.call_row import Timing, log_row
 from bardo.catalog.load import builtin
-from bardo.engine.attempt import Attempt
-from bardo.engine.planning import plan
-from bardo.engine.route import Provider, Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider, Target
 from bardo.values.blocks import TextBlock
 from bardo.values.cost import CallCost
 from bardo.values.degradation import Degradation

@@ -13,7 +13,7 @@ from bardo.adapters.config.settings import ProviderEntry
 from bardo.adapters.net.fake import FakeReply
 from bardo.call import stream_reading
 from bardo.call.live_reply import LiveReply
-from bardo.engine.forwarding import ReplyUpdate
+from bardo.replies.forwarding import ReplyUpdate
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused, UpstreamTimeout
 from bardo.values.events import ContentChunk, Failed
 from call.test_runner import DONE, JSON, SSE, STREAM, WHOLE, Bench, chunk, failed, opened, request

@@ -20,7 +20,7 @@ from bardo.adapters.stores.log import LogRow
 from bardo.call.live_reply import LiveReply
 from bardo.call.runner import Runner
 from bardo.dialects import dialect
-from bardo.engine.forwarding import ReplyUpdate
+from bardo.replies.forwarding import ReplyUpdate
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.values.errors import (
     BardoError,

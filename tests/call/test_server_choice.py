@@ -14,7 +14,7 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.call.server_choice import MOST_SERVERS_TRIED, ServerChoice
-from bardo.engine.route import Provider, Target
+from bardo.planning.route import Provider, Target
 from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.services.facts.directory import Placement, ProviderDirectory
 from bardo.services.facts.health import HealthKeeper

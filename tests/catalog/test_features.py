@@ -16,9 +16,9 @@ from bardo.catalog.matching import matches_any
 from bardo.catalog.model_quality import model_qualities
 from bardo.catalog.routing_rows import routing_rows
 from bardo.catalog.rows import ProviderTraits
-from bardo.engine.knowledge import BUILTIN, TargetFacts
-from bardo.engine.model_features import candidate_of, chat_models
-from bardo.engine.route import Provider, Target
+from bardo.planning.knowledge import BUILTIN, TargetFacts
+from bardo.planning.model_features import candidate_of, chat_models
+from bardo.planning.route import Provider, Target
 from bardo.routing.candidates import Candidate
 from bardo.services.facts.price_book import PriceBook
 

@@ -10,7 +10,7 @@ import bardo
 from bardo.adapters.config.settings import parse_settings
 from bardo.catalog.shared_fields import shared_rows
 from bardo.dialects.shared.losses import take_at as take
-from bardo.engine.explanation import Explanation
+from bardo.planning.explanation import Explanation
 
 CHAT, RESPONSES = "openai_chat", "openai_responses"
 # What both have and the rest of a request says, or is written by bardo itself.

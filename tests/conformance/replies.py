@@ -11,10 +11,10 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.citations import citations_between
-from bardo.engine.foreign_content import ForeignContent
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.reply_stages import FillMissingFields
+from bardo.replies.citations import citations_between
+from bardo.replies.foreign_content import ForeignContent
+from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_stages import FillMissingFields
 from bardo.streams.stage import Stage
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import ContentChunk, Event, ReplyStart, ThinkChunk, ToolCallChunk

@@ -19,9 +19,9 @@ from google.genai import errors as google_errors
 
 from bardo.adapters.net.fake import FakeReply
 from bardo.dialects import dialect
-from bardo.engine.forwarding import Forwarding
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.reply_stages import CallIds, counting_ids
+from bardo.replies.forwarding import Forwarding
+from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_stages import CallIds, counting_ids
 from bardo.streams.frames import Frame
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import BrokenStream

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader
 from bardo.values.errors import ProviderError
 from bardo.values.events import Event, Failed
 from conformance.replies import ALL, CLIENTS, reply_of, row_of, written_stream, written_whole

@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from bardo.dialects import dialect
-from bardo.engine.citations import citations_between
-from bardo.engine.cited_pages import cited_pages
-from bardo.engine.foreign_content import ForeignContent
-from bardo.engine.log_probabilities import logprobs_between
-from bardo.engine.refusal_details import refusal_stages
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.citations import citations_between, cited_pages
+from bardo.replies.foreign_content import ForeignContent
+from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.translation_stages import logprobs_between, refusal_stages
 from bardo.streams.stage import Stage
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Event

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import bardo
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader
 from bardo.streams.eventstream import EventStreamDecoder, encode_message
 from bardo.values.errors import BardoError
 from conformance.replies import ALL, CLIENTS, row_of, written_stream, written_whole

@@ -10,11 +10,11 @@ import openai
 import pytest
 
 from bardo.dialects import dialect
-from bardo.engine.citations import citations_between
-from bardo.engine.foreign_content import ForeignContent
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.reply_stages import WithoutReasoning
-from bardo.engine.thinking_display import ThinkingInTags, WithoutUnasked
+from bardo.replies.citations import citations_between
+from bardo.replies.foreign_content import ForeignContent
+from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_stages import WithoutReasoning
+from bardo.replies.thinking_display import ThinkingInTags, WithoutUnasked
 from bardo.streams.stage import Stage
 from bardo.values.blocks import Carried, Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.events import (

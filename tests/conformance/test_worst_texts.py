@@ -9,8 +9,8 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.dialects.shared.losses import Losses
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.token_counting import estimate_request
+from bardo.planning.token_counting import estimate_request
+from bardo.replies.reply_reader import ReplyReader
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.events import Finish

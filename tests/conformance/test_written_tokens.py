@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import BrokenStream
 from bardo.values.usage import Usage

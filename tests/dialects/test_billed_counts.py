@@ -17,7 +17,7 @@ from bardo.dialects.gemini_interactions.usage import decode_usage as interaction
 from bardo.dialects.openai_chat.usage import decode_usage as chat_usage
 from bardo.dialects.openai_responses.reply_in import OutputDecoder
 from bardo.dialects.openai_responses.usage import decode_usage as responses_usage
-from bardo.engine.typed.continuation import added
+from bardo.replies.typed_validation import added
 from bardo.streams.frames import Frame
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import UsageUpdate

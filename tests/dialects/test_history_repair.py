@@ -12,11 +12,11 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.dialects.shared.history_repair import refuse_repairs
-from bardo.engine.planning import plan
+from bardo.planning.planner import plan
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
 from bardo.values.wire import Arrival
-from engine.test_plan_cache import target
+from planning.test_plan_cache import target
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
 TARGETS = (

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.reply_in import Decoder
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader
 from bardo.streams.frames import Frame
 from bardo.streams.sse import encode_sse
 from bardo.values.events import ContentChunk, Event, ThinkChunk, ToolCallChunk

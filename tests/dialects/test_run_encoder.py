@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bardo.dialects import dialect
 from bardo.dialects.shared.blocks import RunEncoder, encode_all
-from bardo.engine.client_model import ClientModelEncoder
+from bardo.replies.forwarding import ClientModelEncoder
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
     ContentChunk,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from bardo.dialects import dialect
-from bardo.engine.planning import plan
+from bardo.planning.planner import plan
 from bardo.values.wire import Arrival
-from engine.test_plan_cache import target
+from planning.test_plan_cache import target
 
 SPELLINGS: dict[str, Any] = {
     "camel": {"inlineData": {"mimeType": "audio/wav", "data": "-_8="}},

@@ -11,17 +11,17 @@ import pytest
 from bardo import reuse
 from bardo.catalog.request_shapes import shape_at
 from bardo.dialects import dialect
-from bardo.engine.knowledge import Knowledge
-from bardo.engine.planning import plan
-from bardo.engine.route import Target
-from bardo.engine.tool_schemas import written_tool_schemas
+from bardo.planning.knowledge import Knowledge
+from bardo.planning.planner import plan
+from bardo.planning.route import Target
+from bardo.planning.tool_schemas import written_tool_schemas
 from bardo.structured import StructuredPlan, checker
 from bardo.structured import plan as answer_plan
 from bardo.structured.modes import SchemaTarget
 from bardo.values.errors import BardoError
 from bardo.values.request import Request, Tool
 from bardo.values.wire import Arrival
-from engine.test_plan_cache import PRESETS, _request_of, target
+from planning.test_plan_cache import PRESETS, _request_of, target
 from recordings import folders, rows, sampled
 
 TOOLS: tuple[dict[str, Any], ...] = (

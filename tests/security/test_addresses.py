@@ -17,7 +17,7 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport, Handler
 from bardo.catalog.load import builtin
 from bardo.dialects.batches import batch_form
 from bardo.dialects.shared.json_values import WrongShape
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, TextBlock
 from bardo.values.errors import BardoError
 from bardo.values.request import Message, Request

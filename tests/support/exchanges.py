@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bardo.engine.attempt import Attempt
-from bardo.engine.exchange import Exchange
-from bardo.engine.knowledge import Lesson
+from bardo.planning.attempt import Attempt
+from bardo.planning.exchange import Exchange
+from bardo.planning.knowledge import Lesson
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.errors import BardoError
 from bardo.values.request import Request

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from bardo.engine.text_formats import TextFormats
+from bardo.planning.text_formats import TextFormats
 from bardo.streams.stage import Chain
 from bardo.tools import find_tool_call_format
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock

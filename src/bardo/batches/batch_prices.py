@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 from bardo.accounting.cost import cost_of
 from bardo.accounting.price import BATCH, Price, Rates, Schedule
 from bardo.catalog.batch_rows import batch_row
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.price_book import PriceBook
 from bardo.values.cost import CallCost
 from bardo.values.usage import Usage

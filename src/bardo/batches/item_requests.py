@@ -10,10 +10,10 @@ import msgspec
 from bardo.batches.records import BatchRecord
 from bardo.call.cascade import escalations_of
 from bardo.call.runner import Runner
-from bardo.engine.aliases import with_display, with_effort
-from bardo.engine.knowledge import Knowledge
-from bardo.engine.route import Target
-from bardo.engine.verification import VERIFICATION, judge_of
+from bardo.planning.aliases import with_display, with_effort
+from bardo.planning.knowledge import Knowledge
+from bardo.planning.route import Target
+from bardo.planning.verification import VERIFICATION, judge_of
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.values.degradation import Degradation
 from bardo.values.operations import Embeddings, EmbedRequest

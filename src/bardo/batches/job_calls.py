@@ -13,7 +13,7 @@ from bardo.catalog.batch_rows import BatchRow, batch_row
 from bardo.dialects import dialect
 from bardo.dialects.batches import batch_form
 from bardo.dialects.batches.base import BatchCall, BatchForm
-from bardo.engine.route import Provider, Target, endpoints_of
+from bardo.planning.route import Provider, Target, endpoints_of
 from bardo.values.errors import BardoError, InternalError, MalformedReply, ProviderError, Unreachable, UpstreamRefused
 
 _ERROR_BYTES = 1024 * 1024

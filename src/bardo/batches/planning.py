@@ -13,12 +13,12 @@ from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest, kn
 from bardo.batches.records import BatchRecord
 from bardo.call.runner import Runner
 from bardo.catalog.batch_rows import BatchRow, batch_providers, batch_row
-from bardo.engine.attempt import Attempt
-from bardo.engine.embedding import embed_attempt
-from bardo.engine.exchange import first_attempt
-from bardo.engine.planning import plan
-from bardo.engine.profiles import apply_profile
-from bardo.engine.route import RouteRecord, Target, endpoints_of
+from bardo.planning.attempt import Attempt
+from bardo.planning.embedding import embed_attempt
+from bardo.planning.exchange import first_attempt
+from bardo.planning.planner import plan
+from bardo.planning.profiles import apply_profile
+from bardo.planning.route import RouteRecord, Target, endpoints_of
 from bardo.services.accounts.call_facts import CallFacts
 from bardo.services.accounts.call_gate import permitted
 from bardo.services.facts.directory import Placement

@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.adapters.config.accounts import Account
 from bardo.dialects.batches.openai_client import LineProblem
-from bardo.engine.aliases import ThinkingRules
+from bardo.planning.aliases import ThinkingRules
 
 FileState = Literal["uploading", "ready"]
 BatchStatus = Literal[

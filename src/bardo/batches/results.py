@@ -19,13 +19,13 @@ from bardo.call.runner import Runner
 from bardo.call.stored_reply import StoredReply
 from bardo.dialects import dialect
 from bardo.dialects.batches.base import JobReply
-from bardo.engine.client_model import named_as_asked
-from bardo.engine.embedding import embed_attempt, with_estimated_usage
-from bardo.engine.planning import plan
-from bardo.engine.profiles import apply_profile
-from bardo.engine.receipt import CallFacts, extension
-from bardo.engine.route import Target, endpoints_of
-from bardo.engine.unary import UnaryAttempt, WholeReply
+from bardo.planning.embedding import embed_attempt, with_estimated_usage
+from bardo.planning.planner import plan
+from bardo.planning.profiles import apply_profile
+from bardo.planning.route import Target, endpoints_of
+from bardo.planning.unary import UnaryAttempt, WholeReply
+from bardo.replies.forwarding import named_as_asked
+from bardo.replies.receipt import CallFacts, extension
 from bardo.services.pipeline.call_layers import CallLayers, PendingLayers
 from bardo.values.degradation import distinct
 from bardo.values.errors import BardoError, InternalError, ProviderError

@@ -13,8 +13,8 @@ from bardo.batches.records import BatchRecord, ItemRecord, ItemResult
 from bardo.batches.results import ResultReader
 from bardo.call.runner import Runner
 from bardo.call.unary_operations import embed, embed_receipt
-from bardo.engine.client_model import named_as_asked
-from bardo.engine.receipt import CallFacts, extension
+from bardo.replies.forwarding import named_as_asked
+from bardo.replies.receipt import CallFacts, extension
 from bardo.values.errors import BardoError, RateLimited
 
 _TRIES = 3

@@ -13,8 +13,8 @@ from bardo.call.call_context import EpisodeSink
 from bardo.call.runner import Runner
 from bardo.call.stored_reply import StoredReply
 from bardo.call.web_search import WebSearcher
-from bardo.engine.attempt import Attempt
-from bardo.engine.route import Provider, Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.route import Provider, Target
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.price_book import PriceBook
 from bardo.values.errors import BardoError, InternalError

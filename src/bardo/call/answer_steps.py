@@ -16,17 +16,23 @@ from bardo.call.call_recorder import CallRecorder
 from bardo.call.upstream_reply import UpstreamReply, open_reply
 from bardo.context.layer import Effect, EffectFailed
 from bardo.context.own_functions import CheckArguments, StoreTurns
-from bardo.engine.attempt import Attempt
-from bardo.engine.hosted_search import SearchWeb
-from bardo.engine.kept_budget.answer import BudgetedAnswer, ContinueThought
-from bardo.engine.knowledge import Knowledge
-from bardo.engine.own_calls import ContinueWithResults, HiddenTurns, OwnCallsAnswer, OwnCallStage, with_origin
-from bardo.engine.own_calls.arguments import argument_failures
-from bardo.engine.planning import asked_again, continued
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.reply_stages import FoldStage
-from bardo.engine.typed.continuation import added
-from bardo.engine.typed.retry import RetryRequest, SlowWork, TypedAnswer
+from bardo.planning.attempt import Attempt
+from bardo.planning.knowledge import Knowledge
+from bardo.planning.planner import asked_again, continued
+from bardo.replies.hosted_search import SearchWeb
+from bardo.replies.kept_budget import BudgetedAnswer, ContinueThought
+from bardo.replies.own_calls import (
+    ContinueWithResults,
+    HiddenTurns,
+    OwnCallsAnswer,
+    OwnCallStage,
+    argument_failures,
+    with_origin,
+)
+from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_stages import FoldStage
+from bardo.replies.typed_answer import RetryRequest, SlowWork, TypedAnswer
+from bardo.replies.typed_validation import added
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Failed, ReplyStart, UsageUpdate

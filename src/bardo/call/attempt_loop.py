@@ -18,9 +18,9 @@ from bardo.call.failover import Failover, Recovery
 from bardo.call.hedging import Race, hedge_after
 from bardo.call.live_reply import LiveReply
 from bardo.call.opened_reply import OpenedReply
-from bardo.engine.attempt import Attempt
-from bardo.engine.exchange import CallPlan, Exchange, is_about_form
-from bardo.engine.route import Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.exchange import CallPlan, Exchange, is_about_form
+from bardo.planning.route import Target
 from bardo.services.facts.health import note_attempt
 from bardo.values.attempts import AttemptCause
 from bardo.values.errors import BardoError, UpstreamTimeout

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bardo.accounting.call_cost import NO_COST, AttemptCost, call_cost
-from bardo.engine.route import Target
+from bardo.planning.route import Target
 from bardo.services.facts.price_book import PriceBook
 from bardo.values.attempts import AttemptCause, AttemptRecord
 from bardo.values.cost import UNKNOWN_COST, CallCost, usd

@@ -19,12 +19,12 @@ from bardo.call.server_choice import has_servers
 from bardo.call.stale_replies import StalePlace, StaleReplies
 from bardo.context.cache.identity import identity_of
 from bardo.context.layer import EffectFailed, KeptReply
-from bardo.engine.exchange import CallPlan
-from bardo.engine.failover import moves_on
-from bardo.engine.knowledge import BUILTIN
-from bardo.engine.planning import plan
-from bardo.engine.repeated_results import without_repeated_results
-from bardo.engine.route import RouteRecord, Target
+from bardo.planning.exchange import CallPlan
+from bardo.planning.failover import moves_on
+from bardo.planning.knowledge import BUILTIN
+from bardo.planning.planner import plan
+from bardo.planning.repeated_results import without_repeated_results
+from bardo.planning.route import RouteRecord, Target
 from bardo.reasoning.replay import NOTHING
 from bardo.routing.cascade import EscalatedCall
 from bardo.services.facts.directory import Placement

@@ -11,10 +11,10 @@ from bardo.adapters.net.calls import Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log.row import LogRow, PendingCall
 from bardo.call.web_search import WebSearcher
-from bardo.engine.attempt import Attempt
-from bardo.engine.prompt_estimates import PromptEstimates
-from bardo.engine.route import Target
-from bardo.engine.written_tokens import OutputEstimates
+from bardo.planning.attempt import Attempt
+from bardo.planning.route import Target
+from bardo.planning.token_counting import PromptEstimates
+from bardo.replies.written_tokens import OutputEstimates
 from bardo.services.facts.event_bus import EventBus
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.model_facts import ModelFacts

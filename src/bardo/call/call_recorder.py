@@ -14,9 +14,9 @@ from bardo.call.call_attempts import CallAttempts, SentAttempt
 from bardo.call.call_context import CallContext, EpisodeSink
 from bardo.call.call_row import Timing, log_row, said_in, subsystem_of
 from bardo.call.client_secrets import text_without_key, without_key
-from bardo.engine.attempt import Attempt
-from bardo.engine.reply_reader import ReplyReader
+from bardo.planning.attempt import Attempt
 from bardo.reasoning.replay import is_only_text
+from bardo.replies.reply_reader import ReplyReader
 from bardo.values.attempts import AttemptCause
 from bardo.values.blocks import ReplyBlock
 from bardo.values.errors import BardoError

@@ -18,14 +18,14 @@ from bardo.call.key_turns import KeyTurns
 from bardo.call.stale_replies import StalePlace
 from bardo.call.upstream_reply import UpstreamReply
 from bardo.call.verification import Verifier
-from bardo.engine.attempt import Attempt
-from bardo.engine.forwarding import ReplyUpdate
-from bardo.engine.knowledge import BUILTIN, Knowledge
-from bardo.engine.passed_headers import PassedHeaders
-from bardo.engine.receipt import CallFacts, with_earlier_calls, with_receipt
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.typed.plan import AnswerValidator
-from bardo.engine.verification import Verification
+from bardo.planning.attempt import Attempt
+from bardo.planning.knowledge import BUILTIN, Knowledge
+from bardo.planning.passed_headers import PassedHeaders
+from bardo.planning.typed_answer import AnswerValidator
+from bardo.planning.verification import Verification
+from bardo.replies.forwarding import ReplyUpdate
+from bardo.replies.receipt import CallFacts, with_earlier_calls, with_receipt
+from bardo.replies.reply_reader import ReplyReader
 from bardo.structured import Provenance
 from bardo.values.attempts import AttemptCause
 from bardo.values.cost import CallCost

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bardo.adapters.stores.log.row import LogRow
-from bardo.engine.model_features import candidate_of, chat_models
-from bardo.engine.route import Provider, Target
-from bardo.engine.routing import Routed, route
+from bardo.planning.model_features import candidate_of, chat_models
+from bardo.planning.route import Provider, Target
+from bardo.planning.routing import Routed, route
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
 from bardo.routing.candidates import Candidate
 from bardo.routing.decision import Strategy

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from bardo.adapters.stores.log.columns import MALFORMED_CALLS
 from bardo.adapters.stores.log.row import CallOutcome, LogRow
-from bardo.engine.attempt import Attempt
-from bardo.engine.receipt import receipt
+from bardo.planning.attempt import Attempt
+from bardo.replies.receipt import receipt
 from bardo.values.attempts import AttemptRecord
 from bardo.values.blocks import ToolCallBlock
 from bardo.values.cost import UNKNOWN_COST, CallCost, usd

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from bardo.call.live_reply import LiveReply
-from bardo.engine.route import RouteRecord
+from bardo.planning.route import RouteRecord
 from bardo.routing.cascade import WORDS, EscalatedCall, Verdict, judge
 from bardo.routing.workloads import PREFIX, Workload
 from bardo.structured import UnusableAnswer

@@ -10,7 +10,7 @@ from typing import Protocol
 from bardo.adapters.config.failover import FailoverSettings
 from bardo.call.hedging import HedgeBudget
 from bardo.call.stale_replies import StaleReplies
-from bardo.engine.failover import FailedAttempt, FailoverPolicy, error_to_tell, pause_before_retry
+from bardo.planning.failover import FailedAttempt, FailoverPolicy, error_to_tell, pause_before_retry
 from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError, UpstreamTimeout
 

@@ -10,8 +10,8 @@ import msgspec
 
 from bardo.call.call_recorder import CallRecorder
 from bardo.call.opened_reply import OpenedReply
-from bardo.engine.exchange import Exchange
-from bardo.engine.route import Target, target_names
+from bardo.planning.exchange import Exchange
+from bardo.planning.route import Target, target_names
 from bardo.routing.latency import Latency
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from bardo.adapters.net.keys import Keyring
 from bardo.context.sessions import conversation_head
-from bardo.engine.refusal_causes import is_about_content
-from bardo.engine.route import Provider, Target
+from bardo.planning.failover import is_about_content
+from bardo.planning.route import Provider, Target
 from bardo.routing.attempt_outcome import error_class
 from bardo.services.facts.health import HealthKeeper
 from bardo.values.errors import BardoError, UpstreamRefused

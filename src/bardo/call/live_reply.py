@@ -19,13 +19,13 @@ from bardo.call.stream_reading import Meter
 from bardo.call.upstream_reply import UpstreamReply
 from bardo.call.verification import Verifier
 from bardo.context.layer import KeptReply
-from bardo.engine.attempt import Attempt
-from bardo.engine.forwarding import ReplyUpdate
-from bardo.engine.knowledge import Knowledge
-from bardo.engine.receipt import extension
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.typed.retry import typed_answer
-from bardo.engine.verification import is_judged
+from bardo.planning.attempt import Attempt
+from bardo.planning.knowledge import Knowledge
+from bardo.planning.verification import is_judged
+from bardo.replies.forwarding import ReplyUpdate
+from bardo.replies.receipt import extension
+from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.typed_answer import typed_answer
 from bardo.routing.cascade import judge
 from bardo.values.errors import BardoError
 from bardo.values.events import Degraded, Event, Extension

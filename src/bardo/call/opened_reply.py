@@ -18,14 +18,14 @@ from bardo.call.stored_reply import StoredReply
 from bardo.call.stream_reading import Meter
 from bardo.call.upstream_reply import UpstreamReply, open_reply
 from bardo.context.own_functions import OwnFunctions
-from bardo.engine.attempt import Attempt
-from bardo.engine.hosted_search import SearchFunction
-from bardo.engine.kept_budget.answer import BudgetedAnswer, BudgetStage
-from bardo.engine.kept_budget.plan import LOSS
-from bardo.engine.own_calls import OwnCallsAnswer, OwnCallStage
-from bardo.engine.reply_stages import FoldStage
-from bardo.engine.typed.plan import AnswerValidator
-from bardo.engine.typed.retry import typed_answer
+from bardo.planning.attempt import Attempt
+from bardo.planning.kept_budget import LOSS
+from bardo.planning.typed_answer import AnswerValidator
+from bardo.replies.hosted_search import SearchFunction
+from bardo.replies.kept_budget import BudgetedAnswer, BudgetStage
+from bardo.replies.own_calls import OwnCallsAnswer, OwnCallStage
+from bardo.replies.reply_stages import FoldStage
+from bardo.replies.typed_answer import typed_answer
 from bardo.services.facts.health import AttemptWatch, HealthKeeper
 from bardo.streams.stage import Stage
 from bardo.values.degradation import Degradation

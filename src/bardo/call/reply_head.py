@@ -13,9 +13,9 @@ from bardo.call.call_context import CallContext
 from bardo.call.web_pages import is_page, page_text
 from bardo.dialects import dialect
 from bardo.dialects.shared.json_values import excerpt
-from bardo.engine.passed_headers import passed_headers
-from bardo.engine.provider_words import ProviderWords
-from bardo.engine.route import Provider
+from bardo.planning.passed_headers import passed_headers
+from bardo.planning.provider_words import ProviderWords
+from bardo.planning.route import Provider
 from bardo.routing.rest_headers import parse_wait, rest_seconds
 from bardo.values.errors import MalformedReply, ProviderError
 from bardo.values.wire import WireRequest

@@ -23,14 +23,14 @@ from bardo.call.live_reply import LiveReply
 from bardo.call.runner_parts import CallJournal, CallMemory, CallOptions, LogSink, ServerFacts
 from bardo.call.server_choice import ServerChoice
 from bardo.call.verification import Verifier
-from bardo.engine.aliases import ThinkingRules, with_display, with_effort
-from bardo.engine.attempt import Attempt
-from bardo.engine.route import Target
-from bardo.engine.route_steps import Steps, record_of, targets_in_steps
-from bardo.engine.typed.plan import AnswerValidator
-from bardo.engine.verification import judge_of, with_verification
-from bardo.engine.vitality import refuse_tick, without_workload
-from bardo.engine.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
+from bardo.planning.aliases import ThinkingRules, with_display, with_effort
+from bardo.planning.attempt import Attempt
+from bardo.planning.route import Target
+from bardo.planning.route_steps import Steps, record_of, targets_in_steps
+from bardo.planning.typed_answer import AnswerValidator
+from bardo.planning.verification import judge_of, with_verification
+from bardo.planning.vitality import refuse_tick, without_workload
+from bardo.planning.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
 from bardo.routing.cascade import EscalatedCall
 from bardo.services.facts.directory import Placement, ProviderDirectory
 from bardo.services.facts.event_feed import finished_event

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.stores.log.row import LogRow, PendingCall
-from bardo.engine.prompt_estimates import PromptEstimates
-from bardo.engine.route import Provider, Target
-from bardo.engine.typed.plan import AnswerValidator
-from bardo.engine.verification import Judge
-from bardo.engine.written_tokens import OutputEstimates
+from bardo.planning.route import Provider, Target
+from bardo.planning.token_counting import PromptEstimates
+from bardo.planning.typed_answer import AnswerValidator
+from bardo.planning.verification import Judge
+from bardo.replies.written_tokens import OutputEstimates
 from bardo.services.facts.event_bus import EventBus
 from bardo.services.facts.prompt_watch import PromptTracker
 from bardo.values.errors import BardoError

@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.call.runner_parts import ServerFacts
 from bardo.context.sessions import conversation_head
-from bardo.engine.route import Provider, Target
+from bardo.planning.route import Provider, Target
 from bardo.routing.rendezvous import bounded, ranked
 from bardo.services.facts.directory import Placement
 from bardo.services.facts.health import HealthKeeper

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from bardo.adapters.net.calls import Reply
-from bardo.engine.attempt import Attempt
+from bardo.planning.attempt import Attempt
 from bardo.values.events import Event, UsageUpdate
 
 _LARGEST_SHARE = 8

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Protocol
 
 from bardo.adapters.net.calls import Reply
-from bardo.engine.forwarding import Forwarding, ReplyUpdate
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.forwarding import Forwarding, ReplyUpdate
+from bardo.replies.reply_reader import ReplyReader
 from bardo.services.facts.health import AttemptWatch
 from bardo.values.errors import BardoError, MalformedReply, ProviderError
 from bardo.values.events import Finish

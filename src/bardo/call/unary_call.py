@@ -21,9 +21,9 @@ from bardo.call.key_turns import KeyTurns
 from bardo.call.reply_head import send_wire
 from bardo.call.runner import Runner
 from bardo.call.unary_loop import UnaryLoop
-from bardo.engine.route import Target
-from bardo.engine.unary import Course, UnaryAttempt, WholeReply
-from bardo.engine.vitality import not_honoured
+from bardo.planning.route import Target
+from bardo.planning.unary import Course, UnaryAttempt, WholeReply
+from bardo.planning.vitality import not_honoured
 from bardo.services.facts.directory import Placement
 from bardo.services.facts.health import AttemptWatch
 from bardo.services.pipeline.sent_texts import run_on_inputs, run_on_request

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from bardo.call.failover import Recovery
-from bardo.engine.unary import Course, Try, UnaryAttempt, WholeReply
+from bardo.planning.unary import Course, Try, UnaryAttempt, WholeReply
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError
 

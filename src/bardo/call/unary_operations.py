@@ -9,10 +9,10 @@ from typing import Any, Generic
 from bardo.adapters.config.accounts import Account
 from bardo.call.runner import Runner
 from bardo.call.unary_call import Result, UnaryCall
-from bardo.engine.embedding import embed_attempt, may_forward, with_estimated_usage
-from bardo.engine.route import Target
-from bardo.engine.token_counting import count_attempt
-from bardo.engine.unary import Course, UnaryAttempt, unary_attempts
+from bardo.planning.embedding import embed_attempt, may_forward, with_estimated_usage
+from bardo.planning.route import Target
+from bardo.planning.token_counting import count_attempt
+from bardo.planning.unary import Course, UnaryAttempt, unary_attempts
 from bardo.values.attempts import AttemptRecord
 from bardo.values.cost import UNKNOWN_COST, CallCost
 from bardo.values.operations import Embeddings, EmbedRequest, TokenCount

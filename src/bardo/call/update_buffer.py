@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.engine.forwarding import ReplyUpdate
+from bardo.replies.forwarding import ReplyUpdate
 
 # Comments before the first event that are forwarded with it; a server that waits long may send any number of them.
 _MOST_COMMENT_BYTES = 4096

@@ -17,17 +17,17 @@ from bardo.call.reply_head import is_streamed, send_wire
 from bardo.call.stale_replies import RecordedReply
 from bardo.call.stream_reading import Meter, StreamReading
 from bardo.call.update_buffer import UpdateBuffer
-from bardo.engine.attempt import Attempt
-from bardo.engine.forwarding import Forwarding, ReplyUpdate
-from bardo.engine.kept_budget.answer import BudgetStage
-from bardo.engine.measured_time import time_stages
-from bardo.engine.passed_headers import PassedHeaders, passed_headers
-from bardo.engine.reply_beginning import is_token
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.text_formats import seen_start
-from bardo.engine.thinking_display import thinking_stage
-from bardo.engine.translation_stages import stages_of_translation
+from bardo.planning.attempt import Attempt
+from bardo.planning.passed_headers import PassedHeaders, passed_headers
+from bardo.planning.text_formats import seen_start
 from bardo.reasoning.undecided import closes_unopened
+from bardo.replies.forwarding import Forwarding, ReplyUpdate
+from bardo.replies.frames import is_token
+from bardo.replies.kept_budget import BudgetStage
+from bardo.replies.measured_time import time_stages
+from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.thinking_display import thinking_stage
+from bardo.replies.translation_stages import stages_of_translation
 from bardo.services.facts.health import AttemptWatch
 from bardo.streams.stage import Stage
 from bardo.values.chance import CHANCE

@@ -6,15 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from bardo.engine.route import Target
-from bardo.engine.verification import (
-    MOST_SECONDS,
-    Judge,
-    Verification,
-    is_same,
-    judging_request,
-    read_verdict,
-)
+from bardo.planning.route import Target
+from bardo.planning.verification import MOST_SECONDS, Judge, Verification, is_same, judging_request, read_verdict
 from bardo.services.facts.directory import Placement
 from bardo.values.errors import BardoError
 from bardo.values.request import Request

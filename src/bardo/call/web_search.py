@@ -17,8 +17,9 @@ from bardo.catalog.hosted_tools import hosted_tool
 from bardo.catalog.search_apis import SearchApi, search_apis
 from bardo.dialects.shared.content_forms import SearchError, SearchResults, WebPage
 from bardo.dialects.shared.tools import hosted_as
-from bardo.engine.citations import citation_form
-from bardo.engine.hosted_search import SearchPolicy, SearchWeb
+from bardo.planning.hosted_search import SearchPolicy
+from bardo.replies.citations import citation_form
+from bardo.replies.hosted_search import SearchWeb
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError
 from bardo.values.request import BardoOptions, Message, Request

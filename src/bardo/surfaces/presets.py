@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bardo.catalog.load import builtin
 from bardo.catalog.models import FoundModel, builtin_models
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.route import Provider, Target, nearest_names
+from bardo.planning.route import Provider, Target, nearest_names
 from bardo.values.errors import InvalidRequest, UnknownModel
 
 

@@ -16,8 +16,8 @@ from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.dialects import dialect
-from bardo.engine.planning import plan as plan_attempt
-from bardo.engine.typed.partials import grown
+from bardo.planning.planner import plan as plan_attempt
+from bardo.replies.typed_stream import grown
 from bardo.structured import UnusableAnswer
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import UpstreamRefused

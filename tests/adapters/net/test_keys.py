@@ -11,7 +11,7 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.keys import Keyring, secret_values
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.values.errors import ConfigError, MissingKey
 from bardo.values.secrets import secrets_of as secrets_in
 

@@ -14,7 +14,7 @@ import bardo
 from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
-from bardo.engine.typed.partials import grown
+from bardo.replies.typed_stream import grown
 from bardo.structured import UnusableAnswer
 from bardo.values.errors import BardoError
 from bardo.values.request import StructuredOptions

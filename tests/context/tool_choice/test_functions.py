@@ -16,7 +16,7 @@ from bardo.context.tool_choice.effects import FindToolTurns
 from bardo.context.tool_choice.layer import offered_functions, with_function_calls
 from bardo.context.tool_choice.settings import ToolChoiceSettings
 from bardo.context.tool_choice.tool_functions import PAGE, ToolFunctions
-from bardo.engine.own_calls.arguments import argument_failures
+from bardo.replies.own_calls import argument_failures
 from bardo.values.blocks import Opaque, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.events import OpaqueState, ToolCallChunk, ToolCallEnd, ToolCallStart
 from bardo.values.request import Message, Request, Tool

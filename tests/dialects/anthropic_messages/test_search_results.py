@@ -8,7 +8,7 @@ import pytest
 
 import bardo
 from bardo.adapters.config.settings import parse_settings
-from bardo.engine.explanation import Explanation
+from bardo.planning.explanation import Explanation
 
 RESULT: dict[str, Any] = {
     "type": "search_result",

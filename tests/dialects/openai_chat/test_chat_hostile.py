@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bardo.dialects.openai_chat import DIALECT
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader
 from bardo.streams.frames import Frame
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Failed, Finish, ThinkEnd, ThinkStart, ToolCallEnd, ToolCallStart

@@ -11,8 +11,8 @@ import pytest
 
 from bardo.call.call_context import Limits
 from bardo.call.runner import Runner
-from bardo.engine.attempt import Attempt
-from bardo.engine.route import Provider, Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.route import Provider, Target
 from bardo.services.facts.model_facts import DailySearches
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.request import BardoOptions, Request, SearchLimit

@@ -11,8 +11,8 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
 from bardo.catalog.models import Facts
-from bardo.engine.hosted_search.plan import SearchPolicy
-from bardo.engine.knowledge import (
+from bardo.planning.hosted_search import SearchPolicy
+from bardo.planning.knowledge import (
     CachingPolicy,
     Knowledge,
     Lesson,
@@ -21,7 +21,7 @@ from bardo.engine.knowledge import (
     RefusedThinking,
     control_target,
 )
-from bardo.engine.route import Provider, Target
+from bardo.planning.route import Provider, Target
 from bardo.reasoning.control import RouteFact
 from bardo.services.facts.introspect import Introspector, LiveFacts
 from bardo.services.facts.listings import ListedModel, Listing, Listings

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.engine.attempt import Attempt
-from bardo.engine.knowledge import Lesson, MissingEndpoint, RefusedForm, RejectedField, request_shape
-from bardo.engine.planning import plan
-from bardo.engine.refused_fields import RefusedField
-from bardo.engine.route import Provider, Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.knowledge import Lesson, MissingEndpoint, RefusedForm, RejectedField, request_shape
+from bardo.planning.planner import plan
+from bardo.planning.refused_fields import RefusedField
+from bardo.planning.route import Provider, Target
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.blocks import TextBlock
 from bardo.values.request import BardoOptions, Message, OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice

@@ -16,9 +16,9 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.catalog.load import builtin
 from bardo.catalog.models import ModelIds, ModelRow
 from bardo.dialects import dialect
-from bardo.engine.attempt import Attempt
-from bardo.engine.planning import plan
-from bardo.engine.route import Provider, Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider, Target
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.errors import ConfigError, UpstreamRefused
 from bardo.values.wire import Arrival, WireRequest

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.catalog.prices import PriceRow
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.price_book import PriceBook
 
 

@@ -10,9 +10,9 @@ import pytest
 from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.catalog.load import builtin
-from bardo.engine.attempt import Attempt
-from bardo.engine.planning import plan
-from bardo.engine.route import Provider, Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider, Target
 from bardo.services.facts import model_facts as model_warnings
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.surfaces.library.client import AsyncClient

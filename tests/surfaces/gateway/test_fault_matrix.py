@@ -19,7 +19,7 @@ from bardo.adapters.config.settings import ProviderEntry
 from bardo.adapters.net.client import Deadlines
 from bardo.adapters.stores.log import LogRow
 from bardo.call.failover import Failover
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader
 from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.health import MemoryHealth
 from bardo.services.facts.health import HealthKeeper

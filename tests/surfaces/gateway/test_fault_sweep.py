@@ -17,7 +17,7 @@ from bardo.adapters.net.keys import Keyring
 from bardo.call import stream_reading
 from bardo.call.runner import Runner
 from bardo.dialects import dialect
-from bardo.engine.reply_reader import ReplyReader
+from bardo.replies.reply_reader import ReplyReader
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.library.decoding import provider_row

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 import bardo
-from bardo.engine.route import MAX_MODEL_NAME
+from bardo.planning.route import MAX_MODEL_NAME
 from bardo.values.errors import InvalidRequest
 from support.gateway import House
 from support.talk import ALL_CLIENTS, ask, body_for, path_for, request

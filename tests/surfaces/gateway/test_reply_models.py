@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bardo.dialects import dialect
-from bardo.engine.client_model import with_client_model
+from bardo.replies.forwarding import with_client_model
 from bardo.values.response import Response
 from support.gateway import House, model_of
 from support.talk import ask

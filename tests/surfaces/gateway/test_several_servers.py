@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bardo.engine.route import address_names
+from bardo.planning.route import address_names
 from bardo.simulators import Fault
 from support.any_model import Simulator
 from support.servers import MODEL, servers

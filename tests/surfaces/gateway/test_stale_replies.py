@@ -14,8 +14,8 @@ from bardo.call.failover import Failover
 from bardo.call.stale_replies import StaleReplies, StaleReply
 from bardo.catalog.load import builtin
 from bardo.context.cache.identity import identity_of
-from bardo.engine.attempt import Attempt
-from bardo.engine.route import Provider, Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.route import Provider, Target
 from bardo.simulators import Fault
 from bardo.values.blocks import TextBlock
 from bardo.values.request import BardoOptions, Message, Request

@@ -25,7 +25,7 @@ from bardo.adapters.config.problems import Place, explain
 from bardo.adapters.config.rows import choices_of
 from bardo.catalog.matching import matches_any
 from bardo.catalog.payment_rows import payment_assets
-from bardo.engine.aliases import ThinkingRules
+from bardo.planning.aliases import ThinkingRules
 from bardo.values.cost import nanos_of
 from bardo.values.errors import ConfigError, InvalidRequest
 from bardo.values.redaction import looks_like_key

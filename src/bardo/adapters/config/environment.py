@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bardo.engine.aliases import Alias
+from bardo.planning.aliases import Alias
 from bardo.values.errors import ConfigError
 
 if TYPE_CHECKING:

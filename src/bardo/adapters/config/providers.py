@@ -29,8 +29,8 @@ from bardo.adapters.config.rows import choices_of
 from bardo.catalog.load import builtin
 from bardo.catalog.prices import PriceRow, PriceTier, problem_of
 from bardo.catalog.rows import DialectName, Payment, ProviderRow, ProviderTraits
-from bardo.engine.aliases import AMOUNTS, Alias, Aliases
-from bardo.engine.route import Provider, address_names
+from bardo.planning.aliases import AMOUNTS, Alias, Aliases
+from bardo.planning.route import Provider, address_names
 from bardo.values.errors import ConfigError
 from bardo.values.redaction import shown_url
 

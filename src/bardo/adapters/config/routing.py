@@ -15,10 +15,10 @@ from bardo.adapters.config.rows import choices_of
 from bardo.catalog.features import features
 from bardo.catalog.load import builtin
 from bardo.catalog.search_apis import search_apis
-from bardo.engine.aliases import Alias, Aliases, ResolvedModel
-from bardo.engine.model_features import candidate_of
-from bardo.engine.route import Provider, target_at
-from bardo.engine.workload_requests import PRIVACY, near_feature
+from bardo.planning.aliases import Alias, Aliases, ResolvedModel
+from bardo.planning.model_features import candidate_of
+from bardo.planning.route import Provider, target_at
+from bardo.planning.workload_requests import PRIVACY, near_feature
 from bardo.routing.profiles import merge_profiles, override_profile
 from bardo.routing.workloads import PREFIX, WorkloadMistake, WorkloadRow, Workloads, builtin_workloads, unknown_workload
 from bardo.values.degradation import Degradation

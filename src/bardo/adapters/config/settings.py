@@ -47,7 +47,7 @@ from bardo.adapters.log_filter import know
 from bardo.adapters.net.calls import Client
 from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow
-from bardo.engine.aliases import Alias
+from bardo.planning.aliases import Alias
 from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.routing.workloads import WorkloadRow

@@ -8,7 +8,7 @@ from typing import Any
 
 from bardo.adapters.config.paths import named_path
 from bardo.catalog.matching import matches_any
-from bardo.engine.token_counting import estimate_request
+from bardo.planning.token_counting import estimate_request
 from bardo.values.errors import ConfigError
 from bardo.values.extras import how_to_install
 from bardo.values.request import Request

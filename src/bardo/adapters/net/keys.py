@@ -21,7 +21,7 @@ from bardo.adapters.net import aws
 from bardo.adapters.net.client import Call
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.routing.key_rests import KeyRests
 from bardo.routing.key_rotation import KeyRotation
 from bardo.values.errors import MissingKey

@@ -10,13 +10,13 @@ import msgspec
 
 from bardo.adapters.net.problems import origin
 from bardo.catalog.forms import WireForm
-from bardo.engine.route import Target
 from bardo.operators.probe.audit import Audit, Plan
 from bardo.operators.probe.cells import in_turn, output_limit, plan_cells
 from bardo.operators.probe.overlay import overlay_row
 from bardo.operators.probe.samples import Trial
 from bardo.operators.probe.sending import Sender, request_of
 from bardo.operators.probe.verdicts import decide
+from bardo.planning.route import Target
 from bardo.reasoning.control.target import ResolvedFacts
 
 REPEATS = 5

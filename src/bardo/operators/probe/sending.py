@@ -12,12 +12,12 @@ from bardo.adapters.net.client import Call, Deadlines, Reply, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.fragments import merge_fields
 from bardo.dialects import dialect
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.route import Target
 from bardo.operators.probe.audit import AuditedRequest
 from bardo.operators.probe.cells import Cell
 from bardo.operators.probe.samples import Trial
+from bardo.planning.route import Target
 from bardo.reasoning.control import observation
+from bardo.replies.reply_reader import ReplyReader
 from bardo.values.blocks import TextBlock
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, ProviderError, UpstreamRefused

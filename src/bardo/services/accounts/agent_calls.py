@@ -25,11 +25,11 @@ from bardo.context.tool_choice.session import (
     names_in_words,
     with_marks,
 )
-from bardo.engine.route import Provider, RouteRecord, Target
-from bardo.engine.vitality import not_of_agent
 from bardo.golem.rows import route_rows, tier_rows
 from bardo.golem.running import Means, Settled, Spent, budget_of, is_heartbeat, schedule_steps, settle, verifier_of
 from bardo.golem.ticks import kind_of_tick, tools_of_tick
+from bardo.planning.route import Provider, RouteRecord, Target
+from bardo.planning.vitality import not_of_agent
 from bardo.routing.workloads import Workload
 from bardo.services.accounts.agent_spending import DaySpending
 from bardo.services.accounts.agent_steps import SessionSteps

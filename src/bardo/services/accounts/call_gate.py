@@ -12,8 +12,8 @@ from bardo.accounting.cost import estimate
 from bardo.adapters.config.accounts import Account, BudgetSettings
 from bardo.adapters.long_work import run_by_size, size_of
 from bardo.adapters.stores.log.row import LogRow, PendingCall
-from bardo.engine.route import Target, target_names
-from bardo.engine.token_counting import estimate_request
+from bardo.planning.route import Target, target_names
+from bardo.planning.token_counting import estimate_request
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.accounts.call_facts import CallFacts
 from bardo.services.facts.directory import Placement

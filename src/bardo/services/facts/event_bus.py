@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol, Self
 
-from bardo.engine.attempt import Attempt
-from bardo.engine.inference_events import events_of_plan, events_of_reply
+from bardo.planning.attempt import Attempt
+from bardo.planning.inference_events import events_of_plan, events_of_reply
 from bardo.structured import Provenance
 from bardo.values.inference_events import InferenceEvent, PublishedEvent
 from bardo.values.response import Response

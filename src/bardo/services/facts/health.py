@@ -12,8 +12,8 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from bardo.engine.refusal_causes import is_about_content
-from bardo.engine.route import Target, target_names
+from bardo.planning.failover import is_about_content
+from bardo.planning.route import Target, target_names
 from bardo.routing.attempt_outcome import ABANDONED, AttemptOutcome, outcome_of
 from bardo.routing.candidates import Health
 from bardo.routing.health import HealthStore, MemoryHealth, state_of

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from bardo.adapters.net.keys import Keyring
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.routing.candidates import Health
 from bardo.routing.health_window import Fault
 from bardo.routing.latency import Latency

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bardo.accounting.price import Price
-from bardo.engine.route import Target
+from bardo.planning.route import Target
 from bardo.services.facts.introspect import MergedModel, merge
 from bardo.services.facts.introspect.live import FactsAnswer
 from bardo.services.facts.listings import Listing

@@ -18,7 +18,7 @@ import msgspec
 from bardo.adapters.config.settings import Settings
 from bardo.adapters.stores.log.columns import MALFORMED_CALLS
 from bardo.adapters.stores.log.row import LogRow
-from bardo.engine.learned_order import LearnedCall, prompt_of
+from bardo.planning.routing import LearnedCall, prompt_of
 from bardo.routing.learned.router import OTHER_ROUTES, Learned, LearnedRouter, LearnedState, Pending
 from bardo.services.facts.learned_state import (
     UnreadableState,

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from bardo.engine.attempt import Attempt
-from bardo.engine.knowledge import (
+from bardo.planning.attempt import Attempt
+from bardo.planning.knowledge import (
     Lesson,
     MissingEndpoint,
     PlaceName,
@@ -22,7 +22,7 @@ from bardo.engine.knowledge import (
     RejectedField,
     place_name,
 )
-from bardo.engine.refused_fields import has_field
+from bardo.planning.refused_fields import has_field
 
 FIRST_SECONDS = 3600.0
 MOST_SECONDS = 86_400.0

@@ -9,7 +9,7 @@ import msgspec
 
 from bardo.adapters.net.client import Call, Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.values.errors import MalformedReply
 
 _LIST_LIMIT = 8 * 1024 * 1024

@@ -22,8 +22,8 @@ import msgspec
 from bardo.catalog.matching import matches_any
 from bardo.catalog.models import Facts, ModelRow
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.attempt import Attempt
-from bardo.engine.knowledge import (
+from bardo.planning.attempt import Attempt
+from bardo.planning.knowledge import (
     BUILTIN,
     Knowledge,
     Lesson,
@@ -38,9 +38,9 @@ from bardo.engine.knowledge import (
     place_name,
     request_shape,
 )
-from bardo.engine.route import Provider, Target, endpoints_of
-from bardo.engine.search_budget import search_nanos, searches
-from bardo.engine.text_formats import SeenStart
+from bardo.planning.route import Provider, Target, endpoints_of
+from bardo.planning.search_budget import search_nanos, searches
+from bardo.planning.text_formats import SeenStart
 from bardo.reasoning.control import ControlTarget, Layer, know
 from bardo.reuse import PlanCache
 from bardo.routing.profiles import LOCKED

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from bardo.adapters.net.keys import Keyring
-from bardo.engine.route import Provider, Target, names_of_listed, unknown_model
+from bardo.planning.route import Provider, Target, names_of_listed, unknown_model
 from bardo.routing.workloads import Workload
 from bardo.services.facts.directory import PLACING_SECONDS, ProviderDirectory
 from bardo.services.facts.introspect import merge

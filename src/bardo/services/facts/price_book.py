@@ -11,7 +11,7 @@ from bardo.accounting.price import Price
 from bardo.accounting.price_list import PriceList, price_of
 from bardo.accounting.price_table import listed_price
 from bardo.catalog.prices import PriceRow, price_rows
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.values.cost import CallCost
 from bardo.values.usage import Usage
 

@@ -7,7 +7,7 @@ import logging
 import msgspec
 
 from bardo.adapters.stores.log.columns import WATCHED
-from bardo.engine.prompt_heads import PromptHeads
+from bardo.planning.prompt_heads import PromptHeads
 from bardo.values.degradation import Degradation
 from bardo.values.request import Request
 

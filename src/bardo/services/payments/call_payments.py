@@ -11,7 +11,7 @@ from bardo.accounting.cost import estimate
 from bardo.accounting.payments import Method, Payer, payment_order
 from bardo.adapters.net.calls import Call, Deadlines, Reply, Transport
 from bardo.adapters.net.keys import Keyring
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.payments.payer import PaymentOrder, Payments, Send
 from bardo.services.payments.problems import unsettled
@@ -22,7 +22,7 @@ from bardo.values.payments import PaymentRefused, PaymentUnsettled
 from bardo.values.secrets import secrets_of
 
 if TYPE_CHECKING:
-    from bardo.engine.attempt import Attempt
+    from bardo.planning.attempt import Attempt
     from bardo.services.facts.price_book import PriceBook
     from bardo.services.payments.ledger import LedgerEntry
     from bardo.values.request import Request

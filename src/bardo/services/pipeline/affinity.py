@@ -17,7 +17,7 @@ from bardo.context.affinity.prompt_prefix import NO_PREFIX, PrefixReader, Prompt
 from bardo.context.affinity.server_order import LoadBounds, ServerState
 from bardo.context.affinity.warm_prefixes import ExpectedTokens, Place, WarmPrefix, WarmPrefixes
 from bardo.context.layer import TargetFacts
-from bardo.engine.token_counting import estimate_request
+from bardo.planning.token_counting import estimate_request
 from bardo.services.facts.cache_health import CacheHealth, CacheUsage
 from bardo.services.facts.health import HealthKeeper
 from bardo.values.request import Request

@@ -25,7 +25,7 @@ from bardo.context.layer import (
     ReplyPart,
 )
 from bardo.context.own_functions import AnswersCalls, OwnFunctions
-from bardo.engine.route import Target
+from bardo.planning.route import Target
 from bardo.services.pipeline.effects import Effects
 from bardo.services.pipeline.prompt_counter import PromptCounter
 from bardo.streams.stage import Stage
@@ -38,7 +38,7 @@ from bardo.values.response import Response
 CACHE = "cache"
 """The name of the layer that answers out of kept replies."""
 if TYPE_CHECKING:
-    from bardo.engine.route import Target
+    from bardo.planning.route import Target
 
 _log = logging.getLogger("bardo.pipeline")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from bardo.context.layer import Effect, EffectFailed, Pause
 
 if TYPE_CHECKING:
-    from bardo.engine.route import Target
+    from bardo.planning.route import Target
 
 E = TypeVar("E", bound=Effect)
 

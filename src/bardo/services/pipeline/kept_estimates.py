@@ -17,7 +17,7 @@ import msgspec
 
 from bardo.adapters.config.paths import what_is_no_file
 from bardo.adapters.stores.database.set_aside import set_file_aside
-from bardo.engine.prompt_estimates import PromptEstimates
+from bardo.planning.token_counting import PromptEstimates
 
 if TYPE_CHECKING:
     from bardo.services.pipeline.parts import LayerParts

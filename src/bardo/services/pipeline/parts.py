@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from bardo.adapters.config.pipeline import PipelineSettings
 from bardo.context.layer import Layer
-from bardo.engine.prompt_estimates import PromptEstimates
+from bardo.planning.token_counting import PromptEstimates
 from bardo.services.pipeline.effects import Effects
 from bardo.values.cost import CallCost
 from bardo.values.operations import Embeddings, EmbedRequest
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bardo.adapters.config.settings import Settings
     from bardo.adapters.net.keys import Keyring
     from bardo.adapters.stores.replay_store import ReplayKeeper
-    from bardo.engine.aliases import ThinkingRules
+    from bardo.planning.aliases import ThinkingRules
     from bardo.services.facts.directory import ProviderDirectory
     from bardo.services.facts.health import HealthKeeper
     from bardo.services.facts.model_facts import ModelFacts

@@ -33,8 +33,8 @@ from bardo.context.layer import (
     TargetFacts,
 )
 from bardo.context.sessions import session_of
-from bardo.engine.knowledge import TargetFacts as PlanningFacts
-from bardo.engine.route import Target
+from bardo.planning.knowledge import TargetFacts as PlanningFacts
+from bardo.planning.route import Target
 from bardo.services.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection, PendingLayers, left_out, skipped
 from bardo.services.pipeline.choice import LayerChoice
 from bardo.services.pipeline.effects import Effects
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bardo.adapters.config.settings import Settings
-    from bardo.engine.route import Target
+    from bardo.planning.route import Target
     from bardo.services.pipeline.parts import CallRunner
 
 _MOST_KEPT = 1024

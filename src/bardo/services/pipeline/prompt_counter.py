@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bardo.context.layer import TargetFacts
-from bardo.engine.prompt_estimates import PromptEstimates
-from bardo.engine.route import Target
+from bardo.planning.route import Target
+from bardo.planning.token_counting import PromptEstimates
 from bardo.values.request import Request
 
 

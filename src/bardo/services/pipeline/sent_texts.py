@@ -17,7 +17,7 @@ from bardo.values.operations import EmbedInput, EmbedRequest, NativeInput
 from bardo.values.request import Message, Request
 
 if TYPE_CHECKING:
-    from bardo.engine.route import Target
+    from bardo.planning.route import Target
     from bardo.services.pipeline.call_layers import CallLayers
     from bardo.services.pipeline.pipeline import Pipeline
 

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bardo.context.sessions import session_name
-from bardo.engine.route import Target
+from bardo.planning.route import Target
 from bardo.services.telemetry import names
 from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import Request

@@ -14,7 +14,7 @@ from bardo.adapters.config.settings import Settings, load_settings, provider_of
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.directory import with_keys
 from bardo.services.facts.listings import CatalogRefresh, Change, Outcome, askable, changes, listing_sources
 from bardo.surfaces.render.console import print_stderr, show, show_json

@@ -29,8 +29,8 @@ from bardo.adapters.config.settings import Settings, load_settings, log_path, pr
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogMissing, LogProblem, LogReader
 from bardo.catalog.pipeline_rows import layer_rows
-from bardo.engine.aliases import Aliases
-from bardo.engine.route import Provider, resolve, unknown_model
+from bardo.planning.aliases import Aliases
+from bardo.planning.route import Provider, resolve, unknown_model
 from bardo.routing.workloads import PREFIX
 from bardo.services.accounts.key_registry import HOW_TO_GET_IN
 from bardo.services.accounts.opening import any_key_is_active, has_keys

@@ -10,7 +10,7 @@ import typer
 
 from bardo.adapters.config.settings import load_settings
 from bardo.dialects import DEFAULT_DIALECT
-from bardo.engine.explanation import Explanation
+from bardo.planning.explanation import Explanation
 from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes
 from bardo.surfaces.library.explaining import explain_by, read_request

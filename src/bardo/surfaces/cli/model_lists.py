@@ -17,7 +17,7 @@ from bardo.adapters.config.problems import how_to_remove, secrets_of
 from bardo.adapters.config.settings import Settings, provider_of
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.directory import PLACING_SECONDS, ProviderDirectory
 from bardo.surfaces.render.console import print_stderr
 

@@ -13,7 +13,7 @@ import typer
 from bardo.accounting.price import Price
 from bardo.adapters.config.settings import load_settings
 from bardo.adapters.net.keys import Keyring
-from bardo.engine.route import Provider, Target
+from bardo.planning.route import Provider, Target
 from bardo.services.facts.directory import LISTING_SECONDS
 from bardo.services.facts.introspect import MergedModel, merge
 from bardo.services.facts.model_facts import ModelFacts

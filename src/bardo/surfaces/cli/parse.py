@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bardo.engine.text_formats import ExplainedFormats
+from bardo.planning.text_formats import ExplainedFormats
 from bardo.reasoning.formats import example_of
 from bardo.surfaces.cli.options import STDIN, AsJson, Config, read_bytes
 from bardo.surfaces.library.decoding import decode, read_as, read_text

@@ -16,7 +16,7 @@ from bardo.adapters.config.problems import how_to_remove, secrets_of
 from bardo.adapters.config.settings import Settings, provider_of
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport, Reply, Transport
 from bardo.adapters.net.keys import Keyring
-from bardo.engine.route import Provider, Target
+from bardo.planning.route import Provider, Target
 from bardo.services.facts.directory import ProviderDirectory, with_keys
 from bardo.services.facts.introspect import Introspector, MergedModel, merge
 from bardo.services.facts.list_models import KEY_REFUSED, list_models

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.engine.route import Provider, Target, resolve, target_at
+from bardo.planning.route import Provider, Target, resolve, target_at
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.presets import provider_named, target_unconfigured
 from bardo.values.errors import InvalidRequest, UnknownModel

@@ -14,7 +14,7 @@ from bardo.dialects.openai_chat.completions import (
     decode_completion,
     encode_completion,
 )
-from bardo.engine.receipt import headers_of_calls
+from bardo.replies.receipt import headers_of_calls
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.draining import Draining

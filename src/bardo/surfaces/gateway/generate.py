@@ -14,10 +14,9 @@ from bardo.call.live_reply import LiveReply
 from bardo.dialects import dialect
 from bardo.dialects.shared.blocks import encode_all
 from bardo.dialects.shared.dialect import ReplyEncoder
-from bardo.engine.client_model import ClientModelEncoder, ForwardedModel, named_as_asked, with_client_model
-from bardo.engine.forwarding import ReplyUpdate
-from bardo.engine.prompt_estimates import PromptEstimates
-from bardo.engine.receipt import cost_headers, early_headers, late_headers
+from bardo.planning.token_counting import PromptEstimates
+from bardo.replies.forwarding import ClientModelEncoder, ForwardedModel, ReplyUpdate, named_as_asked, with_client_model
+from bardo.replies.receipt import cost_headers, early_headers, late_headers
 from bardo.surfaces.gateway.answer import Answer, KeepAlive, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.draining import Draining

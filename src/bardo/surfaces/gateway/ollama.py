@@ -9,7 +9,7 @@ from bardo.call.runner import Runner
 from bardo.dialects import dialect
 from bardo.dialects.ollama.operations import EPOCH, details
 from bardo.dialects.shared.json_values import decode_object, optional, required
-from bardo.engine.route import Target
+from bardo.planning.route import Target
 from bardo.reasoning.control import ResolvedFacts
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext

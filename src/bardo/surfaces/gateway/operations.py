@@ -9,7 +9,7 @@ from bardo.call.unary_operations import UnaryAnswer, embed, embed_receipt
 from bardo.call.unary_operations import count_tokens as count
 from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import ModelsForm
-from bardo.engine.receipt import call_headers, cost_extension, cost_headers
+from bardo.replies.receipt import call_headers, cost_extension, cost_headers
 from bardo.services.facts.health_report import health_report
 from bardo.services.facts.model_list import find_model, listed_models
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect

@@ -15,11 +15,11 @@ from bardo.catalog.features import shows_summaries
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.text_formats import ExplainedFormats, TextFormats, formats_of_text, text_formats_of
+from bardo.planning.text_formats import ExplainedFormats, TextFormats, formats_of_text, text_formats_of
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.registry import FormatChoice
 from bardo.reasoning.steps import with_steps
+from bardo.replies.reply_reader import ReplyReader
 from bardo.streams.stage import Chain
 from bardo.values.errors import InternalError, InvalidRequest
 from bardo.values.events import ContentChunk, Event, Finish, ReplyStart

@@ -15,7 +15,7 @@ from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.call.runner import Runner
 from bardo.context.layer import KeptReply
-from bardo.engine.route import Target
+from bardo.planning.route import Target
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.price_book import PriceBook
 from bardo.services.pipeline.call_layers import CallLayers

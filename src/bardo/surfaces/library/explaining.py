@@ -14,9 +14,9 @@ import msgspec
 from bardo.adapters.config.settings import Settings, load_settings
 from bardo.dialects import DEFAULT_DIALECT, DIALECTS
 from bardo.dialects import dialect as dialect_named
-from bardo.engine.explaining import explain as explain_route
-from bardo.engine.explanation import Explanation
-from bardo.engine.route import Target
+from bardo.planning.explaining import explain as explain_route
+from bardo.planning.explanation import Explanation
+from bardo.planning.route import Target
 from bardo.surfaces.library.planned_routes import PlannedRoute, RoutePlanner
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Request

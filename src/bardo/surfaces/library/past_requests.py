@@ -15,7 +15,7 @@ import msgspec
 from bardo.catalog.routing_rows import CallSize
 from bardo.dialects import DIALECTS
 from bardo.dialects.shared.options import read_intent
-from bardo.engine.routing import size_of
+from bardo.planning.routing import size_of
 from bardo.surfaces.library.explaining import read_request
 from bardo.surfaces.library.planned_routes import PlannedRoute, RoutePlanner
 from bardo.values.errors import BardoError, InvalidRequest

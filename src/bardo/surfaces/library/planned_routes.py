@@ -13,15 +13,15 @@ from bardo.adapters.config.routing import workloads_of
 from bardo.adapters.config.settings import Settings, provider_of
 from bardo.adapters.net.keys import Keyring
 from bardo.call.server_choice import idle_servers
-from bardo.engine.aliases import Aliases, ResolvedModel, with_effort
-from bardo.engine.knowledge import Knowledge
-from bardo.engine.model_features import candidate_of, chat_models
-from bardo.engine.route import Provider, Target, resolve, target_at
-from bardo.engine.route_steps import Steps, record_of, targets_in_steps
-from bardo.engine.routing import Routed, route
-from bardo.engine.thinking_names import with_thinking_name
-from bardo.engine.vitality import without_workload
-from bardo.engine.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
+from bardo.planning.aliases import Aliases, ResolvedModel, with_effort
+from bardo.planning.knowledge import Knowledge
+from bardo.planning.model_features import candidate_of, chat_models
+from bardo.planning.route import Provider, Target, resolve, target_at
+from bardo.planning.route_steps import Steps, record_of, targets_in_steps
+from bardo.planning.routing import Routed, route
+from bardo.planning.thinking_names import with_thinking_name
+from bardo.planning.vitality import without_workload
+from bardo.planning.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
 from bardo.routing.candidates import Candidate
 from bardo.routing.workloads import PREFIX, unknown_workload

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.shared.options import read_intent_header
-from bardo.engine.workload_requests import ANY_MODEL
+from bardo.planning.workload_requests import ANY_MODEL
 from bardo.routing.workloads import PREFIX
 from bardo.values.errors import InvalidRequest
 

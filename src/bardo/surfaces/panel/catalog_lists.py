@@ -11,7 +11,7 @@ from bardo.adapters.config.accounts import Account
 from bardo.catalog.load import builtin
 from bardo.catalog.models import ModelRow, builtin_models
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.known_models import KnownModel
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.surfaces.panel.tables import Cell, Head, Table

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.engine.explanation import AnswerForm, Candidate, Explanation
+from bardo.planning.explanation import AnswerForm, Candidate, Explanation
 from bardo.surfaces.render.layers import layer_facts
 from bardo.surfaces.render.receipts import decision_text, intent_text
 from bardo.surfaces.render.wording import difference, printable

@@ -16,11 +16,11 @@ from bardo.adapters.stores.state import MemoryStore
 from bardo.adapters.stores.state.calls import StateCalls
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import builtin_replay
-from bardo.engine.attempt import Attempt
-from bardo.engine.exchange import attempts
-from bardo.engine.knowledge import BUILTIN
-from bardo.engine.planning import asked_again
-from bardo.engine.route import Provider, Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.exchange import attempts
+from bardo.planning.knowledge import BUILTIN
+from bardo.planning.planner import asked_again
+from bardo.planning.route import Provider, Target
 from bardo.reasoning.replay import memory
 from bardo.reasoning.replay import remember as remembered
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock

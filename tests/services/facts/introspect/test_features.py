@@ -9,8 +9,8 @@ import pytest
 
 from bardo.catalog.features import features
 from bardo.catalog.load import builtin
-from bardo.engine.model_features import candidate_of
-from bardo.engine.route import Provider, Target
+from bardo.planning.model_features import candidate_of
+from bardo.planning.route import Provider, Target
 from bardo.services.facts.introspect.adapters import builtin_adapters
 from bardo.services.facts.introspect.live import LiveFacts
 from bardo.services.facts.model_facts import ModelFacts

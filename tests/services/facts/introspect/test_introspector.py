@@ -16,7 +16,7 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport, Handler
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.route import Provider, Target
+from bardo.planning.route import Provider, Target
 from bardo.services.facts.introspect import READERS, Introspector, LiveFacts, builtin_adapters
 from bardo.services.facts.introspect.adapters import Adapter, Question, by_provider
 from bardo.services.facts.introspect.live import NO_THINKING

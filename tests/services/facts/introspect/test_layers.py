@@ -12,7 +12,7 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
 from bardo.catalog.models import Facts
-from bardo.engine.route import Provider, Target
+from bardo.planning.route import Provider, Target
 from bardo.reasoning.control import ControlTarget, Layer, plan_reasoning
 from bardo.services.facts.introspect import FactsAnswer, Introspector, LiveFacts, layers_of, log_override, merge
 from bardo.services.facts.introspect.layers import MergedFact

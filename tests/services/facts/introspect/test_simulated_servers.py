@@ -12,7 +12,7 @@ from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.introspect import FactsAnswer, Introspector
 from bardo.simulators import Fault
 from support.any_model import Simulator

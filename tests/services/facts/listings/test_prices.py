@@ -7,7 +7,7 @@ from typing import Any
 
 from bardo.catalog.load import builtin
 from bardo.catalog.prices import PriceRow
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.listings import ListedModel, ListedPrice, ListedRates, Listing, Listings
 from bardo.services.facts.listings.prices import feed_prices
 from bardo.services.facts.price_book import PriceBook

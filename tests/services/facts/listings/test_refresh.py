@@ -15,8 +15,8 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
-from bardo.engine.model_features import candidate_of
-from bardo.engine.route import Provider, Target
+from bardo.planning.model_features import candidate_of
+from bardo.planning.route import Provider, Target
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.listings import CatalogRefresh, HourlyRefresh, Listing, Listings, ListingStore, Outcome
 from bardo.services.facts.model_facts import ModelFacts

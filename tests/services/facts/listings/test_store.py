@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.introspect import LiveFacts
 from bardo.services.facts.listings import ListedModel, ListedPrice, Listing, ListingStore, listing_sources
 from bardo.services.facts.listings.store import file_name

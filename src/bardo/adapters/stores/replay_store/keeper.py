@@ -21,8 +21,8 @@ from bardo.adapters.stores.state import Bounds, KeyedStore, MemoryStore, SqliteS
 from bardo.adapters.stores.state.calls import StateCalls
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
 from bardo.dialects import dialect
-from bardo.engine.attempt import Attempt
-from bardo.engine.route import Target
+from bardo.planning.attempt import Attempt
+from bardo.planning.route import Target
 from bardo.reasoning.replay import (
     History,
     Memory,

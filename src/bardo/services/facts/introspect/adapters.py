@@ -20,7 +20,7 @@ import msgspec
 from bardo.adapters.net.client import Call, Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.dialects.shared.json_values import decode_leniently
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.introspect.answer_values import (
     Answers,
     NotAnAnswer,

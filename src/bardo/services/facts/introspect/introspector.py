@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from bardo.adapters.net.client import Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.net.problems import origin
-from bardo.engine.route import Provider, Target
+from bardo.planning.route import Provider, Target
 from bardo.reasoning.control import Layer
 from bardo.services.facts.introspect.adapters import Adapter, ask, builtin_adapters, why_not
 from bardo.services.facts.introspect.layers import layers_of

@@ -11,8 +11,8 @@ import msgspec
 
 from bardo.catalog.models import Facts, Models, builtin_models
 from bardo.catalog.rows import ProviderTraits
-from bardo.engine.knowledge import control_target
-from bardo.engine.route import Provider, Target
+from bardo.planning.knowledge import control_target
+from bardo.planning.route import Provider, Target
 from bardo.reasoning.control import Layer, know
 from bardo.reasoning.control.target import LayerName, ResolvedFacts
 from bardo.services.facts.introspect.live import FactsAnswer, LiveFacts

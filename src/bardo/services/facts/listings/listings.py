@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from bardo.catalog.models import ModelRow
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.reasoning.control import Layer
 from bardo.services.facts.introspect.live import LiveFacts
 from bardo.services.facts.listings.rows import ListingSource, sources_by_provider

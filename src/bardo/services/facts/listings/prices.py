@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from bardo.catalog.prices import PriceRow, PriceTier
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.listings.listings import Listings, source_of
 from bardo.services.facts.listings.store import file_name
 from bardo.services.facts.listings.values import ListedPrice, ListedRates, Listing

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from bardo.dialects.shared.json_values import decode_leniently
-from bardo.engine.route import MAX_MODEL_NAME
+from bardo.planning.route import MAX_MODEL_NAME
 from bardo.services.facts.introspect.adapters import builtin_adapters
 from bardo.services.facts.introspect.answer_values import NotAnAnswer, count, inside, listed, rows_by_id
 from bardo.services.facts.introspect.live import LiveFacts

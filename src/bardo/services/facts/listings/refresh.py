@@ -14,7 +14,7 @@ import msgspec
 
 from bardo.adapters.net.client import Call, Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.introspect.answer_values import NotAnAnswer
 from bardo.services.facts.listings.check import CheckedListing, check
 from bardo.services.facts.listings.listings import Listings, source_of

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from bardo.adapters.config.paths import what_is_no_file
-from bardo.engine.route import Provider
+from bardo.planning.route import Provider
 from bardo.services.facts.listings.read import MOST_BYTES
 from bardo.services.facts.listings.rows import ListingSource
 from bardo.services.facts.listings.values import FORMAT, Listing

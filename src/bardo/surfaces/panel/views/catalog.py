@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bardo.engine.route import Provider, Target, target_at
+from bardo.planning.route import Provider, Target, target_at
 from bardo.services.facts.introspect import MergedFact
 from bardo.services.facts.known_models import KnownModel, known_model
 from bardo.services.facts.model_list import names_to_ask

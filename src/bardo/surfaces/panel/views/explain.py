@@ -10,8 +10,8 @@ import msgspec
 
 from bardo.adapters.config.pipeline import profile_names
 from bardo.dialects import DEFAULT_DIALECT, DIALECTS
-from bardo.engine.explanation import Explanation
-from bardo.engine.route import Provider
+from bardo.planning.explanation import Explanation
+from bardo.planning.route import Provider
 from bardo.surfaces.library.explaining import explain_by, read_request
 from bardo.surfaces.library.planned_routes import RoutePlanner
 from bardo.surfaces.library.request_bodies import (

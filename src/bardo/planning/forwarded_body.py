@@ -1,0 +1,151 @@
+"""A client's own body as it is sent on to a provider of the same dialect: byte for byte, but for the few fields that must change.
+
+A long history is neither parsed for it nor written again. Where it is not certain that the client's bytes mean what bardo read in them (a
+name stands twice, or is written with escapes), and where fields are left out, the body is written anew from what was read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.request_shapes import shape_at
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
+from bardo.dialects.shared.history_repair import is_sound
+from bardo.dialects.shared.json_values import JsonObject, encode_json
+from bardo.dialects.shared.media import has_known_media, has_plain_sound, holds_document_as_picture
+from bardo.dialects.shared.states import holds_seal
+from bardo.dialects.shared.turns import holds_fields
+from bardo.planning.request_shapes import ShapePlan
+from bardo.planning.tool_names import takes_names
+from bardo.values.histories import HistoryFacts
+from bardo.values.request import Request
+from bardo.values.wire import WireRequest
+
+_SPACE = ord(" ")
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_SPACED_FIELD = b'"%b": %b'.__mod__
+_BEFORE_VALUE = re.compile(rb'[\s,{]*"([^"\\]*)"\s*:\s*')
+# Bytes from which on a copy of a value is not made lightly.
+_LONG = 16_384
+_END = re.compile(rb"\s*\}\s*")
+
+
+def as_it_came(
+    planned: ShapePlan, request: Request, row: ProviderRow, facts: HistoryFacts, *, asks_usage: bool
+) -> WireRequest | None:
+    """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change.
+
+    `facts` are those of the request's messages. State that bardo sealed for the client is opened before it is sent.
+    """
+    language = dialect(row.dialect)
+    if not _may_be_sent_on(planned, request, row, facts) or (request.tools and language.tool_losses(request).all):
+        return None
+    body = request.body or {}
+    changes: JsonObject = {"model": request.model} if "model" in body and body["model"] != request.model else {}
+    if asks_usage and language.usage_option is not None:
+        holder, name = language.usage_option
+        changes[holder] = {**(body.get(holder) or {}), name: True}
+    written = with_fields(request.body_bytes, body, changes) or encode_json({**body, **changes})
+    return WireRequest(path=language.request_path(request), body=written)
+
+
+def _may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow, facts: HistoryFacts) -> bool:
+    """Whether a provider takes the client's own body, whatever its tools are."""
+    body, thinking = request.body, planned.thinking
+    if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
+        return False
+    if planned.controlled.request.tool_choice != request.tool_choice:
+        return False
+    if row.paths is not None or not planned.controlled.keeps_messages(request, facts):
+        return False
+    shape = shape_at(row, request.model)
+    if not takes_names(facts.calls, shape.tool_names) or not is_sound(request, shape, row.dialect):
+        return False
+    if shape.assistant_fields and holds_fields(body, shape.assistant_fields):
+        return False
+    parts = facts.parts
+    if not has_known_media(request, parts) or not has_plain_sound(request, parts):
+        return False
+    if holds_seal(request) or holds_document_as_picture(request, parts):
+        return False
+    return not dialect(row.dialect).mends(request, row)
+
+
+def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> bytes | None:
+    """Return the JSON object `raw` with some of its fields changed or added, all other bytes as they are.
+
+    `fields` is what was read of it. None where `raw` is not an object of just these fields, each named once and without escapes.
+    """
+    if not raw:
+        return None
+    values = _split(raw)
+    if not values or values.keys() != fields.keys():
+        return None
+    if len(raw) < _LONG:
+        # Most clients write no spaces, or one: writing the values as they came gives their own bytes again.
+        write = _spaced if raw[raw.find(b":") + 1] == _SPACE else encode_json
+        if write(values) == raw:
+            return _changed(raw, values, changes, write) if changes else raw
+    spans = _spans(raw, values)
+    if spans is None:
+        return None
+    view, place = memoryview(raw), 0
+    pieces: list[bytes | memoryview] = []
+    for name, (start, end) in spans.items():
+        if name in changes:
+            pieces += [view[place:start], encode_json(changes[name])]
+            place = end
+        last = end
+    added = {name: value for name, value in changes.items() if name not in spans}
+    if added:
+        pieces += [view[place:last], b",", encode_json(added)[1:-1]]
+        place = last
+    return b"".join([*pieces, view[place:]]) if pieces else raw
+
+
+def _changed(
+    raw: bytes, values: dict[str, Any], changes: dict[str, Any], write: Callable[[dict[str, Any]], bytes]
+) -> bytes:
+    """Return an object that `write` gives as it came with some of its fields changed: in its place where that is the first one alone."""
+    first = next(iter(values))
+    if len(changes) == 1 and first in changes:
+        begin = len(first.encode()) + len('{"": ' if write is _spaced else '{"":')
+        return b"".join((raw[:begin], encode_json(changes[first]), raw[begin + _length(values[first]) :]))
+    return write({**values, **{name: msgspec.Raw(encode_json(value)) for name, value in changes.items()}})
+
+
+def _spaced(values: dict[str, Any]) -> bytes:
+    """Return an object as Python's own encoder writes it. A name that must be escaped is not, so that this is what no client has sent."""
+    # Without a step of Python for each field.
+    return b"{%b}" % b", ".join(map(_SPACED_FIELD, zip(map(str.encode, values), values.values(), strict=True)))
+
+
+def _spans(raw: bytes, values: dict[str, msgspec.Raw]) -> dict[str, tuple[int, int]] | None:
+    """Return where the value of each field stands; None where the object cannot be changed in its place."""
+    # Of a name that stands twice, the reader gives the last value. Where all values but one are those that stand behind their names, that
+    # one has nothing else in its place: it would be longer than itself. So one long value need not be compared.
+    unread = max(values.values(), key=_length) if len(raw) > _LONG else None
+    spans, place = {}, 0
+    for name, value in values.items():
+        before = _BEFORE_VALUE.match(raw, place)
+        if before is None or before[1] != name.encode():
+            return None
+        start = before.end()
+        if value is unread:
+            place = start + _length(value)
+        else:
+            written = bytes(value)
+            if not raw.startswith(written, start):
+                return None
+            place = start + len(written)
+        spans[name] = (start, place)
+    return spans if _END.fullmatch(raw, place) else None
+
+
+def _length(value: msgspec.Raw) -> int:
+    return memoryview(value).nbytes

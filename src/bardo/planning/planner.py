@@ -1,0 +1,437 @@
+"""Plan one attempt: the request as one target gets it, and how its reply is treated.
+
+An attempt is drafted in steps (its history, its thinking, the form of its answer) and frozen when its request is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.field_refusals import builtin_field_refusals
+from bardo.catalog.replay import Binding, builtin_replay
+from bardo.catalog.request_shapes import shape_at
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
+from bardo.dialects.shared.history_repair import refuse_repairs
+from bardo.planning.attempt import Attempt
+from bardo.planning.controlling import dialects_of, repaired, yielded
+from bardo.planning.forwarded_body import as_it_came
+from bardo.planning.hosted_search import SearchPlan, with_search
+from bardo.planning.kept_budget import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
+from bardo.planning.knowledge import BUILTIN, Knowledge, Lesson, RefusedThinking
+from bardo.planning.losses import refuse_losses
+from bardo.planning.profile_fields import with_content_of_profile
+from bardo.planning.prompt_caching import with_cache_hints
+from bardo.planning.provider_words import ProviderWords
+from bardo.planning.refused_fields import without_fields
+from bardo.planning.request_shapes import ShapePlan, bare, plan_shape, settled
+from bardo.planning.route import RouteRecord, Target
+from bardo.planning.search_budget import within_budget, within_money
+from bardo.planning.text_formats import PLAIN
+from bardo.planning.tool_names import with_written_names, written_tool_names
+from bardo.planning.tool_schemas import with_written_schemas, written_tool_schemas
+from bardo.planning.typed_answer import AnswerPlan, answer_plan
+from bardo.reasoning.control import untold
+from bardo.reasoning.replay import (
+    History,
+    Recalled,
+    RestoredRequest,
+    amended,
+    loop_calls,
+    may_lack_thinking,
+    name_of,
+    named_states,
+    prefix_of,
+    restore,
+    state_data,
+    without_refused,
+    without_thinking_now,
+)
+from bardo.structured.modes import Form
+from bardo.values.blocks import Origin
+from bardo.values.degradation import Degradation, distinct
+from bardo.values.errors import UpstreamRefused
+from bardo.values.histories import facts_of
+from bardo.values.request import TRACE_HEADERS, Message, Request
+from bardo.values.wire import WireRequest
+
+
+class Draft:
+    """One attempt while it is planned: `settle` decides, `freeze` writes the request and returns the Attempt.
+
+    `may_forward`: the client takes a reply in the framing providers are asked for. `degraded` is what was lost before this target, and
+    `route` how it was found.
+    """
+
+    __slots__ = (
+        "_history",
+        "_left_out",
+        "_refused",
+        "_rules",
+        "answer",
+        "ask",
+        "degraded",
+        "facts",
+        "knowledge",
+        "may_forward",
+        "origin",
+        "planned",
+        "refused_fields",
+        "request",
+        "route",
+        "search",
+        "shaped",
+        "target",
+    )
+
+    def __init__(
+        self,
+        request: Request,
+        target: Target,
+        knowledge: Knowledge,
+        *,
+        may_forward: bool = True,
+        degraded: tuple[Degradation, ...] = (),
+        route: RouteRecord | None = None,
+    ) -> None:
+        lacking = () if route is None else route.degraded_at(target)
+        target, renamed = target_by_id(request, target, knowledge)
+        row = target.provider.row
+        self.search: SearchPlan | None = None
+        if knowledge.search is not None:
+            request, self.search = with_search(request, row, knowledge.search)
+        request, may_forward = as_functions(request, row, may_forward=may_forward)
+        request, unplaced = with_content_of_profile(request, target)
+        self.request = self.shaped = request
+        self.target = target
+        self.knowledge = knowledge
+        self.facts = knowledge.of(target)
+        self.may_forward = may_forward
+        self.route = route
+        self.degraded = (*degraded, *request.degraded, *unplaced, *lacking, *renamed)
+        self.refused_fields = self.facts.refused_fields
+        self.origin: Origin | None = None
+        self.ask: Binding | None = None
+        self.answer: AnswerPlan | None = None
+        self.planned: ShapePlan | None = None
+        self._rules = builtin_replay()
+        self._history: History | None = None
+        self._left_out: frozenset[str] = frozenset()
+        """Which of the ways to heed a refusal of earlier state were tried."""
+        self._refused: frozenset[str] = frozenset()
+        """The states that were left out so, and the calls behind which thinking was turned off."""
+
+    def restore_history(self, recalled: Recalled) -> None:
+        """Give the target back the earlier reasoning that it takes; a history that had to change is not forwarded."""
+        self._rules, self._history = recalled.rules or self._rules, recalled.history
+        restored, self.origin = restored_at(self.request, self.target, recalled)
+        self.request, self.ask = restored.request, restored.ask
+        self.degraded = (*self.degraded, *recalled.degraded, *restored.degraded)
+        self.may_forward = self.may_forward and not restored.altered
+
+    def settle(self, refused: frozenset[Form] = frozenset()) -> None:
+        """Decide how the model shall think and how an answer in a schema is asked for, in none of the `refused` forms.
+
+        Raises InvalidRequest and Unsupported.
+        """
+        self.answer = None
+        self._control(msgspec.structs.replace(self.request, model=self.target.model))
+        wanted = self.shaped.output_format
+        if wanted is not None:
+            self._shape(
+                answer_plan(
+                    self.shaped,
+                    wanted,
+                    self.target,
+                    self._settled.controlled.plan,
+                    settings=self.knowledge.structured,
+                    refused=refused | self.facts.refused_forms,
+                )
+            )
+
+    def repair(self, words: ProviderWords, status: int) -> tuple[RefusedThinking, ...] | None:
+        """Decide anew by what a refusal says of the model's thinking; None where it says nothing new of it.
+
+        Returns what it teaches: nothing where it is about a relation, or about this request alone.
+        """
+        controlled = self._settled.controlled
+        found = repaired(controlled.plan, words, status, bare(self.shaped), self.target, self.facts, self.knowledge)
+        if found is None:
+            return None
+        again, fact = found
+        self.planned = settled(again, self.target, self.facts, self.knowledge)
+        if fact is None or words.is_about_relation(controlled.plan.fields.keys()):
+            return ()
+        return (RefusedThinking(self.target, fact, controlled.plan.emitted),)
+
+    def yield_to_forced_tool(self, words: ProviderWords, status: int) -> bool:
+        """Go without thinking where a refusal says that no tool can be forced beside it; False where it says nothing of that."""
+        choice = self.shaped.tool_choice
+        forced = choice is not None and choice.mode in ("required", "named")
+        if status not in (400, 422) or not forced or not builtin_field_refusals().is_about_forced_tool(words.text):
+            return False
+        again = yielded(self._settled.controlled.plan, bare(self.shaped), self.target)
+        self.planned = settled(again, self.target, self.facts, self.knowledge)
+        return True
+
+    def leave_out_state(self, attempt: Attempt, refusal: UpstreamRefused) -> bool:
+        """Leave out the earlier state that a refusal is about; False where it is about none, or none is left to leave out.
+
+        What it names goes first, and all of it where it names none, or where it comes again. Where it misses thinking that nobody has, the
+        model is asked not to think. Each of these is done once.
+        """
+        words = f"{refusal.message} {refusal.hint} {refusal.param or ''} {_as_json(refusal.detail)}"
+        found = (
+            self._rules.refusal_of_state(words, refusal.upstream_code or "") if refusal.status in (400, 422) else None
+        )
+        if found is None:
+            return False
+        provider = self.target.provider
+        reader = self._rules.reader(provider.id, provider.row, self.target.model, provider.account)
+        if found.lacks:
+            step, changed = "thinking", without_thinking_now(self.request, reader, self._rules)
+            refused = loop_calls(self.request)
+        else:
+            named = frozenset() if "named" in self._left_out else named_states(self.request, attempt.wire.body, words)
+            step = "named" if named else "all"
+            changed = without_refused(self.request, reader, self._rules, named or None)
+            refused = state_data(self.request) - state_data(changed.request)
+        if step in self._left_out or not changed.altered:
+            return False
+        self._left_out |= {step}
+        self._refused |= refused
+        self.request, self.may_forward = changed.request, False
+        self.degraded = (*self.degraded, *changed.degraded)
+        self.settle()
+        return True
+
+    def ask_again(self, attempt: Attempt, turns: Sequence[Message]) -> None:
+        """Take over what was decided for an earlier attempt, with further turns at the end."""
+        self.origin, self.ask, self.answer, self.search = attempt.origin, attempt.ask, attempt.answer, attempt.search
+        self._history = attempt.history
+        before = msgspec.structs.replace(self.request, model=self.target.model)
+        if attempt.answer is not None:
+            before = attempt.answer.request
+        self._control(msgspec.structs.replace(before, messages=(*before.messages, *turns), body=None))
+
+    def freeze(self, teaches: tuple[Lesson, ...] = ()) -> Attempt:
+        """Write the request, and return the attempt. Raises Unsupported where what matters would be lost.
+
+        `teaches` is what an answer to it will have proved.
+        """
+        asked, planned, row = self.shaped, self._settled, self.target.provider.row
+        done = planned.controlled
+        shape = shape_at(row, asked.model)
+        schemas = written_tool_schemas(asked.tools, shape)
+        asked, naming = with_written_schemas(asked, schemas), shape.tool_names
+        names = written_tool_names(asked.tools, naming)
+        formats = planned.formats.with_tools(asked.tools if names is None else names.tools, self.target.model)
+        kept = self._kept_budget()
+        if kept is not None:
+            asked = msgspec.structs.replace(asked, stream=True, stream_usage=True)
+        forward = kept is None and names is None and schemas is None and self._may_forward_now() and formats == PLAIN
+        withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
+        facts = facts_of(asked.messages)
+        wire = as_it_came(planned, asked, row, facts, asks_usage=withhold) if forward else None
+        refitted: tuple[Degradation, ...] = ()
+        written: Request | None = None
+        if wire is None:
+            written, refitted = done.with_content(asked, facts)
+            chosen = self.shaped.tool_choice
+            if schemas is not None and chosen is not None and (chosen.name in schemas.left_out or not asked.tools):
+                written = msgspec.structs.replace(written, tool_choice=None)
+                why = "the tool that was chosen is left out"
+                refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
+            written = with_written_names(written, names, naming)
+            parts = facts.parts if written.messages is asked.messages else None
+            wire = dialect(row.dialect).encode_request(written, row, parts)
+        wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
+        wire, unsearched = self._within_searches(wire)
+        plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
+        if schemas is not None:
+            reported = (*reported, *schemas.degraded)
+        if self.refused_fields:
+            wire, taken, lost = without_fields(wire, self.refused_fields)
+            plan, reported = untold(plan, taken), (*reported, *lost)
+        if not self.knowledge.repair_history:
+            refuse_repairs((*self.request.degraded, *reported), row.id)
+        if kept is not None:
+            reported = without_loss(reported, kept)
+        if reported or asked.extra:
+            spoken = dialects_of(self.target, self.facts)
+            choice = self.request.tool_choice
+            refuse_losses(asked, row.id, spoken, reported, choice=choice, parts=facts.parts)
+        shaping = () if self.answer is None else self.answer.degraded
+        return Attempt(
+            target=self.target,
+            request=self.request,
+            wire=amended(with_own_headers(wire, asked, row.dialect), self.ask),
+            formats=formats,
+            off=planned.off,
+            control=plan,
+            forward=forward,
+            withhold_usage=withhold,
+            origin=self.origin,
+            ask=self.ask,
+            answer=self.answer,
+            written=written,
+            route=self.route,
+            search=self.search,
+            caching=hints,
+            kept_budget=kept,
+            tool_names={} if names is None else names.originals,
+            tool_forms={} if schemas is None else schemas.forms,
+            teaches=teaches,
+            left_out=self._refused,
+            history=self._history,
+            degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),
+        )
+
+    def _within_searches(self, wire: WireRequest) -> tuple[WireRequest, tuple[Degradation, ...]]:
+        """Return the wire request without searches that no budget has room for, and what was lost."""
+        provider, limits = self.target.provider, self.request.options.search_limits
+        if limits:
+            wire, lost = within_money(wire, self.target, limits, self.knowledge.searches_cost)
+            if lost:
+                return wire, lost
+        if provider.row.searches_per_day is None:
+            return wire, ()
+        return within_budget(wire, self.target, self.knowledge.searches_today(provider.id))
+
+    def _kept_budget(self) -> BudgetPlan | None:
+        """Return how the gateway keeps the budget of thinking; None where it does not."""
+        words, planned = self.knowledge.kept_budgets, self._settled
+        if words is None or self.answer is not None or self.search is not None:
+            return None
+        return budget_to_keep(self.shaped, planned.controlled.plan, self.target.provider.row, planned.formats, words)
+
+    def _lacking(self) -> Iterator[Degradation]:
+        """Yield what replies of this endpoint leave out, and those of the provider's other endpoints hold."""
+        row, planned = self.target.provider.row, self._settled
+        for name in row.lacks:
+            if name != "reasoning" or not (planned.off or planned.controlled.plan.thinks is False):
+                yield Degradation(name, why=f"{row.id} leaves it out of replies in the dialect {row.dialect}")
+
+    @property
+    def _settled(self) -> ShapePlan:
+        assert self.planned is not None
+        return self.planned
+
+    def _control(self, shaped: Request) -> None:
+        self.shaped = shaped
+        self.planned = plan_shape(shaped, self.target, self.facts, self.knowledge)
+
+    def _shape(self, answer: AnswerPlan | None) -> None:
+        self.answer = answer
+        if answer is None:
+            return
+        if answer.as_asked:
+            self.shaped = answer.request
+        else:
+            self._control(answer.request)
+
+    def _may_forward_now(self) -> bool:
+        """Whether the reply needs no translation, as far as its text is plain."""
+        asked, row = self.shaped, self.target.provider.row
+        if not self.may_forward or not row.quirks.plain or asked.dialect != row.dialect or asked.body is None:
+            return False
+        options = asked.options
+        changes_reply = options.omit_reasoning or options.reasoning_tags or bool(options.include)
+        # The client's own body does not have what a profile says.
+        return not changes_reply and options.profile is None and (self.answer is None or self.answer.as_asked)
+
+
+def target_by_id(request: Request, target: Target, knowledge: Knowledge) -> tuple[Target, tuple[Degradation, ...]]:
+    """Return the target by the id that says what a request asks of thinking, where the ids of a pair do, and what that changes."""
+    known = knowledge.of(target).known
+    if known.facts.model_ids is None:
+        return target, ()
+    model = known.id_for(request.options.reasoning or request.reasoning)
+    if model is None or model == target.model:
+        return target, ()
+    why = "the id of this model says whether it thinks"
+    lost = Degradation("model", asked=target.model, sent=model, why=why)
+    return msgspec.structs.replace(target, model=model), (lost,)
+
+
+def restored_at(request: Request, target: Target, recalled: Recalled) -> tuple[RestoredRequest, Origin]:
+    """Return a request with the earlier reasoning that a target takes, and the stamp of what the target makes of it."""
+    rules = recalled.rules or builtin_replay()
+    provider = target.provider
+    reader = rules.reader(provider.id, provider.row, target.model, provider.account)
+    refused = recalled.refused.get(name_of(reader))
+    known = without_refused(request, reader, rules, refused) if refused else None
+    restored = restore(request if known is None else known.request, reader, recalled)
+    if known is not None:
+        # Also a history that lacks what was refused before is written anew: thinking may have to be off behind it.
+        degraded = distinct((*known.degraded, *restored.degraded))
+        altered = restored.altered or bool(degraded)
+        restored = msgspec.structs.replace(restored, degraded=degraded, altered=altered)
+    if refused and may_lack_thinking(restored.request) and not loop_calls(restored.request).isdisjoint(refused):
+        # This loop was refused for its missing thinking before.
+        off = without_thinking_now(restored.request, reader, rules)
+        degraded = distinct((*restored.degraded, *off.degraded))
+        restored = msgspec.structs.replace(restored, request=off.request, degraded=degraded, altered=True)
+    prefix = prefix_of(restored.request).whole if rules.of(reader).binding is not None else ""
+    return restored, reader.origin(prefix)
+
+
+def as_functions(request: Request, row: ProviderRow, *, may_forward: bool) -> tuple[Request, bool]:
+    """Return the request with plain functions where the target is not known to take other tools, and whether it may be forwarded still."""
+    if not request.dialect or (row.quirks.own_tools and request.dialect == row.dialect):
+        return request, may_forward
+    spoken = dialect(row.dialect).declaration.speaks
+    own = dialect(request.dialect)
+    if request.dialect not in spoken:
+        return own.as_functions(request), may_forward
+    plain = own.own_tools_as_functions(request)
+    return plain, may_forward and plain is request
+
+
+def plan(request: Request, target: Target, *, knowledge: Knowledge = BUILTIN, may_forward: bool = True) -> Attempt:
+    """Return what is sent to one target for a request without earlier reasoning, and how its reply is treated."""
+    draft = Draft(request, target, knowledge, may_forward=may_forward)
+    draft.settle()
+    return draft.freeze()
+
+
+def asked_again(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge) -> Attempt:
+    """Return the attempt with further turns at the end: what the model answered, and what was wrong with it."""
+    assert attempt.request is not None
+    draft = Draft(attempt.request, attempt.target, knowledge, may_forward=False, route=attempt.route)
+    draft.ask_again(attempt, turns)
+    return draft.freeze()
+
+
+def continued(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge, plan: BudgetPlan) -> Attempt:
+    """Return the attempt that goes on with an answer that `turns` begin, behind thinking that was cut."""
+    assert attempt.request is not None
+    request = without_thinking(attempt.request)
+    quiet = msgspec.structs.replace(knowledge, kept_budgets=None)
+    draft = Draft(request, attempt.target, quiet, may_forward=False, route=attempt.route)
+    draft.ask_again(attempt, turns)
+    again = draft.freeze()
+    return msgspec.structs.replace(again, wire=with_fields(again.wire, plan.fields))
+
+
+def with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
+    """Return the wire request with the client's dialect headers, where the provider speaks that dialect, and those of a trace."""
+    program = request.client_headers
+    if request.dialect == spoken:
+        own = {**program, **request.headers}
+    elif not program:
+        return wire
+    else:
+        own = {name: program[name] for name in TRACE_HEADERS if name in program}
+    return msgspec.structs.replace(wire, headers={**wire.headers, **own}) if own else wire
+
+
+def _as_json(detail: Any) -> str:
+    """Return a provider's error object as JSON; empty where there is none."""
+    try:
+        return msgspec.json.encode(detail).decode() if detail else ""
+    except (msgspec.MsgspecError, TypeError, RecursionError):
+        return ""

@@ -1,0 +1,408 @@
+"""A reply's bytes to events, and the events to one Response: the stages of one reply, in order.
+
+bytes → frames → events → thinking and calls in the text separated → what the client does not want left out → ids filled in. Each stage
+belongs to this reply alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
+from bardo.dialects.shared.dialect import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
+from bardo.dialects.shared.tools import FillCallIds
+from bardo.planning.text_formats import TextFormats, text_formats_of
+from bardo.planning.tool_names import RestoreToolNames
+from bardo.planning.tool_schemas import RestoreToolArguments, ToolForm
+from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
+from bardo.replies.frames import RepeatedFrames, ReplyBeginning, ReplyFraming, events_of_broken_body, is_content
+from bardo.replies.repeated_reading import RepeatedReading
+from bardo.replies.reply_pipeline import ReplyPipeline
+from bardo.replies.reply_stages import HeldEnds, counting_ids
+from bardo.replies.sound_frames import EventsAndBytes, SoundFrames, frame_without_quoted
+from bardo.replies.written_tokens import WrittenTokens
+from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
+from bardo.streams.stage import Stage
+from bardo.values.error_cleaning import clean_error
+from bardo.values.errors import BardoError, BrokenStream, EmptyReply, MalformedReply, ProviderError
+from bardo.values.events import Event, Failed, ReplyStart
+from bardo.values.fold import ResponseFold
+from bardo.values.response import Response
+from bardo.values.secrets import NO_SECRETS, Secrets
+from bardo.values.usage import Usage
+
+
+class ReplyReader:
+    """Reads one reply from one provider.
+
+    `formats` is how its text is read; by default, as the row and the model say. `tool_names` are the client's names of tools, by those that
+    the provider knows, where they differ, and `tool_forms` the forms of their arguments.
+    `make_id` names tool calls that come without an id. `answer_tool` carries a typed answer.
+    `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
+    `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `budget` ends the
+    thinking, whether or not the client gets it, and `stages` look at the events last. `beginning` is how it began.
+    `repeats`: what was read last held only frames like the one before.
+    """
+
+    def __init__(
+        self,
+        row: ProviderRow,
+        *,
+        streamed: bool,
+        provider: str = "",
+        model: str = "",
+        formats: TextFormats | None = None,
+        tool_names: Mapping[str, str] | None = None,
+        tool_forms: Mapping[str, ToolForm] | None = None,
+        make_id: Callable[[], str] | None = None,
+        answer_tool: str = "",
+        thinking: Stage[Event, Event] | None = None,
+        budget: Stage[Event, Event] | None = None,
+        stamp: ReplyStart | None = None,
+        stages: Sequence[Stage[Event, Event]] = (),
+        secrets: Secrets = NO_SECRETS,
+        clean: Callable[[BardoError], object] = clean_error,
+        forward: bool = False,
+        most_text: int | None = None,
+    ) -> None:
+        language = dialect(row.dialect)
+        self._row = row
+        self._provider = provider or row.id
+        self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=self._provider)
+        self._decoder = language.open_decoder(row)
+        self.switchable = self._decoder if isinstance(self._decoder, SwitchableDecoder) else None
+        self._read_plain = self._decoder.read_plain if isinstance(self._decoder, PlainReplyDecoder) else None
+        self._streamed = streamed
+        self.beginning = ReplyBeginning()
+        make_id = make_id or counting_ids()
+        calls = language.calls_in_frames
+        fill_ids = FillCallIds(calls, make_id) if forward and calls is not None else None
+        self._sound = SoundFrames(self._decoder, fill_ids) if forward else None
+        self._lets_ids_out = language.omits_call_ids
+        of_text = (formats or text_formats_of(row, model)).stages(make_id)
+        self._inline = _inline_of(of_text) if of_text else None
+        if tool_names:
+            of_text = [*of_text, RestoreToolNames(tool_names)]
+        if tool_forms:
+            of_text = [*of_text, RestoreToolArguments(tool_forms)]
+        pipeline = self._pipeline = ReplyPipeline(
+            of_text,
+            provider=self._provider,
+            model=model,
+            billed_as_output=row.billed_as_output,
+            most_text=most_text,
+            make_id=make_id,
+            answer_tool=answer_tool,
+            budget=budget,
+            thinking=thinking,
+            stamp=stamp,
+            last=stages,
+            secrets=secrets,
+            clean=clean,
+        )
+        self._ends = (
+            HeldEnds(pipeline.ids.arguments, language.tells_call, language.without_calls, language.with_broken_calls)
+            if forward and streamed
+            else None
+        )
+        self._secrets, self._watch = secrets, pipeline.watch
+        frames = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
+        self._repeated = (
+            None
+            if frames is None
+            else RepeatedReading(frames, pipeline.stages, pipeline.fold, pipeline.written, self.beginning)
+        )
+        self.repeats = False
+        self._abandoned = False
+        self._body: bytes | None = None
+
+    @property
+    def fold(self) -> ResponseFold:
+        """The reply so far."""
+        if self._repeated is not None:
+            self._repeated.catch_up()
+        return self._pipeline.fold
+
+    @property
+    def failure(self) -> BardoError | None:
+        """What broke the reply, if something did."""
+        return self._pipeline.failure
+
+    @property
+    def lacks_ids(self) -> bool:
+        """Whether the provider left a call without the id that its dialect asks for."""
+        if self.switchable is not None:
+            return self.switchable.lacks_ids
+        return self._pipeline.ids.minted and not self._lets_ids_out
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the reply ended inside a call, which its client must not get as a complete one."""
+        return self._pipeline.ids.arguments.cut
+
+    @property
+    def switches(self) -> bool:
+        """Whether a stream that is forwarded is to be written anew from here on."""
+        return self.switchable is not None and self.switchable.lacks_ids
+
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its own last event: nothing that follows belongs to it."""
+        return self._decoder.over and not self._abandoned
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here, though more may follow."""
+        return self._decoder.complete
+
+    @property
+    def reframed(self) -> bool:
+        """Whether the bytes are in another framing than the reply's head said: then they are not the client's."""
+        return self._framing.reframed
+
+    @property
+    def thinking_place(self) -> ThinkingPlace | None:
+        """Where the reply's thinking stood; None where nobody looked, or nothing says so."""
+        return None if self._inline is None else self._inline.place
+
+    @property
+    def usage(self) -> Usage:
+        """What the reply has used, as far as it was reported."""
+        return self.fold.usage
+
+    @property
+    def written(self) -> WrittenTokens:
+        """What the model wrote, as far as it has come, whether or not the client gets it."""
+        if self._repeated is not None:
+            self._repeated.catch_up()
+        return self._pipeline.written
+
+    def unfinished_usage(self, correction: float = 1.0) -> Usage | None:
+        """Return what was used of a reply that broke, or that is read no further; None where nothing of the model came.
+
+        `correction` is how many tokens of the model an estimated one is.
+        """
+        if self.failure is None and not self._abandoned:
+            # Some decoders tell at the end what was counted on the way.
+            self._abandoned = True
+            self.written.feed(self._decoder.finish())
+        written = self.written
+        if isinstance(self.failure, EmptyReply) and not self._streamed:
+            return written.usage if written.usage.reported else None
+        return written.unfinished_usage(correction)
+
+    def count_broken(self, body: bytes) -> None:
+        """Count what came of a whole body that broke off, which nobody can read to its end."""
+        self._pipeline.written.feed(events_of_broken_body(body, self._row))
+
+    def response(self) -> Response:
+        """Return the reply as far as it has come."""
+        return self.fold.response()
+
+    def response_with_reasoning(self) -> Response:
+        """Return the reply as far as it has come, with the reasoning that the client does not want."""
+        return (self._pipeline.unfiltered or self.fold).response()
+
+    def unfiltered_response(self) -> Response | None:
+        """Return the reply as the model gave it, where something of it is left out for the client; else None."""
+        unfiltered = self._pipeline.unfiltered
+        return None if unfiltered is None else unfiltered.response()
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether all that was said is held."""
+        return (self._pipeline.unfiltered or self.fold).whole
+
+    def fields_to_return(self) -> dict[int, dict[str, Any]]:
+        """Return the fields that the provider takes back unmodified in the next request, by choice."""
+        if self._repeated is not None:
+            self._repeated.catch_up()
+        return self._decoder.fields_to_return() if isinstance(self._decoder, ReturningDecoder) else {}
+
+    def feed(self, item: bytes) -> list[Event]:
+        """Return the events of one chunk of bytes."""
+        return [*chain.from_iterable([events for events, _ in self.read(item, joined=False)])]
+
+    def read(self, chunk: bytes, *, joined: bool) -> list[EventsAndBytes]:
+        """Return the events of one chunk of bytes, beside the bytes that they were read from.
+
+        `joined`: equal frames in a row may become one event.
+        """
+        self.repeats = False
+        repeated = self._repeated
+        if repeated is not None:
+            repeated.catch_up()
+        if self._watch.feed(chunk) or repeated is None:
+            return self._fed(chunk)
+        begin, frames, size = repeated.framing.held_until(chunk), 1, len(chunk)
+        pieces = self._fed(chunk[:begin]) if begin else []
+        ends = self._ends
+        while begin < size and self._pipeline.failure is None and not self._decoder.over:
+            # Nothing overtakes the frames that are held.
+            found = None if ends is not None and ends.holds else repeated.read(chunk, begin, joined=joined)
+            if found is not None:
+                events, end = found
+                pieces.append((self._take_repeated(repeated, events), chunk[begin:end]))
+                self.repeats = end - begin == size
+            else:
+                # Looking at the rest once more for each frame would take more than linear time.
+                end, frames = repeated.framing.end_of(chunk, begin, frames), 2 * frames
+                pieces += self._fed(chunk[begin:end])
+            begin = end
+        return pieces
+
+    def read_repeated(self, chunk: bytes, *, joined: bool) -> Sequence[Event] | None:
+        """Return the events of a chunk in which nothing but the text of the last one goes on; None for any other, which is to be `read`."""
+        repeated = self._repeated
+        if repeated is None or not self.repeats or self._watch.feed(chunk):
+            return None
+        repeated.catch_up()
+        events = repeated.read_all(chunk, joined=joined)
+        return None if events is None else self._take_repeated(repeated, events)
+
+    def postpone(self, chunk: bytes) -> bool:
+        """Take a chunk of which `read_repeated` would give one text that no stage looks at: it is read with those that follow."""
+        repeated = self._repeated
+        if repeated is None or not self.repeats or not repeated.may_postpone(chunk) or self._watch.feed(chunk):
+            return False
+        repeated.postpone(chunk)
+        return True
+
+    def read_whole(self, body: bytes) -> EventsAndBytes:
+        """Return the events of a whole body, and its bytes for a client: what `read` and `read_rest` give, at once where it is plain."""
+        plain = self._plain(body)
+        if plain is None:
+            pieces = [*self.read(body, joined=False), *self.read_rest()]
+            return [event for events, _ in pieces for event in events], b"".join([raw for _, raw in pieces])
+        self._framing.begun = True
+        self.beginning.note_whole()
+        return self._pipeline.feed_whole([*plain, *self._decoder.finish()]), body
+
+    def _plain(self, body: bytes) -> Sequence[Event] | None:
+        """Return the events of a whole body that is nothing but text, and holds no secret."""
+        if self._read_plain is None or self._streamed or len(body) > MAX_FRAME_BYTES:
+            return None
+        plain = self._read_plain(body)
+        return None if plain is None or self._watch.feed(body) else plain
+
+    def finish(self) -> list[Event]:
+        """Return what was held back, and the failure of a reply that ended too early."""
+        return [event for events, _ in self.read_rest() for event in events]
+
+    def read_rest(self) -> list[EventsAndBytes]:
+        """Return what was held back, and the failure of a reply that ended too early, beside the bytes they were read from."""
+        try:
+            pieces = self._read(self._framing.finish())
+        except FramingError as problem:
+            return [(self.fail(self._malformed(str(problem))), b"")]
+        if self.failure is not None:
+            return pieces
+        foreign = self._framing.problem()
+        if foreign is not None:
+            return [(self.fail(foreign), b"")]
+        last = self._pipeline.take(self._flush())
+        self._name_failure()
+        held = self.released()
+        if pieces and any(type(event) is Failed for event in last):
+            # What came last is no whole frame, and nobody could read an error behind it.
+            pieces[-1] = (pieces[-1][0], b"")
+        return [*pieces, (last, held)]
+
+    def released(self) -> bytes:
+        """Return the frames that were held for the end of a call, at the end of a reply that did not break off."""
+        return b"" if self._ends is None or self._pipeline.failure is not None else self._ends.released()
+
+    def _fed(self, chunk: bytes) -> list[EventsAndBytes]:
+        try:
+            return self._read(self._framing.feed(chunk))
+        except FramingError as problem:
+            return [(self.fail(self._malformed(str(problem))), b"")]
+
+    def _malformed(self, why: str) -> MalformedReply:
+        return self._framing.problem(why) or MalformedReply(why, provider=self._provider)
+
+    def _read(self, frames: Sequence[Frame]) -> list[EventsAndBytes]:
+        """Read frames until one breaks the reply, or ends it."""
+        pieces: list[EventsAndBytes] = []
+        for frame in frames:
+            if self._pipeline.failure is not None or self._decoder.over:
+                break
+            pieces.append(self._read_one(frame))
+        return pieces
+
+    def _read_one(self, frame: Frame) -> EventsAndBytes:
+        if not self._streamed:
+            self._body = frame.data
+        plain = self._read_plain(frame.raw) if self._read_plain is not None and frame.data is frame.raw else None
+        readable, decoded = (frame, plain) if plain is not None else self._decode(frame)
+        if decoded and not self.beginning.has_token:
+            self.beginning.note(decoded)
+        events = self._pipeline.feed(decoded)
+        if self._pipeline.failure is None:
+            if self._watch.seen:
+                readable = frame_without_quoted(readable, events, self._secrets)
+            return events, readable.raw if self._ends is None else self._ends.feed(readable, decoded)
+        self._name_failure()
+        return events, b""
+
+    def _decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
+        """Return a frame as its client gets it, and its events."""
+        return (frame, self._decoder.feed(frame)) if self._sound is None else self._sound.decode(frame)
+
+    def _name_failure(self) -> None:
+        """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""
+        if isinstance(self._pipeline.failure, ProviderError):
+            self._pipeline.failure.provider = self._provider
+
+    def fail(self, error: BardoError) -> list[Event]:
+        """End the reply with an error from outside: a connection that broke, a deadline. A reply that was complete is no failure."""
+        if self._pipeline.failure is not None:
+            return []
+        # What the stages held was already the model's word.
+        return [*self._pipeline.take(self._flush(None if self._decoder.complete else error))]
+
+    def settle(self, events: Sequence[Event]) -> list[Event]:
+        """Take events that were made of what the stages held, after the reply's end."""
+        return [*self._pipeline.take(events)]
+
+    def _flush(self, error: BardoError | None = None) -> list[Event]:
+        """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure.
+
+        `error` is what broke the reply off: no stage ends what is open then.
+        """
+        ids, last = self._pipeline.ids, self._decoder.finish()
+        self._pipeline.written.feed(last)
+        if error is not None:
+            last = [*(event for event in last if type(event) is not Failed), Failed(error)]
+        last = ids.filled(last)
+        said = [event for event in last if not (type(event) is Failed and type(event.error) is BrokenStream)]
+        if error is None and len(said) < len(last) and self._is_empty_object() and not any(map(is_content, said)):
+            # A body that came to its end and holds nothing is no reply that broke off.
+            last = said
+        if not any(type(event) is Failed for event in last):
+            last = [*last, *ids.finish()]
+        if error is None and not self.beginning.has_content and not any(map(is_content, last)):
+            last = [*last, Failed(EmptyReply(f"the reply of {self._provider} is empty", provider=self._provider))]
+        return self._pipeline.passed_to_the_end(last)
+
+    def _is_empty_object(self) -> bool:
+        """Whether the reply is a whole body that is a JSON object, and nothing of the model stood in it."""
+        if self._streamed or self.beginning.has_content or self._body is None:
+            return False
+        try:
+            return isinstance(msgspec.json.decode(self._body), dict)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+
+    def _take_repeated(self, repeated: RepeatedReading, events: Sequence[Event]) -> Sequence[Event]:
+        """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""
+        return events if repeated.takes(events) else self._pipeline.feed(events)
+
+
+def _inline_of(stages: Sequence[Stage[Event, Event]]) -> InlineReasoning | None:
+    return next((stage for stage in stages if isinstance(stage, InlineReasoning)), None)

@@ -1,0 +1,134 @@
+"""A client's own body is sent on byte for byte but for the fields that must change, and written anew where its bytes are in doubt."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bardo.catalog.load import builtin
+from bardo.dialects import dialect
+from bardo.planning.attempt import Attempt
+from bardo.planning.forwarded_body import with_fields
+from bardo.planning.planner import plan
+from bardo.planning.route import Provider, Target
+from bardo.values.wire import Arrival
+
+_SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+_VALUES = st.recursive(
+    _SCALARS | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+_NAMES = st.sampled_from(["model", "messages", "stream", "a", "b", "é", 'say "model', "model\\"]) | st.text(max_size=5)
+_SPACES = st.text(" \t\r\n", max_size=3)
+
+
+@st.composite
+def _objects(draw: st.DrawFn) -> bytes:
+    """Return a JSON object as text, with spaces, escapes, and names that may stand twice."""
+    pairs = draw(st.lists(st.tuples(_NAMES, _VALUES), max_size=6))
+    spaces = iter(draw(st.lists(_SPACES, min_size=30, max_size=30)))
+    escaped = draw(st.booleans())
+    fields = [
+        f"{next(spaces)}{json.dumps(name, ensure_ascii=escaped)}{next(spaces)}:{next(spaces)}"
+        f"{json.dumps(value, ensure_ascii=not escaped)}{next(spaces)}"
+        for name, value in pairs
+    ]
+    return f"{next(spaces)}{{{','.join(fields) or next(spaces)}}}{next(spaces)}".encode("utf-8", "replace")
+
+
+@given(_objects(), st.dictionaries(st.sampled_from(["model", "a", "stream_options"]), _VALUES, max_size=3))
+def test_what_is_sent_is_what_writing_it_anew_would_send(raw: bytes, changes: dict[str, Any]) -> None:
+    fields = msgspec.json.decode(raw)
+    sent = with_fields(raw, fields, changes)
+    if sent is not None:
+        assert msgspec.json.decode(sent) == {**fields, **changes}
+        assert len(json.loads(sent, object_pairs_hook=list)) == len({**fields, **changes})
+
+
+@given(st.lists(_VALUES, max_size=4), _SPACES)
+def test_no_other_byte_is_changed(values: list[Any], space: str) -> None:
+    before = "".join(f'"f{place}":{space}{json.dumps(value)}{space},' for place, value in enumerate(values))
+    raw = f'{{{before}"model"{space}: "old"{space}}}'.encode()
+    assert with_fields(raw, msgspec.json.decode(raw), {"model": "new"}) == raw.replace(b'"old"', b'"new"')
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"model": "a", "model": "b"}',
+        b'{"a": {"a": 1}, "b": 2, "a": {"b": 3}}',
+        b'{"mod\\u0065l": "a"}',
+        b'{"a":{"q":0,      "b":1},"b":{"x":1},"a":{"b":1}}',
+        b'{"a":1,"b":{"a":1111111111111111111}}x'[:-1].replace(b"}}", b'},"b":[1]}'),
+        b'{"m":{"z":"      ","b":1},"b":22,"m":[1,2,3,4,5,6,7,8,9]}',
+        b"{}",
+        b"",
+    ],
+)
+def test_an_object_whose_names_are_in_doubt_is_not_changed_in_its_place(raw: bytes) -> None:
+    assert with_fields(raw, msgspec.json.decode(raw or b"{}"), {"model": "new"}) is None
+
+
+def test_an_object_from_which_a_field_was_taken_is_not_sent_as_it_was() -> None:
+    assert with_fields(b'{"model":"a","bardo":{}}', {"model": "a"}, {}) is None
+
+
+CLIENTS: dict[str, tuple[str, bytes]] = {
+    "openai_chat": ("deepseek", b'{ "messages" : [{"role":"user","content":"a \\"model\\": \\u00e9"}] ,\n "model":"%s", "top_p":0.50}'),
+    "anthropic_messages": ("anthropic", b'{"max_tokens":9,"model":"%s","messages":[{"role":"user","content":"\xc3\xa9"}] }\n'),
+    "openai_responses": ("openai-responses", b'{"model": "%s", "input": "say", "metadata": {"model": "x"}}'),
+    "gemini": ("gemini", b'{"contents":[{"parts":[{"text":"a"}]}],"generationConfig":{"topP":0.50}}'),
+}  # fmt: skip
+
+
+def forwarded(client: str, body: bytes, model: str = "m", *, stream: bool | None = None) -> Attempt:
+    row = builtin().provider(CLIENTS[client][0])
+    assert row is not None
+    asked = dialect(client).decode_request(body, Arrival(model="p/m" if client == "gemini" else "", stream=stream))
+    target = Target(provider=Provider(id="p", row=row, base_url="http://host/v1"), model=model)
+    attempt = plan(asked, target)
+    assert attempt.forward
+    return attempt
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_of_each_dialect_has_its_own_bytes_sent(client: str) -> None:
+    body = CLIENTS[client][1]
+    asked, sent = (body % b"p/m", body % b"m") if b"%s" in body else (body, body)
+    attempt = forwarded(client, asked)
+    assert attempt.wire.body == sent
+    assert attempt.degraded == ()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("bardo", [b"", b',"bardo":{"allow_loss":["x"]}'])
+def test_what_is_asked_of_bardo_is_not_sent_on(client: str, bardo: bytes) -> None:
+    body = CLIENTS[client][1].rstrip().replace(b"%s", b"p/m")[:-1] + bardo + b"}"
+    fields = msgspec.json.decode(body)
+    own = {"model": "m"} if "model" in fields else {}
+    fields.pop("bardo", None)
+    assert msgspec.json.decode(forwarded(client, body).wire.body) == {**fields, **own}
+
+
+@pytest.mark.parametrize(
+    "given_options", [b"", b',"stream_options":null', b',"stream_options": {"include_usage":false}']
+)
+def test_usage_is_asked_for_beside_the_clients_own_fields(given_options: bytes) -> None:
+    body = b'{"messages":[{"role":"user","content":"a"}],"model":"p/m","stream":true%s}' % given_options
+    sent = forwarded("openai_chat", body).wire.body
+    assert sent.startswith(b'{"messages":[{"role":"user","content":"a"}],"model":"m","stream":true,"stream_options":')
+    assert msgspec.json.decode(sent)["stream_options"] == {"include_usage": True}
+
+
+def test_of_a_model_that_is_named_twice_the_one_that_was_read_is_sent() -> None:
+    body = b'{"model":"other","messages":[{"role":"user","content":"a"}],"model":"p/m"}'
+    assert json.loads(forwarded("openai_chat", body).wire.body, object_pairs_hook=list) == [
+        ("model", "m"),
+        ("messages", [[("role", "user"), ("content", "a")]]),
+    ]

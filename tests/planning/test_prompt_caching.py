@@ -1,0 +1,258 @@
+"""Hints for the prompt cache: where markers stand, which keys prompts have, and that nothing else of a body changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bardo.catalog.load import builtin
+from bardo.catalog.prompt_caching import least_cached
+from bardo.planning.knowledge import CachingPolicy
+from bardo.planning.prompt_caching import CacheHints, with_cache_hints
+from bardo.planning.route import Provider, Target
+from bardo.values.wire import WireRequest
+
+CLAUDE, OPENAI = ("anthropic", "claude-sonnet-4-5"), ("openai-chat", "gpt-5.4")
+LONG = "Rules of the house. " * 300
+MARKER = {"type": "ephemeral"}
+POLICY = CachingPolicy(tenant="team")
+
+
+def target(row: str, model: str) -> Target:
+    found = next(one for one in builtin().providers if one.id == row)
+    return Target(provider=Provider(id=row, row=found, base_url=found.base_url), model=model)
+
+
+def hinted(
+    body: dict[str, Any], at: tuple[str, str] = CLAUDE, policy: CachingPolicy = POLICY
+) -> tuple[Any, CacheHints | None]:
+    wire, hints = with_cache_hints(WireRequest(path="x", body=json.dumps(body).encode()), target(*at), policy)
+    return json.loads(wire.body), hints
+
+
+def marked_places(value: Any, path: str = "") -> Iterator[str]:
+    """Yield where markers stand."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name in ("cache_control", "cachePoint"):
+                yield path
+            else:
+                yield from marked_places(inner, f"{path}.{name}" if path else name)
+    if isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from marked_places(inner, f"{path}[{number}]")
+
+
+def without_markers(value: Any) -> Any:
+    """Return a body without markers, each list of one plain text as that text: both mean the same."""
+    if isinstance(value, dict):
+        return {name: without_markers(inner) for name, inner in value.items() if name != "cache_control"}
+    if isinstance(value, list):
+        kept = [without_markers(one) for one in value if not (isinstance(one, dict) and "cachePoint" in one)]
+        alone = len(kept) == 1 and isinstance(kept[0], dict) and set(kept[0]) == {"type", "text"}
+        return kept[0]["text"] if alone else kept
+    return value
+
+
+TOOL = {"name": "look", "description": LONG, "input_schema": {"type": "object"}}
+TURNS = [
+    {"role": "user", "content": "one"},
+    {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "two"}]},
+    {"role": "user", "content": [{"type": "text", "text": "three"}]},
+]  # fmt: skip
+CONVERSE = {
+    "system": [{"text": LONG}],
+    "toolConfig": {"tools": [{"toolSpec": {"description": LONG}}]},
+    "messages": [{"role": "user", "content": [{"text": "one"}]}],
+}
+PLACES: list[tuple[str, tuple[str, str], dict[str, Any], list[str]]] = [
+    ("a text", CLAUDE, {"system": LONG, "messages": TURNS[:1]}, ["system[0]"]),
+    ("too short", CLAUDE, {"system": "Be kind.", "messages": TURNS[:1]}, []),
+    ("blocks", CLAUDE, {"system": [{"type": "text", "text": LONG}, {"type": "text", "text": "x"}], "messages": TURNS[:1]}, ["system[1]"]),
+    (
+        "an empty last block",
+        CLAUDE,
+        {"system": [{"type": "text", "text": LONG}, {"type": "text", "text": ""}], "messages": TURNS[:1]},
+        ["system[0]"],
+    ),
+    ("tools alone", CLAUDE, {"tools": [TOOL, TOOL], "messages": TURNS[:1]}, ["tools[1]"]),
+    ("a tool that is loaded later", CLAUDE, {"tools": [TOOL, {**TOOL, "defer_loading": True}], "messages": TURNS[:1]}, ["tools[0]"]),
+    (
+        "a conversation",
+        CLAUDE,
+        {"tools": [TOOL], "system": LONG, "messages": TURNS},
+        ["messages[0].content[0]", "messages[2].content[0]", "system[0]", "tools[0]"],
+    ),
+    (
+        "an answer that the client began",
+        CLAUDE,
+        {"system": LONG, "messages": [*TURNS, {"role": "assistant", "content": "fo"}]},
+        ["messages[2].content[0]", "system[0]"],
+    ),
+    (
+        "the client's own marker",
+        CLAUDE,
+        {"system": [{"type": "text", "text": LONG, "cache_control": MARKER}], "messages": TURNS},
+        ["system[0]"],
+    ),
+    ("the client's own marker of the whole", CLAUDE, {"cache_control": MARKER, "system": LONG, "messages": TURNS}, [""]),
+    ("below the minimum of the model", ("anthropic", "claude-opus-4-6"), {"system": LONG, "messages": TURNS[:1]}, []),
+    ("above that of a later one", ("anthropic", "claude-opus-5"), {"system": LONG[:2400], "messages": TURNS[:1]}, ["system[0]"]),
+    (
+        "a provider of Chat Completions",
+        ("openrouter", "anthropic/claude-sonnet-4.5"),
+        {"messages": [{"role": "system", "content": LONG}, {"role": "user", "content": "one"}]},
+        ["messages[0].content[0]"],
+    ),
+    ("another model there", ("openrouter", "openai/gpt-5.4"), {"messages": [{"role": "system", "content": LONG}]}, []),
+    (
+        "Converse",
+        ("bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+        CONVERSE,
+        ["system[1]", "toolConfig.tools[1]"],
+    ),
+    (
+        "Nova takes none behind tools",
+        ("bedrock", "amazon.nova-pro-v1:0"),
+        CONVERSE,
+        ["system[1]"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("at", "body", "places"), [case[1:] for case in PLACES], ids=[case[0] for case in PLACES])
+def test_markers_stand_where_the_static_part_ends(at: tuple[str, str], body: dict[str, Any], places: list[str]) -> None:
+    sent, hints = hinted(body, at)
+    assert sorted(marked_places(sent)) == places
+    if list(marked_places(body)):
+        assert sent == body
+        assert hints is None
+    else:
+        assert without_markers(sent) == without_markers(body)
+        assert (hints is not None and len(hints.markers) == len(places)) or not places
+
+
+TEXTS = st.text(max_size=40)
+BLOCKS = st.fixed_dictionaries({"type": st.just("text"), "text": TEXTS})
+CONTENT = st.one_of(TEXTS, st.lists(BLOCKS, max_size=3))
+BODIES = st.fixed_dictionaries(
+    {
+        "model": st.just("m"),
+        "messages": st.lists(
+            st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": CONTENT}), max_size=7
+        ),
+    },
+    optional={
+        "system": st.one_of(st.just(LONG), CONTENT),
+        "tools": st.lists(st.just(TOOL), max_size=3),
+        "metadata": st.dictionaries(TEXTS, TEXTS, max_size=2),
+    },
+)
+
+
+@given(BODIES, st.sampled_from([None, 1, "\t"]), st.booleans())
+def test_whatever_the_body_only_markers_are_added_and_at_most_four(
+    body: dict[str, Any], indent: Any, ascii_only: bool
+) -> None:
+    raw = json.dumps(body, indent=indent, ensure_ascii=ascii_only).encode()
+    wire, hints = with_cache_hints(WireRequest(path="x", body=raw), target(*CLAUDE), POLICY)
+    places = list(marked_places(json.loads(wire.body)))
+    assert len(places) <= 4
+    assert (hints is None) == (wire.body == raw)
+    # What is left without the bytes of the markers is what the client wrote: with spaces, unlike what bardo puts around a text.
+    bare = wire.body.replace(b',"cache_control":{"type":"ephemeral"}', b"")
+    assert re.sub(rb'\[\{"type":"text","text":("(?:[^"\\]|\\.)*")\}\]', rb"\1", bare) == raw
+
+
+def test_all_other_bytes_are_the_clients() -> None:
+    raw = (
+        b'{ "model":"m",\n "system": [ {"type":"text",  "text":"'
+        + LONG.encode()
+        + b'"} ] ,"messages":[ {"role":"user","content":"\\u00e9"} ],"x":1.50 }'
+    )
+    wire, _ = with_cache_hints(WireRequest(path="x", body=raw), target(*CLAUDE), POLICY)
+    assert wire.body.replace(b',"cache_control":{"type":"ephemeral"}', b"") == raw
+
+
+def test_a_key_is_the_same_for_prompts_that_begin_alike() -> None:
+    def key(system: str, question: str, tenant: str = "team", model: str = "gpt-5.4") -> str:
+        turns = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+        sent, hints = hinted({"model": model, "messages": turns}, ("openai-chat", model), CachingPolicy(tenant=tenant))
+        assert hints is not None
+        assert hints.key == sent["prompt_cache_key"]
+        return hints.key
+
+    assert key("a", "one") == key("a", "two")
+    different = {key("a", "one"), key("b", "one"), key("a", "one", tenant="other"), key("a", "one", model="gpt-5.5")}
+    assert len(different) == 4
+    assert all(len(one) <= 64 for one in different)
+
+
+def test_a_prompt_without_a_head_is_told_apart_by_its_first_turn() -> None:
+    def key(*turns: str) -> str:
+        messages = [{"role": "user", "content": text} for text in turns]
+        return str(hinted({"messages": messages}, OPENAI)[0]["prompt_cache_key"])
+
+    assert key("one") == key("one", "two")
+    assert key("one") != key("two")
+
+
+def test_the_clients_own_key_stays() -> None:
+    body = {"messages": [{"role": "user", "content": "one"}], "prompt_cache_key": "mine"}
+    assert hinted(body, OPENAI) == (body, None)
+
+
+def test_instructions_of_responses_are_a_head() -> None:
+    keys = {
+        str(hinted({"instructions": text, "input": "hi"}, ("openai", "gpt-5.4"))[0]["prompt_cache_key"])
+        for text in "aab"
+    }
+    assert len(keys) == 2
+
+
+def test_no_markers_where_they_are_turned_off() -> None:
+    body = {"system": LONG, "messages": TURNS}
+    assert hinted(body, policy=CachingPolicy(markers=False)) == (body, None)
+
+
+@pytest.mark.parametrize("provider", ["groq", "deepseek", "gemini"])
+def test_a_provider_that_caches_by_itself_is_told_nothing(provider: str) -> None:
+    body = {"messages": [{"role": "system", "content": LONG}]}
+    assert hinted(body, (provider, "m")) == (body, None)
+
+
+HOSTILE: list[Any] = [7, None, "x", [], {}, [1], [None], [[]], [{}], [{"role": 3}], [{"content": 7}]]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=repr)
+@pytest.mark.parametrize("field", ["system", "tools", "messages", "toolConfig", "input", "instructions"])
+@pytest.mark.parametrize(
+    "at", [CLAUDE, OPENAI, ("bedrock", "anthropic.claude-3"), ("openrouter", "anthropic/claude-sonnet-4.5")], ids=str
+)
+def test_a_body_of_any_shape_is_left_or_marked(at: tuple[str, str], field: str, value: Any) -> None:
+    body = {"system": [{"text": LONG, "type": "text"}], "messages": TURNS, field: value}
+    sent, _ = hinted(body, at)
+    sent.pop("prompt_cache_key", None)
+    assert without_markers(sent) == without_markers(body)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("claude-opus-5-20260601", 512),
+        ("claude-opus-4-8", 1024),
+        ("claude-opus-4-7", 2048),
+        ("anthropic/claude-opus-4.6", 4096),
+        ("us.anthropic.claude-haiku-4-5-20251001-v1:0", 4096),
+        ("claude-sonnet-4-6", 1024),
+        ("whatever", 1024),
+    ],
+)
+def test_from_how_many_tokens_on_a_prefix_is_cached(model: str, tokens: int) -> None:
+    assert least_cached(model) == tokens

@@ -1,0 +1,154 @@
+"""Frames that are alike are read in one go, and nothing but the number of events tells."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bardo.catalog.rows import ProviderRow
+from bardo.replies.forwarding import Forwarding
+from bardo.replies.reply_reader import ReplyReader
+from bardo.values.events import ContentChunk
+from bardo.values.response import Response
+from bardo.values.secrets import Secrets
+
+ROW = ProviderRow(id="lab", name="Lab", dialect="openai_chat")
+TEXTS = st.lists(
+    st.sampled_from(["", " a", 'quo"te', "back\\slash", "line\nend", "é🙂", "}}]}", '"},']), min_size=3, max_size=30
+)
+START = {"role": "assistant", "content": ""}
+
+
+def frame(delta: Mapping[str, object], finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    body = {"id": "c1", "object": "chat.completion.chunk", "model": "m", "choices": [choice]}
+    return b"data: " + json.dumps(body, ensure_ascii=False).encode() + b"\n\n"
+
+
+def stream(texts: Sequence[str], field: str = "content") -> bytes:
+    frames = [frame(START), *(frame({field: text}) for text in texts), frame({}, "stop")]
+    return b"".join(frames) + b"data: [DONE]\n\n"
+
+
+def read(pieces: Sequence[bytes], *, joined: bool) -> tuple[Response, bytes]:
+    reader = ReplyReader(ROW, streamed=True)
+    taken = [one for piece in pieces for one in reader.read(piece, joined=joined)] + reader.read_rest()
+    return reader.fold.response(), b"".join(said for _, said in taken)
+
+
+@given(
+    TEXTS, st.sampled_from(["content", "reasoning_content"]), st.lists(st.integers(0, 3000), max_size=6), st.booleans()
+)
+def test_any_cut_says_the_same_and_keeps_every_byte(
+    texts: list[str], field: str, cuts: list[int], joined: bool
+) -> None:
+    data = stream(texts, field)
+    edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    pieces = [data[begin:end] for begin, end in itertools.pairwise(edges)]
+    one_by_one, _ = read([data[place : place + 1] for place in range(len(data))], joined=False)
+    response, said = read(pieces, joined=joined)
+    assert response == one_by_one
+    assert said == data
+    assert (response.text if field == "content" else response.reasoning.content or "") == "".join(texts)
+
+
+def directly(reader: ReplyReader, pieces: Sequence[bytes]) -> bytes:
+    """Return the bytes that go on to the client of a forwarded stream where each piece is offered first."""
+    forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
+    updates = [forwarding.repeated(piece) or forwarding.update(piece) for piece in pieces]
+    return b"".join([one.raw for one in (*updates, forwarding.rest())])
+
+
+@given(TEXTS, st.sampled_from(["content", "reasoning_content"]), st.lists(st.integers(0, 30)), st.integers(1, 4))
+def test_pieces_that_are_passed_on_at_once_say_the_same(texts: list[str], field: str, looks: list[int], n: int) -> None:
+    """However many frames come in one read, and whoever asks in between how far the reply has come."""
+    frames = [part + b"\n\n" for part in stream(texts, field).split(b"\n\n") if part]
+    pieces = [b"".join(frames[place : place + n]) for place in range(0, len(frames), n)]
+    response, said = read(pieces, joined=True)
+    reader = ReplyReader(ROW, streamed=True, forward=True)
+    forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
+    sent = b""
+    for place, piece in enumerate(pieces):
+        sent += (forwarding.repeated(piece) or forwarding.update(piece)).raw
+        if place in looks:
+            so_far = reader.response()
+            known = so_far.text if field == "content" else so_far.reasoning.content or ""
+            assert known == "".join(texts[: (place + 1) * n - 1])
+    assert sent + forwarding.rest().raw == said
+    assert reader.response() == response
+
+
+def test_a_long_text_is_read_now_and_then_and_no_piece_of_it_is_lost() -> None:
+    texts = [f" {number}" for number in range(500)]
+    frames = [part + b"\n\n" for part in stream(texts).split(b"\n\n") if part]
+    reader = ReplyReader(ROW, streamed=True, forward=True)
+    assert directly(reader, frames) == b"".join(frames)
+    assert reader.response().text == "".join(texts)
+
+
+def test_only_frames_that_continue_a_text_are_passed_on_at_once() -> None:
+    reader = ReplyReader(ROW, streamed=True, forward=True)
+    forwarding = Forwarding(reader, forward=True, withhold_usage=False, hold_end=False)
+    first, text, last = frame(START), frame({"content": "a"}), frame({}, "stop")
+    assert forwarding.repeated(first) is None
+    for piece in (first, text, text, text):
+        forwarding.update(piece)
+    assert forwarding.repeated(text) is not None
+    assert forwarding.repeated(text + text[:20]) is None
+    assert forwarding.repeated(last) is None
+    forwarding.update(last)
+    assert forwarding.repeated(text) is None
+    assert reader.response().text == "aaaa"
+
+
+def test_a_secret_beside_the_text_is_taken_out_behind_pieces_that_were_passed_on() -> None:
+    secret, text = "sk-aB3dE5gH7jK9mN1pQ3sT5v", frame({"content": "x"})
+    quoting = text.replace(b'"object"', b'"note": "%s", "object"' % secret.encode())
+    reader = ReplyReader(ROW, streamed=True, forward=True, secrets=Secrets([secret]))
+    sent = directly(reader, [frame(START), *[text] * 5, quoting, text, frame({}, "stop")])
+    assert secret.encode() not in sent
+    assert b'"note": "[' in sent
+    assert reader.response().text == "x" * 7
+
+
+def test_what_many_frames_say_is_one_event_where_that_is_wanted() -> None:
+    reader = ReplyReader(ROW, streamed=True)
+    reader.read(frame(START) + frame({"content": "a"}) * 2, joined=True)
+    many = frame({"content": "b"}) + frame({"content": "c"}) + frame({"content": "d"})
+    assert reader.read(many, joined=True) == [((ContentChunk(0, "bcd", 0),), many)]
+    assert [event for events, _ in reader.read(many, joined=False) for event in events] == [
+        ContentChunk(0, text, 0) for text in "bcd"
+    ]
+
+
+BROKEN = {
+    "two strings": b'"a","b"',
+    "half a string": b'"a',
+    "halves that would make whole ones": b'"a","b"\x00"c\x00d"',
+    "a line end": b'"a\nb"',
+    "a number": b"1",
+    "nothing": b"",
+    "no UTF-8": b'"\xff"',
+}
+
+
+@pytest.mark.parametrize("values", BROKEN.values(), ids=BROKEN)
+def test_frames_that_only_look_alike_are_read_one_by_one(values: bytes) -> None:
+    head, tail = frame({"content": "x"}).split(b'"x"')
+    frames = b"".join(head + value + tail for value in values.split(b"\x00"))
+    data = frame(START) + frame({"content": "x"}) + frames
+    at_once, _ = read([frame(START) + frame({"content": "x"}), frames], joined=True)
+    byte_by_byte, _ = read([data[place : place + 1] for place in range(len(data))], joined=True)
+    assert at_once == byte_by_byte
+    reader, plain = ReplyReader(ROW, streamed=True, forward=True), frame({"content": "x"})
+    sent = directly(reader, [frame(START), plain, *(head + value + tail for value in values.split(b"\x00"))])
+    other = ReplyReader(ROW, streamed=True, forward=True)
+    forwarding = Forwarding(other, forward=True, withhold_usage=False, hold_end=False)
+    updates = [forwarding.update(data[place : place + 1]) for place in range(len(data))]
+    assert sent == b"".join([one.raw for one in (*updates, forwarding.rest())])
+    assert reader.response() == other.response()
