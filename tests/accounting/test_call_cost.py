@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.accounting.call_cost import NO_COST, AttemptCost, as_part, call_cost, with_escalations
+from bardo.accounting.cost import NO_COST, AttemptCost, as_part, call_cost, with_escalations
 from bardo.values.attempts import AttemptCause
 from bardo.values.cost import CallCost, Cause
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.accounting.cost import estimate, step_by_step
-from bardo.accounting.plain_cost import plain_cost
-from bardo.accounting.price import PER_MILLION, Price, Rates, Schedule, Tier
+from bardo.accounting.cost import estimate, plain_cost, step_by_step
+from bardo.accounting.price_table import PER_MILLION, Price, Rates, Schedule, Tier
 from bardo.values.usage import Usage, UsageDetails
 
 RATE = st.integers(0, 10**6).map(lambda nanos: nanos * PER_MILLION)

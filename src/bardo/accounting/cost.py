@@ -2,19 +2,79 @@
 
 All sums are exact: tokens times nano-dollars per million tokens are whole millionths of a nano-dollar. Only the total is rounded, half to
 even, and the parts are rounded so that they add up to it.
+
+The cost of a plain call, in a few operations: its rates are whole nano-dollars a token, and nothing of it has a price of its own.
+
+Most calls are plain. What `cost.py` works out step by step for any call, this gives at once for them; a test holds both equal.
+
+What a call with several attempts cost: one attempt is what the client was answered by, each other one is a part by its cause.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from bardo.accounting.plain_cost import plain_cost
-from bardo.accounting.price import BATCH, Price, Rates, Schedule
-from bardo.values.cost import UNKNOWN_COST, CallCost, Cause, apportion, nanos_of
+from bardo.accounting.price_table import BATCH, Price, Rates, Schedule
+from bardo.values.attempts import AttemptCause
+from bardo.values.cost import UNKNOWN_COST, CallCost, Cause, add_costs, apportion, nanos_of
 from bardo.values.usage import Usage, UsageDetails
+
+
+def plain_cost(price: Price, usage: Usage) -> CallCost | None:
+    """Return what a call cost by its price; None for a price or a call that is not plain."""
+    rates = price.plain
+    if rates is None:
+        return None
+    given, output, details = usage.input_tokens, usage.output_tokens, usage.details
+    if (
+        given is None
+        or output is None
+        or given > rates.most_input
+        or not (details is None or _is_plain(details, price))
+    ):
+        return None
+    cached, written, thought = usage.cached_input_tokens, usage.cache_write_tokens, usage.reasoning_tokens
+    thought = min(thought or 0, output)
+    saved = None
+    if cached is not None or written is not None:
+        cached, written = cached or 0, written or 0
+        saved = given * rates.input
+    fresh = max(0, given - (cached or 0) - (written or 0))
+    amounts: tuple[tuple[Cause, int], ...] = (
+        ("input", fresh * rates.input),
+        ("cache_read", (cached or 0) * rates.cache_read),
+        ("cache_write", (written or 0) * rates.cache_write),
+        ("answer", (output - thought) * rates.answer),
+        ("thinking", thought * rates.thinking),
+    )
+    parts = {cause: nanos for cause, nanos in amounts if nanos}
+    total = sum(parts.values())
+    if saved is not None:
+        saved -= total - (output - thought) * rates.answer - thought * rates.thinking
+    return CallCost(nanos=total, parts=parts, computed_nanos=total, saved_nanos=saved, source=price.source)
+
+
+def _is_plain(details: UsageDetails, price: Price) -> bool:
+    """Whether nothing of a call has a price of its own."""
+    tier = details.service_tier
+    if tier in price.variants or tier not in price.usual_tiers:
+        return False
+    if details.billed_input_tokens is not None or details.billed_output_tokens is not None:
+        return False
+    return not (
+        details.searches
+        or details.unpriced_tools
+        or details.cache_write_1h_tokens
+        or details.audio_input_tokens
+        or details.cached_audio_tokens
+        or details.audio_output_tokens
+        or details.image_input_tokens
+        or details.image_output_tokens
+    )
+
 
 _PER_MILLION = 1_000_000
 _NO_DETAILS = UsageDetails()
@@ -185,3 +245,70 @@ def _rounded(amount: int) -> int:
 
 def _first(rate: int | None, other: int | None) -> int | None:
     return other if rate is None else rate
+
+
+NO_COST = CallCost(nanos=0)
+"""What is known to have cost nothing: it was refused before any work, or never sent."""
+
+
+_GOES_ON = frozenset({"search", "tools"})
+"""Causes of attempts by which the model goes on with its answer."""
+_WITHIN_ANSWER = _GOES_ON | {"repair"}
+
+
+class AttemptCost(NamedTuple):
+    """What one attempt cost, and why it was made. `answered`: its reply is not known to have failed, or to have come too late."""
+
+    cause: AttemptCause
+    cost: CallCost
+    answered: bool = True
+
+
+def call_cost(attempts: Sequence[AttemptCost]) -> CallCost:
+    """Return what the attempts of one call cost together, by cause; the parts add up to the total where it is known.
+
+    The answering attempt keeps its own parts: the last that answered, else the last of all, and so do those that go on after a search,
+    of the web or for tools. One that repairs a typed answer is not it.
+    The cost of an attempt that failed goes under what it led to: `retry`, `failover` or `hedge`.
+    """
+    if len(attempts) == 1:
+        return attempts[0].cost
+    answering = _answering(attempts)
+    costs = [
+        one.cost if place == answering or one.cause in _GOES_ON else as_part(one.cost, _cause(attempts, place))
+        for place, one in enumerate(attempts)
+    ]
+    paid = [cost for cost in costs if cost is not NO_COST]
+    return add_costs(paid) if paid else NO_COST
+
+
+def with_escalations(cost: CallCost, earlier: Sequence[int | None]) -> CallCost:
+    """Return what a request cost whose earlier calls, each with nano-dollars, had answers that were not good enough."""
+    known = sum(nanos for nanos in earlier if nanos is not None)
+    parts = cost.parts | ({"escalation": known} if known else UNKNOWN_COST.parts)
+    nanos = None if cost.nanos is None or None in earlier else cost.nanos + known
+    # What providers reported, and what the price rows say, is told of the answering call alone.
+    return msgspec.structs.replace(cost, nanos=nanos, parts=parts)
+
+
+def as_part(cost: CallCost, cause: Cause) -> CallCost:
+    """Return a cost as one part by what led to it, as far as it is known."""
+    nanos = sum(cost.parts.values()) if cost.nanos is None else cost.nanos
+    return cost if cost is NO_COST else msgspec.structs.replace(cost, parts={cause: nanos} if nanos else {})
+
+
+def _answering(attempts: Sequence[AttemptCost]) -> int:
+    own = [place for place, one in enumerate(attempts) if one.cause not in _WITHIN_ANSWER]
+    answered = [place for place in own if attempts[place].answered]
+    return (answered or own or [0])[-1]
+
+
+def _cause(attempts: Sequence[AttemptCost], place: int) -> Cause:
+    """Return what the cost of an attempt that did not answer is for."""
+    own = attempts[place].cause
+    if own == "repair" or own == "hedge":
+        return own
+    for later in attempts[place + 1 :]:
+        if later.cause == "retry" or later.cause == "failover" or later.cause == "hedge":
+            return later.cause
+    return "failover" if own == "failover" else "retry"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.accounting.call_cost import NO_COST, AttemptCost, call_cost
+from bardo.accounting.cost import NO_COST, AttemptCost, call_cost
 from bardo.planning.route import Target
 from bardo.services.facts.price_book import PriceBook
 from bardo.values.attempts import AttemptCause, AttemptRecord

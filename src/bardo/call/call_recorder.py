@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.accounting.call_cost import as_part
+from bardo.accounting.cost import as_part
 from bardo.accounting.payments import Payer
 from bardo.adapters.stores.log.row import CallOutcome, LogRow, PendingCall
 from bardo.call.call_attempts import CallAttempts, SentAttempt

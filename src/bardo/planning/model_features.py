@@ -7,7 +7,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from bardo.accounting.price import Price
+from bardo.accounting.price_table import Price
 from bardo.catalog.features import Fact, features
 from bardo.catalog.matching import plain_id
 from bardo.catalog.model_quality import model_qualities

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bardo.accounting.call_cost import with_escalations
+from bardo.accounting.cost import with_escalations
 from bardo.planning.attempt import Attempt
 from bardo.planning.route import RouteRecord, Target
 from bardo.planning.verification import VERIFICATION

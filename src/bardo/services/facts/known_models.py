@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bardo.accounting.price import Price
+from bardo.accounting.price_table import Price
 from bardo.planning.route import Target
 from bardo.services.facts.introspect import MergedModel, merge
 from bardo.services.facts.introspect.live import FactsAnswer

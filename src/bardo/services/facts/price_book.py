@@ -7,9 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from bardo.accounting.cost import cost_of
-from bardo.accounting.price import Price
-from bardo.accounting.price_list import PriceList, price_of
-from bardo.accounting.price_table import listed_price
+from bardo.accounting.price_table import Price, PriceList, listed_price, price_of
 from bardo.catalog.prices import PriceRow, price_rows
 from bardo.planning.route import Provider
 from bardo.values.cost import CallCost

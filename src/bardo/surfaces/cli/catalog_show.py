@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from bardo.accounting.price import Price
+from bardo.accounting.price_table import Price
 from bardo.adapters.config.settings import load_settings
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from bardo.accounting.price import Price
+from bardo.accounting.price_table import Price
 from bardo.adapters.config.settings import load_settings
 from bardo.adapters.net.keys import Keyring
 from bardo.planning.route import Provider, Target

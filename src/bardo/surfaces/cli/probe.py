@@ -16,7 +16,7 @@ import msgspec
 import typer
 
 from bardo.accounting.cost import computed_cost
-from bardo.accounting.price import Price
+from bardo.accounting.price_table import Price
 from bardo.adapters.config.settings import Settings, load_settings
 from bardo.adapters.net.client import Deadlines, HttpTransport
 from bardo.adapters.net.keys import Keyring

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.accounting.price import Price, Rates, Schedule
+from bardo.accounting.price_table import Price, Rates, Schedule
 from bardo.catalog.prices import TOKEN_PRICES
 from bardo.surfaces.render.wording import NOT_REPORTED
 from bardo.values.cost import usd
