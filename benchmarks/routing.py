@@ -12,8 +12,7 @@ import msgspec
 from bardo.catalog.features import features
 from bardo.planning.aliases import ResolvedModel
 from bardo.planning.workload_requests import CallNeeds, needs_of
-from bardo.routing.candidate_index import CandidateIndex
-from bardo.routing.candidates import Candidate, Prices
+from bardo.routing.candidates import Candidate, CandidateIndex, Prices
 from bardo.routing.decision import decide
 from bardo.routing.resolver import resolve
 from bardo.routing.scorer import context_of, score

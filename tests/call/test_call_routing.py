@@ -19,7 +19,7 @@ from bardo.call.call_routing import CallRouting
 from bardo.call.runner import Runner
 from bardo.planning.knowledge import TargetFacts
 from bardo.planning.route import Target
-from bardo.routing.attempt_outcome import AttemptOutcome
+from bardo.routing.circuit import AttemptOutcome
 from bardo.routing.decision import Strategy
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.library.explaining import explain

@@ -15,7 +15,7 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.call.server_choice import MOST_SERVERS_TRIED, ServerChoice
 from bardo.planning.route import Provider, Target
-from bardo.routing.attempt_outcome import AttemptOutcome
+from bardo.routing.circuit import AttemptOutcome
 from bardo.services.facts.directory import Placement, ProviderDirectory
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.introspect import Introspector

@@ -15,7 +15,7 @@ from bardo.golem.preset import (
 from bardo.golem.rows import intent_rows, pipeline_rows, profile_rows, route_rows
 from bardo.golem.schemas import SUBSYSTEM_ANSWERS
 from bardo.routing.candidates import Candidate
-from bardo.routing.reasoning_config import DEPTHS
+from bardo.routing.profiles import DEPTHS
 from bardo.values.errors import InvalidRequest
 from bardo.values.profile import InferenceProfile
 

@@ -11,10 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from bardo.routing.attempt_outcome import ABANDONED, AttemptOutcome, ErrorClass, error_class, outcome_of
-from bardo.routing.circuit import TRIAL_SECONDS, HealthPolicy
+from bardo.routing.circuit import (
+    ABANDONED,
+    TRIAL_SECONDS,
+    AttemptOutcome,
+    ErrorClass,
+    HealthPolicy,
+    error_class,
+    outcome_of,
+    wilson_lower_bound,
+)
 from bardo.routing.health import MOST_MODELS, HealthStore, MemoryHealth, state_of
-from bardo.routing.health_window import wilson_lower_bound
 from bardo.values.errors import (
     BardoError,
     BrokenStream,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.routing.health_window import BUCKETS, HealthWindow, wilson_lower_bound
+from bardo.routing.circuit import BUCKETS, HealthWindow, wilson_lower_bound
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.routing.attempt_outcome import AttemptOutcome
-from bardo.routing.key_rests import KeyRests, Rest
-from bardo.routing.key_rotation import WARM_SECONDS, KeyRotation
+from bardo.routing.circuit import AttemptOutcome
+from bardo.routing.key_rests import WARM_SECONDS, KeyRests, KeyRotation, Rest
 
 LABELS = ("A", "B", "C")
 

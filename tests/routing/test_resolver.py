@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.routing import reasons
-from bardo.routing.candidate_index import CandidateIndex, CandidateList
-from bardo.routing.candidates import Candidate, Conditions, Prices
+from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Conditions, Prices
 from bardo.routing.decision import decide
 from bardo.routing.resolver import choices, relaxed, resolve
 from bardo.routing.scorer import choices_by_score, compute_backend_score, context_of

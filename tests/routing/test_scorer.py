@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.routing_rows import routing_rows
-from bardo.routing.candidate_index import CandidateIndex
-from bardo.routing.candidates import Candidate, Prices
+from bardo.routing.candidates import Candidate, CandidateIndex, Prices
 from bardo.routing.scorer import RoutingContext, choices_by_score, compute_backend_score, score
 from bardo.values.intent import Intent
 

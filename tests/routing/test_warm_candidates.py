@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.routing.candidate_index import CandidateIndex, CandidateList
-from bardo.routing.candidates import Candidate, Prices
+from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Prices
 from bardo.routing.decision import decide
 from bardo.routing.warm_candidates import WarmCandidates
 from bardo.values.intent import Intent

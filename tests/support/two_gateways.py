@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bardo.routing.attempt_outcome import AttemptOutcome
-from bardo.routing.circuit import Circuit
+from bardo.routing.circuit import AttemptOutcome, Circuit
+from bardo.routing.health import Latency
 from bardo.routing.health_news import decode_news, encode_news
 from bardo.routing.key_rests import KeyRests
-from bardo.routing.latency import Latency
 from bardo.routing.shared_health import SharedHealth, TargetName
 from bardo.services.facts.exchange import Exchange
 

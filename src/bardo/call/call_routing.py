@@ -18,8 +18,7 @@ from bardo.adapters.stores.log.row import LogRow
 from bardo.planning.model_features import candidate_of, chat_models
 from bardo.planning.route import Provider, Target
 from bardo.planning.routing import Routed, route
-from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
-from bardo.routing.candidates import Candidate
+from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Candidates
 from bardo.routing.decision import Strategy
 from bardo.routing.warm_candidates import WarmCandidates
 from bardo.services.facts.directory import ProviderDirectory

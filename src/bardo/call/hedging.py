@@ -12,7 +12,7 @@ from bardo.call.call_recorder import CallRecorder
 from bardo.call.opened_reply import OpenedReply
 from bardo.planning.exchange import Exchange
 from bardo.planning.route import Target, target_names
-from bardo.routing.latency import Latency
+from bardo.routing.health import Latency
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError
 from bardo.values.request import Request

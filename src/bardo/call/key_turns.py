@@ -9,7 +9,7 @@ from bardo.adapters.net.keys import Keyring
 from bardo.context.sessions import conversation_head
 from bardo.planning.failover import is_about_content
 from bardo.planning.route import Provider, Target
-from bardo.routing.attempt_outcome import error_class
+from bardo.routing.circuit import error_class
 from bardo.services.facts.health import HealthKeeper
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.operations import EmbedRequest

@@ -18,8 +18,7 @@ from bardo.planning.profile_fields import form_at
 from bardo.planning.route import Provider, Target, endpoints_of
 from bardo.planning.workload_requests import PRIVACY
 from bardo.reasoning.control import ResolvedFacts, know
-from bardo.routing.candidate_index import spelled
-from bardo.routing.candidates import Candidate, Prices
+from bardo.routing.candidates import Candidate, Prices, spelled
 from bardo.structured.modes import SchemaTarget, rungs_of
 from bardo.tools import tool_call_format_for_model
 from bardo.values.cost import usd

@@ -19,8 +19,7 @@ from bardo.catalog.routing_rows import CallSize, routing_rows
 from bardo.planning.route import Provider, RouteRecord, Target
 from bardo.planning.token_counting import estimate_request
 from bardo.routing import reasons
-from bardo.routing.candidate_index import Candidates
-from bardo.routing.candidates import NO_CONDITIONS, Candidate, Conditions
+from bardo.routing.candidates import NO_CONDITIONS, Candidate, Candidates, Conditions
 from bardo.routing.decision import MOST_CHOICES, ConsideredCandidate, Decision, Strategy, decide, decision
 from bardo.routing.learned.clusters import Share
 from bardo.routing.learned.router import OTHER_ROUTES, LearnedRouter, Pending

@@ -1,11 +1,21 @@
-"""A model at a provider that describes itself, and says whether it can do what a call needs."""
+"""A model at a provider that describes itself, and says whether it can do what a call needs.
+
+All candidates of a configuration, found by what is wanted of them.
+
+A search looks at few of them: those that another one beats in every respect are never the best, and are left out once for all calls that
+want the same features.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from bardo.catalog.matching import plain_id
+from bardo.catalog.models import builtin_models
 from bardo.catalog.routing_rows import CallSize, routing_rows
 from bardo.catalog.rows import Payment
 from bardo.routing import reasons
@@ -130,3 +140,217 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     def _is_above(self, cap: Quality | None) -> bool:
         return cap is not None and self.rating is not None and self.rating > _ROWS.quality[cap]
+
+
+_MOST_SEARCHES = 256
+"""Clients choose the features and bounds that they want."""
+_UNKNOWN = routing_rows().score.unknown
+_MAX_COST = routing_rows().score.max_cost_per_m_token
+
+_MOST_LISTED_EACH, _MOST_LISTED = 8, 64
+"""How many refused candidates are listed of each provider, and of all."""
+
+V = TypeVar("V")
+_Key = tuple[frozenset[str], frozenset[str], int | None, bool, Conditions]
+
+
+class RankedCandidate(NamedTuple):
+    """A candidate that meets the requirements, and how good it is in each respect; more is better in all of them.
+
+    `preferred` counts the preferred features that it has; the others are from 0 to 1.
+    """
+
+    candidate: Candidate
+    preferred: int
+    rating: float
+    cheapness: float
+    quickness: float
+
+    def beats(self, other: RankedCandidate) -> bool:
+        """Whether it is as good as another in every respect."""
+        return (
+            self.preferred >= other.preferred
+            and self.rating >= other.rating
+            and self.cheapness >= other.cheapness
+            and self.quickness >= other.quickness
+        )
+
+
+class Refusals(NamedTuple):
+    """The candidates that are not asked, each with its reasons, the first of every provider; `more` are counted and not listed."""
+
+    listed: tuple[tuple[Candidate, tuple[str, ...]], ...]
+    more: int
+
+
+class Candidates(Protocol):
+    """Who may be asked, as a search finds them."""
+
+    def __iter__(self) -> Iterator[Candidate]: ...
+
+    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
+        """Yield groups in the order in which they are asked: of each the best is."""
+        ...
+
+    def refusals(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Refusals:
+        """Return who cannot do it, and why."""
+        ...
+
+
+class CandidateList:
+    """Candidates that somebody named, in the order in which they are asked: none is chosen over an earlier one."""
+
+    def __init__(self, candidates: Iterable[Candidate]) -> None:
+        self.candidates = tuple(candidates)
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.candidates)
+
+    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
+        """Yield each candidate that can do it, by itself."""
+        for one in self.candidates:
+            if one.meets(intent, conditions):
+                yield (ranked(one, intent),)
+
+    def refusals(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Refusals:
+        """Return who cannot do it, and why."""
+        return _refusals([self.candidates], intent, conditions)
+
+
+NO_CANDIDATES = CandidateList(())
+
+
+class CandidateIndex:
+    """Candidates by provider, in the order in which they are given. Never changed once made."""
+
+    def __init__(self, candidates: Iterable[Candidate]) -> None:
+        by_provider: dict[str, list[Candidate]] = {}
+        for one in candidates:
+            by_provider.setdefault(one.provider, []).append(one)
+        self.providers: tuple[tuple[Candidate, ...], ...] = tuple(map(tuple, by_provider.values()))
+        self._by_name = _by_name(self.providers)
+        self._searches: dict[_Key, list[tuple[RankedCandidate, ...] | None]] = {}
+        self._refusals: dict[_Key, Refusals] = {}
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return (one for provider in self.providers for one in provider)
+
+    def named(self, model: str) -> CandidateList:
+        """Return the candidates for a model's name: a name at `provider/model`, or an id however hosts spell it."""
+        return self._by_name.get(model.lower()) or self._by_name.get(spelled(model)) or NO_CANDIDATES
+
+    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
+        """Yield for each provider in order those of its candidates that can do it and may be the best; nothing for one that has none."""
+        if intent.model is not None:
+            yield from self.named(intent.model).search(intent, conditions)
+            return
+        kept = self._cached_candidates(intent, conditions)
+        for place, provider in enumerate(self.providers):
+            found = kept[place]
+            if found is None:
+                found = kept[place] = _best_of(provider, intent, conditions)
+            if found:
+                yield found
+
+    def refusals(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Refusals:
+        """Return who cannot do it, and why."""
+        if intent.model is not None:
+            return self.named(intent.model).refusals(intent, conditions)
+        key = _key(intent, conditions)
+        found = self._refusals.get(key)
+        if found is None:
+            found = _refusals(self.providers, intent, conditions)
+            _keep(self._refusals, key, found)
+        return found
+
+    def _cached_candidates(self, intent: Intent, conditions: Conditions) -> list[tuple[RankedCandidate, ...] | None]:
+        key = _key(intent, conditions)
+        kept = self._searches.get(key)
+        if kept is None:
+            kept = [None] * len(self.providers)
+            _keep(self._searches, key, kept)
+        return kept
+
+
+@lru_cache(maxsize=4096)
+def spelled(model: str) -> str:
+    """Return a model's id as the catalog spells it: without a path, a host's prefix, a date or a variant around it."""
+    return plain_id(builtin_models().spelled(model))
+
+
+def cheapness(price: float | None) -> float:
+    """Return how cheap a price per million tokens is, from 0 (`max_cost_per_m_token` or more) to 1 (free)."""
+    return _UNKNOWN if price is None else min(1.0, max(0.0, 1 - price / _MAX_COST))
+
+
+def quickness(latency: int | None, most: int | None) -> float:
+    """Return how quick a latency is, from 0 (as long as allowed, or longer) to 1; any is as good as another where nothing is bounded."""
+    if most is None:
+        return 1.0
+    return _UNKNOWN if latency is None else min(1.0, max(0.0, 1 - latency / most))
+
+
+def _by_name(providers: Iterable[tuple[Candidate, ...]]) -> dict[str, CandidateList]:
+    found: dict[str, list[Candidate]] = {}
+    for provider in providers:
+        names: dict[str, list[Candidate]] = {}
+        for one in provider:
+            own = one.model.lower()
+            for name in {spelled(one.model), own, f"{one.provider}/{own}"}:
+                names.setdefault(name, []).append(one)
+        for name, held in names.items():
+            # Of several spellings of a model at one provider the one that the name is goes first.
+            found.setdefault(name, []).extend(sorted(held, key=lambda one: one.model.lower() != name))
+    return {name: CandidateList(held) for name, held in found.items()}
+
+
+def _key(intent: Intent, conditions: Conditions) -> _Key:
+    return (
+        frozenset(intent.require),
+        frozenset(intent.prefer),
+        intent.max_latency_ms,
+        intent.diem_available,
+        conditions,
+    )
+
+
+def _keep(memory: dict[_Key, V], key: _Key, value: V) -> None:
+    if len(memory) >= _MOST_SEARCHES:
+        memory.pop(next(iter(memory)), None)
+    memory[key] = value
+
+
+def _refusals(providers: Iterable[Sequence[Candidate]], intent: Intent, conditions: Conditions) -> Refusals:
+    listed: list[tuple[Candidate, tuple[str, ...]]] = []
+    more = 0
+    for candidates in providers:
+        refused = [(one, why) for one in candidates if (why := one.refusals(intent, conditions))]
+        room = min(_MOST_LISTED_EACH, _MOST_LISTED - len(listed))
+        listed += refused[:room]
+        more += len(refused) - len(refused[:room])
+    return Refusals(tuple(listed), more)
+
+
+def _best_of(candidates: Iterable[Candidate], intent: Intent, conditions: Conditions) -> tuple[RankedCandidate, ...]:
+    """Return the candidates that can do it and that no other beats, in their order."""
+    best: list[RankedCandidate] = []
+    for one in candidates:
+        if not one.meets(intent, conditions):
+            continue
+        found = ranked(one, intent)
+        if any(other.beats(found) for other in best):
+            continue
+        best = [other for other in best if not found.beats(other)]
+        best.append(found)
+    return tuple(best)
+
+
+def ranked(one: Candidate, intent: Intent) -> RankedCandidate:
+    """Return how good a candidate is in each respect."""
+    return RankedCandidate(
+        candidate=one,
+        preferred=sum([name in one.features for name in intent.prefer]),
+        rating=_UNKNOWN if one.rating is None else one.rating,
+        cheapness=cheapness(one.price(diem=intent.diem_available)),
+        quickness=quickness(one.latency_ms, intent.max_latency_ms),
+    )

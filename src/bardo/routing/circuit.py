@@ -1,15 +1,128 @@
-"""The circuit breaker of one target: down when too many calls fail, and up again when one call that is let through is answered.
-
-Time is an argument, of a clock that may jump: a target that went down later than now is due at once.
-"""
+"""Whether a target may be asked: a circuit that opens after failures, the window that counts them, and what one attempt says."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
-from bardo.routing.health_window import Fault, HealthWindow, wilson_lower_bound
+from bardo.routing.rest_headers import parse_wait
+from bardo.values.errors import (
+    BardoError,
+    BrokenStream,
+    MalformedReply,
+    ProviderError,
+    Unreachable,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+
+Fault = Literal["connection", "timeout", "overloaded", "server", "malformed", "broken"]
+"""What a provider does wrong: no connection, no answer in time, 503 or 529, another 5xx, a reply that is none of its dialect, a cut one."""
+
+BUCKETS = 10
+CERTAINTY = 1.959963984540054
+"""Standard deviations on each side of the middle that hold 95 % of a normal distribution."""
+
+
+def wilson_lower_bound(failed: int, calls: int, z: float = CERTAINTY) -> float:
+    """Return the lower end of Wilson's interval for the share of `failed` in `calls`: 0 where there are none.
+
+    Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+    """
+    if calls <= 0 or failed <= 0:
+        return 0.0
+    share, square = failed / calls, z * z
+    middle = share + square / (2 * calls)
+    half = z * math.sqrt(share * (1 - share) / calls + square / (4 * calls * calls))
+    return max(0.0, (middle - half) / (1 + square / calls))
+
+
+class HealthWindow:
+    """The calls and failures of one target within the last `seconds`, in ten buckets. `calls` and `failed` are as of the last look."""
+
+    __slots__ = ("_bucket_seconds", "_calls", "_epoch", "_faults", "calls", "failed")
+
+    def __init__(self, seconds: float) -> None:
+        self._bucket_seconds = seconds / BUCKETS
+        self._epoch = -BUCKETS
+        self._calls = [0] * BUCKETS
+        self._faults: list[dict[Fault, int]] = [{} for _ in range(BUCKETS)]
+        self.calls = 0
+        self.failed = 0
+
+    def note_success(self, now: float) -> None:
+        """Count a call that went well."""
+        if int(now / self._bucket_seconds) != self._epoch:
+            self.look(now)
+        self._calls[self._epoch % BUCKETS] += 1
+        self.calls += 1
+
+    def note_fault(self, fault: Fault, now: float) -> None:
+        """Count a call that failed."""
+        self.note_success(now)
+        bucket = self._faults[self._epoch % BUCKETS]
+        bucket[fault] = bucket.get(fault, 0) + 1
+        self.failed += 1
+
+    def note_counts(self, answered: int, faults: Mapping[Fault, int], now: float) -> None:
+        """Count several calls at once: those that went well, and how often each fault occurred."""
+        self.look(now)
+        place, failed = self._epoch % BUCKETS, sum(faults.values())
+        self._calls[place] += answered + failed
+        self.calls += answered + failed
+        self.failed += failed
+        bucket = self._faults[place]
+        for fault, count in faults.items():
+            bucket[fault] = bucket.get(fault, 0) + count
+
+    def look(self, now: float) -> None:
+        """Forget what is older than the window."""
+        epoch = int(now / self._bucket_seconds)
+        if epoch != self._epoch:
+            self._advance(epoch)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._calls = [0] * BUCKETS
+        self._faults = [{} for _ in range(BUCKETS)]
+        self.calls = self.failed = 0
+
+    @property
+    def faults(self) -> dict[Fault, int]:
+        """How often each fault occurred, as of the last look."""
+        found: dict[Fault, int] = {}
+        for bucket in self._faults:
+            for fault, count in bucket.items():
+                found[fault] = found.get(fault, 0) + count
+        return found
+
+    @property
+    def last_epoch(self) -> int:
+        """The number of the latest bucket: the higher, the later the last look."""
+        return self._epoch
+
+    def _advance(self, epoch: int) -> None:
+        passed = epoch - self._epoch
+        if passed >= BUCKETS or passed <= -BUCKETS:
+            self.clear()
+        elif passed < 0:
+            # The clock went back a little: what comes counts into the latest bucket.
+            return
+        else:
+            for one in range(self._epoch + 1, epoch + 1):
+                self._drop(one % BUCKETS)
+        self._epoch = epoch
+
+    def _drop(self, place: int) -> None:
+        self.calls -= self._calls[place]
+        self.failed -= sum(self._faults[place].values())
+        self._calls[place] = 0
+        self._faults[place] = {}
+
 
 TRIAL_SECONDS = 30.0
 """How long the call that is let through has before another one may be."""
@@ -160,3 +273,109 @@ class Circuit:
     def _open(self, now: float, rest: float) -> None:
         self.down_since = self.down_since if self.down_since is not None and self.down_since <= now else now
         self._rest, self.due_at, self._trial_until = rest, now + rest, None
+
+
+NotAFault = Literal["rate_limited", "key_refused", "caller", "abandoned"]
+"""A limit of the key, a key that is not taken or has no credit, a request that is wrong, and a call that nobody waited for."""
+ErrorClass = Fault | NotAFault
+
+_OVERLOADED = frozenset({503, 529})
+_RATE_LIMITED = frozenset({425, 429})
+_KEY_REFUSED = frozenset({401, 402, 403})
+# OpenAI says 429 where the account has no credit (platform.openai.com/docs/guides/error-codes, as of 2026-11), Anthropic 400
+# ("Your credit balance is too low"): waiting for a limit to reset helps neither.
+_NO_CREDIT = frozenset(
+    {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached", "credit_balance_too_low"}
+)
+_NO_CREDIT_WORDS = re.compile(r"credit balance is too low|exceeded your current quota, please check your plan", re.I)
+
+
+class AttemptOutcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How one attempt ended. `error` is None where it was answered.
+
+    `rest_seconds` is how long the provider asks to wait, `seconds` how long a whole reply took and `first_token_seconds` how long a stream
+    took to begin; `key` is the label of the key that was used. `status` is the provider's, None where there was no answer.
+    """
+
+    error: ErrorClass | None = None
+    status: int | None = None
+    rest_seconds: float | None = None
+    seconds: float | None = None
+    first_token_seconds: float | None = None
+    key: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the provider's server answered at all, be it with a refusal."""
+        return self.error not in ("connection", "timeout", "abandoned")
+
+
+ABANDONED = AttemptOutcome(error="abandoned")
+
+
+def error_class(problem: BardoError) -> ErrorClass:
+    """Return what an error says of the provider that it came from."""
+    match problem:
+        case UpstreamRefused():
+            return _class_of_refusal(problem)
+        case Unreachable():
+            return "connection"
+        case UpstreamTimeout():
+            return "timeout"
+        case BrokenStream():
+            return "broken"
+        case MalformedReply():
+            return "malformed"
+        case ProviderError():
+            return "server"
+    return "caller"
+
+
+def outcome_of(
+    problem: BardoError | None,
+    *,
+    seconds: float | None = None,
+    first_token_seconds: float | None = None,
+    key: str = "",
+) -> AttemptOutcome:
+    """Return the outcome of an attempt that ended with `problem`, or well."""
+    if problem is None:
+        return AttemptOutcome(seconds=seconds, first_token_seconds=first_token_seconds, key=key)
+    refused = isinstance(problem, UpstreamRefused)
+    return AttemptOutcome(
+        error=error_class(problem),
+        status=problem.status if refused else None,
+        rest_seconds=_rest_of(problem) if isinstance(problem, ProviderError) else None,
+        key=key,
+    )
+
+
+def _rest_of(problem: ProviderError) -> float | None:
+    """Return how long a provider asks to wait: by its headers, or by an error that came inside a reply of status 200."""
+    if problem.rest_seconds is not None or not isinstance(problem, UpstreamRefused):
+        return problem.rest_seconds
+    # Whether it is a number; dates only stand in headers.
+    return parse_wait(problem.retry_after, 0.0) if (problem.retry_after or "").replace(".", "").isdecimal() else None
+
+
+def _class_of_refusal(problem: UpstreamRefused) -> ErrorClass:
+    status = problem.status
+    if problem.overflow is not None:
+        return "caller"
+    if status in _KEY_REFUSED or _without_credit(problem):
+        return "key_refused"
+    if status in _RATE_LIMITED:
+        return "rate_limited"
+    if status in _OVERLOADED:
+        return "overloaded"
+    if status in (408, 504):
+        return "timeout"
+    # 404 may be about a file or an earlier response that the caller names, 400 and 422 about anything it wrote.
+    return "server" if status >= 500 else "caller"
+
+
+def _without_credit(problem: UpstreamRefused) -> bool:
+    named = {problem.upstream_code, problem.upstream_type}
+    if not _NO_CREDIT.isdisjoint(name for name in named if name):
+        return True
+    return problem.status in (400, 429) and _NO_CREDIT_WORDS.search(problem.said[:600]) is not None

@@ -9,8 +9,7 @@ from typing import Literal
 import msgspec
 
 from bardo.catalog.routing_rows import CallSize
-from bardo.routing.candidate_index import Candidates
-from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Conditions
+from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Candidates, Conditions
 from bardo.routing.resolver import Choice, choices
 from bardo.routing.scorer import RoutingContext, choices_by_score, context_of, score
 from bardo.values.intent import Intent

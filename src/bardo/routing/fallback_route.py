@@ -10,8 +10,7 @@ import msgspec
 from bardo.catalog.matching import matches_any
 from bardo.catalog.model_quality import model_qualities
 from bardo.catalog.routing_rows import routing_rows
-from bardo.routing.candidate_index import ranked, spelled
-from bardo.routing.candidates import Candidate
+from bardo.routing.candidates import Candidate, ranked, spelled
 from bardo.routing.resolver import order_of
 from bardo.values.degradation import Degradation
 from bardo.values.intent import Intent

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from bardo.routing.attempt_outcome import AttemptOutcome
-from bardo.routing.health_window import Fault
+from bardo.routing.circuit import AttemptOutcome, Fault
 
 _Name = Annotated[str, msgspec.Meta(max_length=1000)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from bardo.routing.reasoning_config import ReasoningConfig, downgrade
+from bardo.routing.profiles import ReasoningConfig, downgrade
 from bardo.values.errors import InvalidRequest
 from bardo.values.intent import QUALITIES, Intent, Quality
 from bardo.values.profile import InferenceProfile, ProfileEffort

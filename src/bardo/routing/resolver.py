@@ -12,8 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from bardo.catalog.routing_rows import CallSize, routing_rows
-from bardo.routing.candidate_index import Candidates, RankedCandidate
-from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Candidate, Conditions
+from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Candidate, Candidates, Conditions, RankedCandidate
 from bardo.values.intent import Intent, Resolution
 
 _ROWS = routing_rows()

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from bardo.catalog.routing_rows import routing_rows
-from bardo.routing.candidate_index import Candidates, cheapness, quickness
-from bardo.routing.candidates import NO_CONDITIONS, Candidate, Conditions
+from bardo.routing.candidates import NO_CONDITIONS, Candidate, Candidates, Conditions, cheapness, quickness
 from bardo.routing.resolver import Choice, relaxed
 from bardo.values.intent import Intent
 

@@ -10,9 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from bardo.routing.attempt_outcome import AttemptOutcome
-from bardo.routing.circuit import TRIAL_SECONDS, Circuit
-from bardo.routing.health import MOST_MODELS, OF_A_KEY, MemoryHealth
+from bardo.routing.circuit import TRIAL_SECONDS, AttemptOutcome, Circuit
+from bardo.routing.health import MOST_MODELS, OF_A_KEY, Latency, MemoryHealth
 from bardo.routing.health_news import (
     HealthNews,
     KeyAccepted,
@@ -24,7 +23,6 @@ from bardo.routing.health_news import (
 )
 from bardo.routing.key_rests import KeyRests as RestingKeys
 from bardo.routing.key_rests import Rest
-from bardo.routing.latency import Latency
 
 STALE_COUNTS_SECONDS = 30.0
 """Counts that are older on their way are left out, unless nothing is known here yet."""

@@ -10,8 +10,16 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from bardo.routing.candidate_index import CandidateIndex, Candidates, RankedCandidate, Refusals, ranked
-from bardo.routing.candidates import NO_CONDITIONS, Candidate, Conditions
+from bardo.routing.candidates import (
+    NO_CONDITIONS,
+    Candidate,
+    CandidateIndex,
+    Candidates,
+    Conditions,
+    RankedCandidate,
+    Refusals,
+    ranked,
+)
 from bardo.values.intent import Intent
 
 

@@ -17,7 +17,7 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
 from bardo.planning.route import Provider, Target
-from bardo.routing.attempt_outcome import AttemptOutcome
+from bardo.routing.circuit import AttemptOutcome
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.health import AttemptWatch, HealthKeeper
 from bardo.services.facts.health_pings import HealthPings

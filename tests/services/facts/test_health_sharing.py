@@ -14,7 +14,7 @@ import pytest
 from bardo.adapters.config.failover import HealthSettings, health_store
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.stores.database.store_calls import StoreCalls
-from bardo.routing.attempt_outcome import AttemptOutcome
+from bardo.routing.circuit import AttemptOutcome
 from bardo.routing.health_news import TargetCounts, TargetDown, decode_news, encode_news
 from bardo.routing.shared_health import STALE_COUNTS_SECONDS, SharedHealth
 from bardo.services.facts.exchange import LEASE_SECONDS, Exchange

@@ -20,7 +20,7 @@ from bardo.adapters.net.client import Deadlines
 from bardo.adapters.stores.log import LogRow
 from bardo.call.failover import Failover
 from bardo.replies.reply_reader import ReplyReader
-from bardo.routing.attempt_outcome import AttemptOutcome
+from bardo.routing.circuit import AttemptOutcome
 from bardo.routing.health import MemoryHealth
 from bardo.services.facts.health import HealthKeeper
 from bardo.surfaces.library.decoding import provider_row

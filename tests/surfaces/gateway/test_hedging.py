@@ -9,7 +9,7 @@ import pytest
 
 from bardo.adapters.config.failover import FailoverSettings
 from bardo.call.failover import Failover
-from bardo.routing.attempt_outcome import outcome_of
+from bardo.routing.circuit import outcome_of
 from bardo.services.facts.health import HealthKeeper
 from bardo.simulators import Fault
 from support.any_model import Simulator

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bardo.routing.latency import Latency
+from bardo.routing.health import Latency
 from bardo.services.facts.cache_health import CacheHealth
 from bardo.services.facts.health_report import HealthReport, KeyHealth, ProviderHealth, ServerHealth, TargetHealth
 from bardo.surfaces.panel.cost_tables import exact_text

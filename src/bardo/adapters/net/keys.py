@@ -22,8 +22,7 @@ from bardo.adapters.net.client import Call
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.planning.route import Provider
-from bardo.routing.key_rests import KeyRests
-from bardo.routing.key_rotation import KeyRotation
+from bardo.routing.key_rests import KeyRests, KeyRotation
 from bardo.values.errors import MissingKey
 from bardo.values.extras import how_to_install
 from bardo.values.redaction import may_be_secret

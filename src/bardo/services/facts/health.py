@@ -14,11 +14,10 @@ import msgspec
 
 from bardo.planning.failover import is_about_content
 from bardo.planning.route import Target, target_names
-from bardo.routing.attempt_outcome import ABANDONED, AttemptOutcome, outcome_of
 from bardo.routing.candidates import Health
-from bardo.routing.health import HealthStore, MemoryHealth, state_of
+from bardo.routing.circuit import ABANDONED, AttemptOutcome, outcome_of
+from bardo.routing.health import HealthStore, Latency, MemoryHealth, state_of
 from bardo.routing.key_rests import Rest
-from bardo.routing.latency import Latency
 from bardo.routing.shared_health import SharedHealth
 from bardo.services.facts.balances import Balances
 from bardo.services.facts.directory import Placement

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from bardo.adapters.net.client import Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.planning.route import Provider
-from bardo.routing.attempt_outcome import AttemptOutcome
+from bardo.routing.circuit import AttemptOutcome
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.list_models import list_models

@@ -11,8 +11,8 @@ import msgspec
 from bardo.adapters.net.keys import Keyring
 from bardo.planning.route import Provider
 from bardo.routing.candidates import Health
-from bardo.routing.health_window import Fault
-from bardo.routing.latency import Latency
+from bardo.routing.circuit import Fault
+from bardo.routing.health import Latency
 from bardo.services.facts.cache_health import CacheHealth
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.health import HealthKeeper

@@ -22,8 +22,7 @@ from bardo.planning.routing import Routed, route
 from bardo.planning.thinking_names import with_thinking_name
 from bardo.planning.vitality import without_workload
 from bardo.planning.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
-from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
-from bardo.routing.candidates import Candidate
+from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Candidates
 from bardo.routing.workloads import PREFIX, unknown_workload
 from bardo.services.facts.directory import with_keys
 from bardo.services.facts.price_book import PriceBook
