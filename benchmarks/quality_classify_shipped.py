@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from time import process_time
 
-from bardo.catalog.classify_rows import classify_rows
+from bardo.catalog.layer_rows import classify_rows
 from bardo.context.classify.heads import shipped_heads
 from bardo.context.classify.labels import Classification
 from bardo.context.classify.layer import Classify

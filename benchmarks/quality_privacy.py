@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from bardo.catalog.pii_rows import pii_entities
+from bardo.catalog.layer_rows import pii_entities
 from bardo.context.privacy.detect import Detector
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table, Target

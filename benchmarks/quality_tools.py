@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bardo.adapters.embedding.onnx_embedding import OnnxEmbedding
-from bardo.catalog.tool_choice_rows import tool_choice_rows
+from bardo.catalog.layer_rows import tool_choice_rows
 from bardo.context.embed import Tier
 from bardo.context.tool_choice.ranking import (
     ComparedTool,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bardo.adapters.config.pipeline import PrivacySettings
-from bardo.catalog.pii_rows import PiiEntity, pii_entities
+from bardo.catalog.layer_rows import PiiEntity, pii_entities
 
 PRIVACY_TABLES: dict[str, type[msgspec.Struct]] = {"inference.pipeline.privacy": PrivacySettings}
 PRIVACY_MEANINGS = {

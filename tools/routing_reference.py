@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bardo.accounting.price_table import price_table
 from bardo.catalog.features import Place, features
-from bardo.catalog.model_quality import model_qualities
+from bardo.catalog.models import model_qualities
 from bardo.catalog.prices import price_lists, price_rows
 from bardo.catalog.profile_fields import profile_fields
 from bardo.catalog.routing_rows import routing_rows

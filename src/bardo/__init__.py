@@ -54,9 +54,8 @@ if TYPE_CHECKING:
         load_settings,
         parse_settings,
     )
-    from bardo.catalog.classify_rows import NeedRow
+    from bardo.catalog.layer_rows import CapRow, NeedRow
     from bardo.catalog.models import BudgetRange, ModelIds, ModelRow
-    from bardo.catalog.pipeline_rows import CapRow
     from bardo.catalog.prices import PriceRow, PriceTier
     from bardo.context.steps.settings import (
         CompressSettings,
@@ -183,8 +182,7 @@ if TYPE_CHECKING:
 
 _HOMES: dict[str, str] = {
     "bardo.catalog.models": "BudgetRange ModelIds ModelRow",
-    "bardo.catalog.classify_rows": "NeedRow",
-    "bardo.catalog.pipeline_rows": "CapRow",
+    "bardo.catalog.layer_rows": "CapRow NeedRow",
     "bardo.catalog.prices": "PriceRow PriceTier",
     "bardo.services.facts.event_bus": "AsyncEventStream",
     "bardo.adapters.config.formats": "known_formats",

@@ -40,8 +40,7 @@ from bardo.call.failover import Failover
 from bardo.call.runner import Runner
 from bardo.call.runner_parts import CallMemory
 from bardo.call.web_search import open_searcher, search_policy
-from bardo.catalog.dialect_models import builtin_dialect_models
-from bardo.catalog.endpoint_choice import choice_rows
+from bardo.catalog.endpoint_choice import builtin_dialect_models, choice_rows
 from bardo.catalog.features import features
 from bardo.catalog.field_refusals import builtin_field_refusals
 from bardo.catalog.forms import builtin_forms

@@ -21,7 +21,7 @@ from support.source import ROOT, importers, reached, trees
 
 NOT_READ: Mapping[str, str] = {
     "bardo.catalog.forms.WireForm.exclusive": "a law of tests/reasoning/control holds every plan against it",
-    "bardo.catalog.dialect_models.DialectModels.source": "says where a fact is from; for people who read the row",
+    "bardo.catalog.endpoint_choice.DialectModels.source": "says where a fact is from; for people who read the row",
     "bardo.catalog.models.ModelRow.note": "bardo probe writes there which audit file holds the evidence, for people who read the row",
     "bardo.catalog.replay.StateRule.source": "says where a fact is from; for people who read the row",
     "bardo.catalog.replay.TextRule.source": "says where a fact is from; for people who read the row",

@@ -13,7 +13,7 @@ from bardo.adapters.config.settings import parse_settings, provider_of
 from bardo.catalog.features import features
 from bardo.catalog.load import builtin
 from bardo.catalog.matching import matches_any
-from bardo.catalog.model_quality import model_qualities
+from bardo.catalog.models import model_qualities
 from bardo.catalog.routing_rows import routing_rows
 from bardo.catalog.rows import ProviderTraits
 from bardo.planning.knowledge import BUILTIN, TargetFacts

@@ -8,7 +8,7 @@ import msgspec
 
 import bardo
 from bardo.adapters.config.settings import parse_settings
-from bardo.catalog.dialect_models import dialect_models
+from bardo.catalog.endpoint_choice import dialect_models
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.load import builtin
 from bardo.catalog.models import ForcedTool, ModelRow, builtin_models

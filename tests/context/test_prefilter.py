@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.catalog.pipeline_rows import CapRow
+from bardo.catalog.layer_rows import CapRow
 from bardo.context.layer import LayerFacts, Passed, TargetFacts
 from bardo.context.prefilter import Prefilter
 from bardo.values.blocks import TextBlock

@@ -1,6 +1,8 @@
 """What decides at which of its endpoints a provider is asked, from `catalog/data/endpoint_choice.toml`.
 
 How much each difference between what was asked and what is sent matters, and the words of a server that has no such endpoint.
+
+What a dialect writes for one model and not for another: rows of globs of model ids, in `dialect_models.toml`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import Literal
 
 import msgspec
 
-from bardo.catalog.matching import matches_any
+from bardo.catalog.matching import matches_any, plain_id
+from bardo.catalog.rows import DialectName
 from bardo.values.degradation import UNLISTED, Degradation
 
 LossRank = Literal["answer", "reasoning", "cache", "cosmetic", "none"]
@@ -80,3 +83,38 @@ def choice_rows() -> _Rows:
     """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/endpoint_choice.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), _Rows)
+
+
+class DialectModels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds for some models of one dialect.
+
+    `models` are globs of ids in small letters with dashes for dots. `binds_schemas`: the model has structured output, for answers and for
+    the arguments of tools. `system_turns`: it takes messages with the role `system` between the others. `earlier_reasoning`: it is taken
+    back with its signature only, or also without one; empty where it is not taken back. `payload` is the dialect of the body that a
+    wrapping dialect holds; empty for a body of the model's own.
+    `markers` are those of other dialects that the model takes, in the form of this one, and how many of each.
+    """
+
+    dialect: DialectName
+    models: tuple[str, ...]
+    binds_schemas: bool = False
+    system_turns: bool = False
+    earlier_reasoning: Literal["", "signed", "unsigned"] = ""
+    payload: DialectName | Literal[""] = ""
+    markers: dict[str, int] = {}
+    source: str = ""
+
+
+@lru_cache(maxsize=4096)
+def dialect_models(dialect: DialectName, model: str) -> DialectModels:
+    """Return the first row of a dialect that fits a model; one without any of these abilities where none does."""
+    name = plain_id(model)
+    rows = (row for row in builtin_dialect_models() if row.dialect == dialect and matches_any(name, row.models))
+    return next(rows, DialectModels(dialect=dialect, models=()))
+
+
+@cache
+def builtin_dialect_models() -> tuple[DialectModels, ...]:
+    """Return the rows that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/dialect_models.toml").read_text(encoding="utf-8")
+    return tuple(msgspec.convert(tomllib.loads(text)["models"], list[DialectModels]))

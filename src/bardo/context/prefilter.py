@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bardo.catalog.layer_rows import CapRow
 from bardo.catalog.matching import matches_any
-from bardo.catalog.pipeline_rows import CapRow
 from bardo.context.layer import LayerFacts, LayerSteps, Passed, Receipt, TargetFacts
 from bardo.values.context_overflow import Overflow
 from bardo.values.degradation import Degradation

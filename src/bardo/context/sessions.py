@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.pipeline_rows import session_rows
+from bardo.catalog.layer_rows import session_rows
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 

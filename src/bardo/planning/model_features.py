@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from bardo.accounting.price_table import Price
 from bardo.catalog.features import Fact, features
 from bardo.catalog.matching import plain_id
-from bardo.catalog.model_quality import model_qualities
+from bardo.catalog.models import model_qualities
 from bardo.catalog.profile_fields import profile_fields
 from bardo.catalog.routing_rows import routing_rows
 from bardo.planning.knowledge import TargetFacts, control_target

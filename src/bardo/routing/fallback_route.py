@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from bardo.catalog.matching import matches_any
-from bardo.catalog.model_quality import model_qualities
+from bardo.catalog.models import model_qualities
 from bardo.catalog.routing_rows import routing_rows
 from bardo.routing.candidates import Candidate, ranked, spelled
 from bardo.routing.resolver import order_of

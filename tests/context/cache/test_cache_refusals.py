@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bardo.catalog.cache_rows import cache_rows
+from bardo.catalog.layer_rows import cache_rows
 from bardo.context.cache.layer import (
     ALLOWABLE,
     has_iban_digits,

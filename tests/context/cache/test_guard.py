@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.catalog.cache_guard_rows import guard_languages
+from bardo.catalog.layer_rows import guard_languages
 from bardo.context.cache.language import word_relations
 from bardo.context.cache.question import LONGEST_QUESTION, read_question
 from bardo.context.cache.similar import difference

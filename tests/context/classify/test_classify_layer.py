@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.catalog.classify_rows import NeedRow, classify_rows
+from bardo.catalog.layer_rows import NeedRow, classify_rows
 from bardo.context.classify.heads import HeadFile, Heads, shipped_heads
 from bardo.context.classify.labels import Guess
 from bardo.context.classify.layer import Classify, needs_of

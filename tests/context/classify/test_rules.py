@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.catalog.classify_rows import OmittedText, classify_rows
+from bardo.catalog.layer_rows import OmittedText, classify_rows
 from bardo.context.classify.asked_text import LONGEST, asked_text, shortened, without
 from bardo.context.classify.labels import Guess
 from bardo.context.classify.layer import Rules, together

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from bardo.catalog.injection_rows import injection_rows
+from bardo.catalog.layer_rows import injection_rows
 from bardo.context.injection.consequences import suspects_of
 from bardo.context.injection.layer import InjectionLayer
 from bardo.context.injection.match import NEAR, Match, groups, weighed

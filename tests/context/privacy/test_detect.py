@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.catalog.pii_rows import PiiEntity, PiiPattern, pii_entities
+from bardo.catalog.layer_rows import PiiEntity, PiiPattern, pii_entities
 from bardo.context.privacy.detect import Detector, find
 from bardo.values.errors import ConfigError
 from support.growth import check_growth

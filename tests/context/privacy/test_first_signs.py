@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from bardo.catalog.pii_rows import PiiPattern, pii_entities
+from bardo.catalog.layer_rows import PiiPattern, pii_entities
 from bardo.context.privacy import patterns
 from bardo.context.privacy.checks import digits_of, luhn, luhn_sum
 from bardo.context.privacy.detect import PhoneScanner

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bardo.catalog.pii_rows import pii_entities
+from bardo.catalog.layer_rows import pii_entities
 from bardo.context.layer import LayerFacts, Passed
 from bardo.context.privacy import search
 from bardo.context.privacy.detect import Span, find

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from bardo.catalog.tool_choice_rows import tool_choice_rows
+from bardo.catalog.layer_rows import tool_choice_rows
 from bardo.context.tool_choice.ranking import (
     ComparedTool,
     ToolQuery,

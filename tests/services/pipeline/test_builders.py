@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bardo.catalog.pipeline_rows import layer_rows, layers_of_profile, profile_rows
+from bardo.catalog.layer_rows import layer_rows, layers_of_profile, profile_rows
 from bardo.golem.rows import pipeline_rows
 from bardo.services.pipeline.layers import BUILDERS
 

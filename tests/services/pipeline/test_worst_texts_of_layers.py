@@ -17,7 +17,7 @@ from bardo.adapters.embedding import personal_data
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.call.runner import Runner
-from bardo.catalog.pipeline_rows import layer_rows
+from bardo.catalog.layer_rows import layer_rows
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.pipeline import pipeline as layers_of_calls
 from bardo.services.pipeline.pipeline import Pipeline

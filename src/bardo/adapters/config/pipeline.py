@@ -14,9 +14,8 @@ from bardo.adapters.config.failover import check_store
 from bardo.adapters.config.gateway import Count, Seconds, Silence
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.problems import Place
-from bardo.catalog.classify_rows import NeedRow
 from bardo.catalog.features import features
-from bardo.catalog.pipeline_rows import CapRow, layer_rows, layers_of_profile, profile_rows
+from bardo.catalog.layer_rows import CapRow, NeedRow, layer_rows, layers_of_profile, profile_rows
 from bardo.context.injection import Action
 from bardo.context.steps.settings import (
     CompressSettings,

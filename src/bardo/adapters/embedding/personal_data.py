@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 from bardo.adapters.config.pipeline import PrivacySettings
 from bardo.adapters.work_budget import CURRENT, run_counted
-from bardo.catalog.pii_rows import PiiEntity, PiiPattern, pii_entities
+from bardo.catalog.layer_rows import PiiEntity, PiiPattern, pii_entities
 from bardo.context.privacy.detect import Detector, Span
 from bardo.context.privacy.search import FindPersonalData
 from bardo.values.errors import ConfigError

@@ -15,7 +15,7 @@ from importlib.resources import files
 
 import msgspec
 
-from bardo.catalog.cache_guard_rows import LanguageRow, guard_languages
+from bardo.catalog.layer_rows import LanguageRow, guard_languages
 
 # The rules of WordNet's own morphy(7WN), without those that its lists of exceptions make needless.
 _ENDINGS = (

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import msgspec
 
-from bardo.catalog.cache_rows import PersonalDataRow, TimeWordsRow, cache_rows
+from bardo.catalog.layer_rows import PersonalDataRow, TimeWordsRow, cache_rows
 from bardo.catalog.matching import matches_any, matches_glob
 from bardo.context.cache.identity import identity_of
 from bardo.context.cache.similar_lookup import ForgetSimilar, SimilarLookup, after_reply

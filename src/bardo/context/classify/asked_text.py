@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.catalog.classify_rows import OmittedText
+from bardo.catalog.layer_rows import OmittedText
 from bardo.values.request import Request
 
 LONGEST = 800

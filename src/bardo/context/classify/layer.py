@@ -14,7 +14,7 @@ import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bardo.catalog.classify_rows import ClassifyRows, NeedRow, PairRow, SignRow, SizeOf, SizeRow
+from bardo.catalog.layer_rows import ClassifyRows, NeedRow, PairRow, SignRow, SizeOf, SizeRow
 from bardo.context.classify.asked_text import asked_text, shortened
 from bardo.context.classify.heads import Heads
 from bardo.context.classify.labels import Classification, Guess, Tier

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from bardo.catalog.injection_rows import injection_rows
+from bardo.catalog.layer_rows import injection_rows
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{24,4000}={0,2}(?![A-Za-z0-9+/=_-])")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:(?:\\x|0x|%)?[0-9A-Fa-f]{2}[ ,:]{0,2}){16,2000}(?![0-9A-Fa-f])")

@@ -13,7 +13,8 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from bardo.catalog.injection_rows import LanguageRow, injection_rows
+from bardo.catalog.layer_rows import InjectionLanguageRow as LanguageRow
+from bardo.catalog.layer_rows import injection_rows
 from bardo.context.injection.match import Match
 
 REPLACED, REVEALED, ADDRESSED, AGAINST = 1.0, 1.0, 0.6, 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bardo.catalog.injection_rows import Role
+from bardo.catalog.layer_rows import Role
 
 NEAR = 700
 """Characters in which what was matched belongs together."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bardo.catalog.injection_rows import injection_rows
+from bardo.catalog.layer_rows import injection_rows
 from bardo.values.blocks import (
     Block,
     DocumentBlock,

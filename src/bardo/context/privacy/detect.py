@@ -25,7 +25,7 @@ from itertools import chain
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from bardo.catalog.pii_rows import PiiEntity, PiiPattern, phone_regions, pii_entities
+from bardo.catalog.layer_rows import PiiEntity, PiiPattern, phone_regions, pii_entities
 from bardo.context.privacy import checks, national, national_europe
 from bardo.context.privacy.checks import Check
 from bardo.context.privacy.long_texts import changed_in_parts, matches_in_parts

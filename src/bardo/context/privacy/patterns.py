@@ -19,7 +19,7 @@ from importlib import import_module
 from string import ascii_letters
 from typing import Any
 
-from bardo.catalog.pii_rows import PiiEntity, PiiPattern
+from bardo.catalog.layer_rows import PiiEntity, PiiPattern
 from bardo.context.privacy.long_texts import changed_in_parts, matches_in_parts
 from bardo.values.errors import ConfigError
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
-from bardo.catalog.pii_rows import iban_rows, top_level_domains
+from bardo.catalog.layer_rows import iban_rows, top_level_domains
 from bardo.context.privacy.checks import compact, iban, ip_address, mac_address
 from bardo.context.privacy.long_texts import matches_in_parts
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.context_rows import provider_compaction
 from bardo.catalog.fragments import merge_fields
+from bardo.catalog.layer_rows import provider_compaction
 from bardo.context.ask_model import AskModel, ModelAnswer
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, changed
 from bardo.context.session_memory import LoadForSession, StoreForSession

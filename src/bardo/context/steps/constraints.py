@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.context_rows import enrichment_of
+from bardo.catalog.layer_rows import enrichment_of
 from bardo.context.layer import LayerFacts, LayerSteps, Passed, Receipt, changed
 from bardo.context.steps.editing import Session, keep_session, recall_session
 from bardo.context.steps.prompt_parts import is_bound, is_prompt, message_tokens

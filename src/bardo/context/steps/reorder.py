@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.context_rows import volatile_part
+from bardo.catalog.layer_rows import volatile_part
 from bardo.context.layer import Effect, LayerFacts, LayerSteps, Passed, Receipt, changed
 from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.steps.prompt_parts import block_tokens, is_bound

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.catalog.tool_choice_rows import FunctionKind, tool_choice_rows
+from bardo.catalog.layer_rows import FunctionKind, tool_choice_rows
 from bardo.context.layer import (
     Effect,
     EffectFailed,

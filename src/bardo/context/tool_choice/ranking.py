@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bardo.catalog.tool_choice_rows import tool_choice_rows
+from bardo.catalog.layer_rows import tool_choice_rows
 from bardo.context.embed import Tier
 from bardo.context.tool_choice.tokenization import description_of, sentences, split_identifier
 from bardo.context.tool_choice.word_index import word_index

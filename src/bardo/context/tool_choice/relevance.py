@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.tool_choice_rows import tool_choice_rows
+from bardo.catalog.layer_rows import tool_choice_rows
 from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import EffectFailed, Pause
 from bardo.context.tool_choice.effects import BuildWordIndex, FindToolUses, FindToolVectors, FoundUses, StoreToolVectors

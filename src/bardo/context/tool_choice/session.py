@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.tool_choice_rows import ToolChoiceRows, tool_choice_rows
+from bardo.catalog.layer_rows import ToolChoiceRows, tool_choice_rows
 from bardo.context.layer import LayerFacts
 from bardo.context.tool_choice.tokenization import MOST_TEXT, named_in
 from bardo.values.blocks import Carried, ToolCallBlock, ToolResultBlock

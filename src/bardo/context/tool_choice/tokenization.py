@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from bardo.catalog.tool_choice_rows import tool_choice_rows
+from bardo.catalog.layer_rows import tool_choice_rows
 from bardo.values.request import Tool
 
 MOST_TEXT = 8_000

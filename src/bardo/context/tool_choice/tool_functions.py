@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from bardo.catalog.tool_choice_rows import FunctionKind
+from bardo.catalog.layer_rows import FunctionKind
 from bardo.context.own_functions import CheckArguments, OwnCall, OwnResult, OwnSteps
 from bardo.context.tool_choice.ranking import Vector
 from bardo.context.tool_choice.relevance import Ranking, ranked

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from bardo.catalog.dialect_models import dialect_models
+from bardo.catalog.endpoint_choice import dialect_models
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.wire import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.dialect_models import dialect_models
+from bardo.catalog.endpoint_choice import dialect_models
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.request_out import control_fields, with_thinking

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from bardo.catalog.dialect_models import dialect_models
+from bardo.catalog.endpoint_choice import dialect_models
 from bardo.dialects.bedrock_invoke.wire import NAME
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.values.errors import Unsupported

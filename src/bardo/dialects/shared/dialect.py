@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from bardo.catalog.dialect_models import dialect_models
+from bardo.catalog.endpoint_choice import dialect_models
 from bardo.catalog.request_shapes import shape_at
 from bardo.catalog.rows import EmbedEndpoint, ProviderRow
 from bardo.dialects.shared.declaration import Declaration, ReplyDeclaration

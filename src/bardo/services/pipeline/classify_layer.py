@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bardo.adapters.config.paths import named_path
-from bardo.catalog.classify_rows import classify_rows
+from bardo.catalog.layer_rows import classify_rows
 from bardo.context.classify.heads import Heads, decode_heads, shipped_heads
 from bardo.context.classify.layer import Classify
 from bardo.embedding.static_embedding import wide_embedding

@@ -28,7 +28,7 @@ from bardo.adapters.config.providers import ProviderEntry
 from bardo.adapters.config.settings import Settings, load_settings, log_path, provider_of
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogMissing, LogProblem, LogReader
-from bardo.catalog.pipeline_rows import layer_rows
+from bardo.catalog.layer_rows import layer_rows
 from bardo.planning.aliases import Aliases
 from bardo.planning.route import Provider, resolve, unknown_model
 from bardo.routing.workloads import PREFIX
