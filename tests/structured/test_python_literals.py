@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bardo.structured.candidates import python_literal
+from bardo.structured.search import python_literal
 
 
 @pytest.mark.parametrize(
