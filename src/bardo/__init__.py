@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     )
     from bardo.planning.aliases import Alias
     from bardo.planning.explanation import Explanation
-    from bardo.reasoning.control.amounts import PortableBudgets
+    from bardo.reasoning.control.target import PortableBudgets
     from bardo.reasoning.formats import ReasoningFormat
     from bardo.routing.workloads import WorkloadRow
     from bardo.services.facts.event_bus import AsyncEventStream
@@ -210,7 +210,7 @@ _HOMES: dict[str, str] = {
     "bardo.adapters.config.chat": "DiscordSettings TelegramSettings",
     "bardo.planning.aliases": "Alias",
     "bardo.planning.explanation": "Explanation",
-    "bardo.reasoning.control.amounts": "PortableBudgets",
+    "bardo.reasoning.control.target": "PortableBudgets",
     "bardo.reasoning.formats": "ReasoningFormat",
     "bardo.routing.workloads": "WorkloadRow",
     "bardo.structured": "Extraction Provenance StructuredOutput UnusableAnswer",

@@ -14,8 +14,8 @@ import pytest
 import bardo
 from bardo.reasoning import ParserResult, ReasoningParser, Splitter, find_format, formats, open_parser
 from bardo.reasoning.inline import InlineReasoning
-from bardo.reasoning.messages import MALFORMED
 from bardo.reasoning.phases import STRIPPED
+from bardo.reasoning.splitter import MALFORMED
 from bardo.reasoning.starting import starting_state
 from bardo.values.events import ContentChunk, Degraded, Event, Finish
 from bardo.values.fold import fold

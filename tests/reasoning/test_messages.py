@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.reasoning import Splitter, find_format
-from bardo.reasoning.messages import MALFORMED
 from bardo.reasoning.phases import STRIPPED
+from bardo.reasoning.splitter import MALFORMED
 from support.splitting import cuts, is_what_deleting_leaves, notes, pieces_of, read
 
 

@@ -13,8 +13,7 @@ import msgspec
 
 from bardo.catalog.forms import WireForm
 from bardo.catalog.fragments import fill
-from bardo.reasoning.control.amounts import ladder
-from bardo.reasoning.control.target import ResolvedFacts
+from bardo.reasoning.control.target import ResolvedFacts, ladder
 from bardo.values.errors import InvalidRequest
 
 SettingName = Literal["off", "on", "effort", "budget"]

@@ -1,13 +1,19 @@
 """Reasoning control: a policy in the form one model honours, what was observed of it, and what goes with it."""
 
-from bardo.reasoning.control.amounts import PORTABLE, PortableBudgets, nearest_level
-from bardo.reasoning.control.messages import fit_messages
+from bardo.reasoning.control.messages import fit_messages, in_words
 from bardo.reasoning.control.parameters import Fitted, fit_parameters
 from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, intent_of, untold
 from bardo.reasoning.control.planning import as_told, plan_reasoning
-from bardo.reasoning.control.prompt_words import in_words
 from bardo.reasoning.control.refusals import Repair, RouteFact, repair_refusal
-from bardo.reasoning.control.target import ControlTarget, Layer, ResolvedFacts, know
+from bardo.reasoning.control.target import (
+    PORTABLE,
+    ControlTarget,
+    Layer,
+    PortableBudgets,
+    ResolvedFacts,
+    know,
+    nearest_level,
+)
 from bardo.reasoning.control.verdict import Observation, Verdict, observation, observe, receipt, receipt_header
 from bardo.values.request import OnImpossible
 

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.fragments import Fragment, fill, merge_fields
-from bardo.reasoning.control.amounts import nearest_level
 from bardo.reasoning.control.plan import (
     CannotTurnOff,
     ControlPlan,
@@ -19,6 +18,7 @@ from bardo.reasoning.control.plan import (
     room_for,
     translated_levels,
 )
+from bardo.reasoning.control.target import nearest_level
 from bardo.values.degradation import Degradation
 
 

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.catalog.fragments import Fragment, fill, value_at, without_path
-from bardo.reasoning.control.amounts import DEFAULT_OUTPUT, PortableBudgets
-from bardo.reasoning.control.target import ControlTarget, LayerName, ResolvedFacts
+from bardo.reasoning.control.target import DEFAULT_OUTPUT, ControlTarget, LayerName, PortableBudgets, ResolvedFacts
 from bardo.values.degradation import Degradation
 from bardo.values.errors import Unsupported
 from bardo.values.request import EFFORTS, Effort, OnImpossible, ReasoningPolicy

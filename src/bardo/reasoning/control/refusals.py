@@ -15,10 +15,17 @@ import msgspec
 from bardo.catalog.forms import Refusal, WireForms, builtin_forms
 from bardo.catalog.fragments import at_path, leaves, merge_fields
 from bardo.catalog.models import BudgetRange, Control, Facts, Models
-from bardo.reasoning.control.amounts import HEADROOM, PORTABLE, PortableBudgets, nearest_tokens
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.reasoning.control.planning import plan_reasoning
-from bardo.reasoning.control.target import ControlTarget, Layer, ResolvedFacts
+from bardo.reasoning.control.target import (
+    HEADROOM,
+    PORTABLE,
+    ControlTarget,
+    Layer,
+    PortableBudgets,
+    ResolvedFacts,
+    nearest_tokens,
+)
 from bardo.values.degradation import Degradation
 from bardo.values.request import EFFORTS, OnImpossible
 
