@@ -42,8 +42,8 @@ MAY_NAME: Mapping[str, str] = {
     "bardo.surfaces.cli.probe": "an example in a help text",
     "bardo.surfaces.cli.serve": "the example that a gateway over simulated providers prints",
     "bardo.tools.grammar": "how values are quoted in a text format, which a row of the format names",
-    "bardo.tools.literals": "how values are quoted in a text format, which a row of the format names",
-    "bardo.tools.shapes": "how values are quoted in a text format, which a row of the format names",
+    "bardo.tools.jsontext": "how values are quoted in a text format, which a row of the format names",
+    "bardo.tools.scanner": "how values are quoted in a text format, which a row of the format names",
 }
 """The modules that name a model, each with the reason."""
 # Names of dialects and of providers' rows, which have tests of their own.

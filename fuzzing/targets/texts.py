@@ -19,7 +19,7 @@ from bardo.tools import (
     tool_call_formats,
 )
 from bardo.tools.pieces import Pieces
-from bardo.tools.shapes import shapes_of
+from bardo.tools.scanner import shapes_of
 from bardo.values.request import Tool
 from fuzzing.inputs import Input
 from fuzzing.laws import Laws, hold, same

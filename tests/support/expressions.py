@@ -256,8 +256,8 @@ def _methods(place: str) -> frozenset[str]:
 _KNOWN_USES = {
     "bardo.streams.fences.FENCE_LINE": frozenset({"match"}),
     # `Following.whole` is tried behind a string, on no more than 300 characters.
-    "bardo.tools.literals.ARGUMENT": frozenset({"match"}),
-    "bardo.tools.literals.LISTED_ARGUMENT": frozenset({"match"}),
+    "bardo.tools.jsontext.ARGUMENT": frozenset({"match"}),
+    "bardo.tools.jsontext.LISTED_ARGUMENT": frozenset({"match"}),
     # What an address begins with.
     "catalog/data/kept_ids.toml": frozenset({"match"}),
 }

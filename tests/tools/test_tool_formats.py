@@ -15,7 +15,7 @@ from bardo.tools import (
     tool_call_format_for_model,
     tool_call_formats,
 )
-from bardo.tools.shapes import shapes_of
+from bardo.tools.scanner import shapes_of
 from bardo.values.errors import CallerError, InvalidRequest
 from support.offenders import each_case
 

@@ -20,7 +20,7 @@ from bardo.tools import (
     find_tool_call_format,
     tool_call_formats,
 )
-from bardo.tools.shapes import shapes_of
+from bardo.tools.scanner import shapes_of
 from tools.support import TOOLS, joined, read, text_of
 
 NAMES = sorted(tool_call_formats())

@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from bardo.tools.literals import PYTHON, pass_literal
+from bardo.tools.jsontext import PYTHON, pass_literal
 from bardo.tools.scanner import Malformed, Scanner
 from bardo.values.request import Tool
 

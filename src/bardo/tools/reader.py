@@ -15,8 +15,7 @@ from bardo.tools.declared import DeclaredTools
 from bardo.tools.formats import ToolCallFormat
 from bardo.tools.grammar import CallGrammar
 from bardo.tools.pieces import Piece, Pieces
-from bardo.tools.scanner import Malformed, Reading, Scanner, markers
-from bardo.tools.shapes import shapes_of
+from bardo.tools.scanner import Malformed, Reading, Scanner, markers, shapes_of
 from bardo.values.request import Tool
 
 HOLD = 65_536
