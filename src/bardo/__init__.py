@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from bardo.reasoning.control.target import PortableBudgets
     from bardo.reasoning.formats import ReasoningFormat
     from bardo.routing.workloads import WorkloadRow
-    from bardo.services.facts.event_bus import AsyncEventStream
+    from bardo.services.facts.event_feed import AsyncEventStream
     from bardo.structured import Extraction, Provenance, StructuredOutput, UnusableAnswer
     from bardo.surfaces.library.asking import Options
     from bardo.surfaces.library.blocking_client import Client
@@ -184,7 +184,7 @@ _HOMES: dict[str, str] = {
     "bardo.catalog.models": "BudgetRange ModelIds ModelRow",
     "bardo.catalog.layer_rows": "CapRow NeedRow",
     "bardo.catalog.prices": "PriceRow PriceTier",
-    "bardo.services.facts.event_bus": "AsyncEventStream",
+    "bardo.services.facts.event_feed": "AsyncEventStream",
     "bardo.adapters.config.formats": "known_formats",
     "bardo.values.inference_events": (
         "CacheStats CallFinished CallProgress CallStarted HealthChanged InferenceEvent ProfileApplied ProfileDegraded "

@@ -63,7 +63,7 @@ from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.introspect import Introspector
 from bardo.services.facts.introspect.adapters import builtin_adapters
 from bardo.services.facts.listings import CatalogRefresh, HourlyRefresh, Listings, ListingStore
-from bardo.services.facts.listings.prices import feed_prices
+from bardo.services.facts.listings.listings import feed_prices
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.services.facts.price_book import PriceBook
 from bardo.services.facts.provider_ids import ProviderIds, open_provider_ids
@@ -473,9 +473,7 @@ def _assembled(
 def open_agent(settings: Settings, runner: Runner, environment: Mapping[str, str] | None = None) -> AgentCalls:
     """Return what settles the calls of the agent. Nothing is opened before it is used."""
     # Read only where somebody has such an agent.
-    from bardo.services.accounts.agent_calls import AgentCalls
-    from bardo.services.accounts.agent_spending import DaySpending
-    from bardo.services.accounts.agent_steps import SessionSteps
+    from bardo.services.accounts.agent_calls import AgentCalls, DaySpending, SessionSteps
 
     shared = (os.environ if environment is None else environment).get(WORKERS_FOLDER)
     path = log_path(settings, environment) if settings.log.enabled else None

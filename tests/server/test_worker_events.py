@@ -12,8 +12,7 @@ import pytest
 
 from bardo.server import worker_events
 from bardo.server.worker_events import WorkerEvents
-from bardo.services.facts.event_bus import EventBus
-from bardo.services.facts.event_feed import EventFeed, EventFilter
+from bardo.services.facts.event_feed import EventBus, EventFeed, EventFilter
 from bardo.values.inference_events import CallFinished, CallStarted, PublishedEvent, ReasoningText
 from support.patience import PATIENCE
 

@@ -364,7 +364,7 @@ async def similar_questions(place: str) -> AsyncIterator[Opened]:
 
 
 async def agent_steps(place: str) -> AsyncIterator[Opened]:
-    from bardo.services.accounts.agent_steps import SessionSteps
+    from bardo.services.accounts.agent_calls import SessionSteps
 
     steps = SessionSteps(Path(place), lambda: NOW)
 

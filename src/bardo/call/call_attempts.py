@@ -16,7 +16,7 @@ from bardo.values.errors import BardoError, CallerError, OperatorError, OverBudg
 from bardo.values.usage import Usage
 
 if TYPE_CHECKING:
-    from bardo.services.payments.call_payments import CallPayments
+    from bardo.services.payments.payer import CallPayments
 
 _AT_WORK = frozenset({408, 499, 502, 504, 520, 522, 524})
 """Statuses by which a proxy tells that it stopped waiting: the server behind it may have done the work, and billed it."""

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from bardo.call.server_choice import ServerChoice
     from bardo.services.accounts.agent_calls import LocalAnswer
     from bardo.services.accounts.call_gate import CallGate
+    from bardo.services.facts.cache_health import PromptTracker
     from bardo.services.facts.directory import ProviderDirectory
-    from bardo.services.facts.prompt_watch import PromptTracker
     from bardo.services.pipeline.call_layers import CallLayers
     from bardo.services.pipeline.pipeline import Pipeline
 

@@ -15,7 +15,7 @@ from bardo.planning.attempt import Attempt
 from bardo.planning.route import Target
 from bardo.planning.token_counting import PromptEstimates
 from bardo.replies.written_tokens import OutputEstimates
-from bardo.services.facts.event_bus import EventBus
+from bardo.services.facts.event_feed import EventBus
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.services.facts.price_book import PriceBook

@@ -26,7 +26,7 @@ from bardo.values.response import Response
 
 if TYPE_CHECKING:
     from bardo.services.pipeline.call_layers import CallLayers
-    from bardo.services.telemetry.details import CallDetails
+    from bardo.services.telemetry.telemetry import CallDetails
 
 _MOST_TIMES_KEPT = 16
 """A reply may bring opaque state after its finish, in a few more reads; each of several choices has a finish."""

@@ -21,7 +21,7 @@ from bardo.values.errors import MalformedReply, ProviderError
 from bardo.values.wire import WireRequest
 
 if TYPE_CHECKING:
-    from bardo.services.payments.call_payments import CallPayments
+    from bardo.services.payments.payer import CallPayments
 
 _ERROR_BODY_LIMIT = 1024 * 1024
 # Statuses whose headers say when to come again.

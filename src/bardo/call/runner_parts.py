@@ -13,8 +13,8 @@ from bardo.planning.token_counting import PromptEstimates
 from bardo.planning.typed_answer import AnswerValidator
 from bardo.planning.verification import Judge
 from bardo.replies.written_tokens import OutputEstimates
-from bardo.services.facts.event_bus import EventBus
-from bardo.services.facts.prompt_watch import PromptTracker
+from bardo.services.facts.cache_health import PromptTracker
+from bardo.services.facts.event_feed import EventBus
 from bardo.values.errors import BardoError
 
 if TYPE_CHECKING:

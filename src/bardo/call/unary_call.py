@@ -36,9 +36,9 @@ from bardo.values.stopping import shutdown_of
 from bardo.values.wire import WireRequest
 
 if TYPE_CHECKING:
-    from bardo.services.payments.call_payments import CallPayments
+    from bardo.services.payments.payer import CallPayments
     from bardo.services.pipeline.call_layers import CallLayers
-    from bardo.services.telemetry.details import CallDetails
+    from bardo.services.telemetry.telemetry import CallDetails
 
 Result = TypeVar("Result", bound=Embeddings | TokenCount)
 

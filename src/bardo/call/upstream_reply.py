@@ -38,7 +38,7 @@ from bardo.values.request import Message, Request
 from bardo.values.usage import Usage
 
 if TYPE_CHECKING:
-    from bardo.services.payments.call_payments import CallPayments
+    from bardo.services.payments.payer import CallPayments
 
 
 class UpstreamReply:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from bardo.services.facts.event_bus import AsyncEventStream, EventBus
+from bardo.services.facts.event_feed import AsyncEventStream, EventBus
 from bardo.values.inference_events import CallFinished, CallStarted, PublishedEvent
 
 FOLDER_VARIABLE = "BARDO_EVENTS_FOLDER"

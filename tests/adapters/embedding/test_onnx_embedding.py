@@ -17,8 +17,7 @@ from bardo.adapters.embedding.onnx_embedding import OnnxEmbedding
 from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.clusters import Embedding, fit_clusters
 from bardo.routing.learned.router import LearnedState
-from bardo.services.facts.learned_routing import LearnedRouting
-from bardo.services.facts.learned_state import embedding_of, load_state, open_router, store_state
+from bardo.services.facts.learned_routing import LearnedRouting, embedding_of, load_state, open_router, store_state
 from bardo.surfaces.cli.routing import fit_outcomes
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import ConfigError

@@ -17,7 +17,7 @@ import pytest
 
 from bardo.adapters.stores.database import engines
 from bardo.adapters.stores.state import sqlite
-from bardo.services.accounts import agent_steps
+from bardo.services.accounts import agent_calls as agent_steps
 from bardo.values.errors import BardoError
 from support import store_writers
 from support.patience import PATIENCE, read_line

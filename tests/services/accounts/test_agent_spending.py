@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bardo.adapters.stores.log import LogRow, LogWriter
-from bardo.services.accounts.agent_spending import DaySpending, SpendKey
-from bardo.services.accounts.agent_steps import IDLE_SECONDS, SessionSteps
+from bardo.services.accounts.agent_calls import IDLE_SECONDS, DaySpending, SessionSteps, SpendKey
 
 NOON = 1_764_417_600.0 + 43_200
 

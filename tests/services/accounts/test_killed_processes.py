@@ -18,7 +18,7 @@ from bardo.adapters.stores.log.schema import inference_log
 from bardo.services.accounts.key_store import open_keys
 from bardo.services.accounts.lease_store import SqlLeaseStore
 from bardo.services.accounts.leases import STALE_SECONDS
-from bardo.services.accounts.spend import LogSpend
+from bardo.services.accounts.usage import LogSpend
 from support.patience import PATIENCE, read_line
 
 BUDGET = 400_000
@@ -31,7 +31,7 @@ from bardo.services.accounts.admissions import Admissions
 from bardo.services.accounts.call_facts import CallFacts
 from bardo.services.accounts.key_store import open_keys
 from bardo.services.accounts.lease_store import SqlLeaseStore
-from bardo.services.accounts.spend import LogSpend
+from bardo.services.accounts.usage import LogSpend
 from bardo.adapters.stores.log import LogWriter, LogRow
 from bardo.adapters.stores.log.row import PendingCall
 from bardo.values.errors import OverBudget

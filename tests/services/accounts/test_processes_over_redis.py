@@ -25,7 +25,7 @@ from bardo.adapters.config.accounts import Account
 from bardo.services.accounts.admissions import Admissions
 from bardo.services.accounts.call_facts import CallFacts
 from bardo.services.accounts.redis_leases import RedisLeaseStore
-from bardo.services.accounts.spend import LogSpend
+from bardo.services.accounts.usage import LogSpend
 from bardo.adapters.stores.log import LogRow, LogWriter
 from bardo.adapters.stores.log.row import PendingCall
 from bardo.values.errors import OverBudget, RateLimited

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.services.facts.event_bus import EventBus
+from bardo.services.facts.event_feed import EventBus
 from bardo.values.inference_events import SchemaFallback
 
 pytestmark = pytest.mark.each_python

@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from bardo.services.facts.event_bus import EventBus
-from bardo.services.facts.event_feed import MOST_KEPT, EventFeed, EventFilter, FeedEvent, event_name
+from bardo.services.facts.event_feed import MOST_KEPT, EventBus, EventFeed, EventFilter, FeedEvent, event_name
 from bardo.values.inference_events import CacheStats, ReasoningText
 from support.patience import PATIENCE
 

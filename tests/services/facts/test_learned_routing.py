@@ -15,8 +15,7 @@ from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.row import LogRow
 from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.router import repeat
-from bardo.services.facts.learned_routing import LearnedRouting, pending_of, success_of
-from bardo.services.facts.learned_state import load_state, state_path
+from bardo.services.facts.learned_routing import LearnedRouting, load_state, pending_of, state_path, success_of
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.intent import Intent

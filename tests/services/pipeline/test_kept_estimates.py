@@ -14,7 +14,7 @@ from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.call.runner import Runner
 from bardo.services.facts.directory import ProviderDirectory
-from bardo.services.pipeline.kept_estimates import FILE
+from bardo.services.pipeline.layers import FILE
 from bardo.services.pipeline.pipeline import Pipeline
 from bardo.values.request import BardoOptions, Request
 from bardo.wiring import model_facts

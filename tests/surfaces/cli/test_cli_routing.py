@@ -12,7 +12,7 @@ import pytest
 from bardo.adapters.config.settings import Settings, load_settings
 from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.router import RouteState, Sums
-from bardo.services.facts.learned_state import load_state, open_router, state_path, store_state
+from bardo.services.facts.learned_routing import load_state, open_router, state_path, store_state
 from surfaces.cli.support import bardo
 
 CODE, CHAT = "Write a python function that sorts {} numbers.", "Who was king of France in the year {}?"

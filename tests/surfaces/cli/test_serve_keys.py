@@ -15,7 +15,7 @@ from urllib.error import HTTPError
 import pytest
 
 from bardo.accounting.limits import day_number
-from bardo.services.accounts.spend import LogSpend
+from bardo.services.accounts.usage import LogSpend
 from support.any_model import Simulator
 from support.keyed_gateway import make_key
 from support.one_day import stay_in_one_day

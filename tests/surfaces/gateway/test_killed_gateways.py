@@ -17,7 +17,7 @@ import pytest
 
 from bardo.accounting.limits import day_number
 from bardo.adapters.stores.log import CallSums, LogReader, LogRow, LogWriter
-from bardo.services.accounts.spend import LogSpend
+from bardo.services.accounts.usage import LogSpend
 from bardo.simulators import Running, Script, Turn
 from bardo.simulators.turns import Usage
 from support.any_model import Simulator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bardo.services.facts.event_bus import EventBus
+from bardo.services.facts.event_feed import EventBus
 from bardo.surfaces.panel import live_board
 from bardo.surfaces.panel.live_board import MOST_CALLS, MOST_TEXT, LiveBoard
 from bardo.values.inference_events import CallFinished, CallStarted, HealthChanged, InferenceEvent, ReasoningText

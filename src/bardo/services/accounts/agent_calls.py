@@ -1,12 +1,29 @@
 """The calls of an agent (`[golem]`): which tier a tick has, whether the day's budget pays for a call, and at which step its session is.
 
 A tick that needs no model is answered here. What the agent does not say of its DIEM is read from the balances that providers tell.
+
+How many calls the sessions of agents have had: a temperature that changes within a session follows from that.
+
+Counted in memory, or in a file that the workers of a gateway share.
+
+What the parts of agents spent today, by key, subsystem and provider: from the log, and from the calls of this process.
+
+A day is one of UTC. The log is read at most once a second, and has the calls of other workers and of earlier processes; until it has a call
+of this process, that call counts by itself.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import logging
+import sqlite3
+import threading
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -14,6 +31,7 @@ import msgspec
 from bardo.accounting.limits import next_day
 from bardo.adapters.config.routing import GolemSettings
 from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY
+from bardo.adapters.stores.log.row import LogRow
 from bardo.catalog.rows import ProviderRow
 from bardo.context.layer import KeptReply, changed
 from bardo.context.sessions import session_name
@@ -31,19 +49,164 @@ from bardo.golem.ticks import kind_of_tick, tools_of_tick
 from bardo.planning.route import Provider, RouteRecord, Target
 from bardo.planning.vitality import not_of_agent
 from bardo.routing.workloads import Workload
-from bardo.services.accounts.agent_spending import DaySpending
-from bardo.services.accounts.agent_steps import SessionSteps
 from bardo.services.facts.balances import Balances
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.structured import checker
 from bardo.values.agent import AgentStep
 from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
+from bardo.values.errors import OperatorError
 from bardo.values.intent import Intent
 from bardo.values.request import Request, SearchLimit, with_search_limit
 
 if TYPE_CHECKING:
     from bardo.adapters.config.accounts import Account
+    from bardo.adapters.stores.log.reader import LogReader
+
+_SECONDS = 1.0
+
+
+class SpendKey(NamedTuple):
+    """Whose money it is, for what, and where it went."""
+
+    key_id: str
+    subsystem: str
+    provider: str
+
+
+class DaySpending:
+    """The nano-dollars of today. `path` is the log's place, None where there is none; `clock` gives Unix time."""
+
+    def __init__(self, path: Path | str | None, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._day = -1
+        self._own: dict[SpendKey, int] = {}
+        self._at_first: dict[SpendKey, int] | None = None
+        self._latest: Mapping[SpendKey, int] = {}
+        self._read_at = -_SECONDS
+        self._reader: LogReader | None = None
+        self._lock = threading.Lock()
+        self._reading: asyncio.Lock | None = None
+
+    def note(self, row: LogRow) -> None:
+        """Count a call that has ended."""
+        self._begin_day()
+        # What is known of a cost that is not known as a whole is spent too.
+        nanos = row.cost_nanos if row.cost_nanos is not None else sum((row.cost_parts or {}).values())
+        if row.subsystem and nanos and int(row.started_at // SECONDS_PER_DAY) == self._day:
+            key = SpendKey(row.key_id or "", row.subsystem, row.provider)
+            self._own[key] = self._own.get(key, 0) + nanos
+
+    async def of_key(self, key_id: str) -> dict[SpendKey, int]:
+        """Return what was spent today with a key; an empty id is that of calls without one."""
+        self._begin_day()
+        if self._path is not None:
+            self._reading = self._reading or asyncio.Lock()
+            async with self._reading:
+                if self._clock() - self._read_at >= _SECONDS:
+                    await self._read()
+        first = self._at_first or {}
+        known = {key: first.get(key, 0) + nanos for key, nanos in self._own.items()}
+        every = {**dict.fromkeys(self._latest, 0), **known}
+        # The log holds calls of others; this process knows its own before the log does.
+        return {
+            key: max(nanos, self._latest.get(key, 0), first.get(key, 0))
+            for key, nanos in every.items()
+            if key.key_id == key_id
+        }
+
+    def close(self) -> None:
+        """Close the log."""
+        with self._lock:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    def _begin_day(self) -> None:
+        day = int(self._clock() // SECONDS_PER_DAY)
+        if day != self._day:
+            self._day, self._own, self._at_first, self._latest, self._read_at = day, {}, None, {}, -_SECONDS
+
+    async def _read(self) -> None:
+        day, self._read_at = self._day, self._clock()
+        try:
+            found = await asyncio.to_thread(self._sums, day)
+        except OperatorError as problem:
+            _log.warning("what the agent spent today cannot be read: %s", problem.message)
+            return
+        if day != self._day:
+            return
+        if self._at_first is None:
+            # Calls of this process may be in the log already.
+            self._at_first = {key: max(0, nanos - self._own.get(key, 0)) for key, nanos in found.items()}
+        self._latest = found
+
+    def _sums(self, day: int) -> dict[SpendKey, int]:
+        from bardo.adapters.stores.log.reader import LogReader
+
+        assert self._path is not None
+        with self._lock:
+            if self._reader is None:
+                self._reader = LogReader(self._path)
+            groups = self._reader.costs(("key", "subsystem", "provider"), since=float(day * SECONDS_PER_DAY))
+        return {
+            SpendKey(*(str(one.of[name]) for name in ("key", "subsystem", "provider"))): one.sums.cost_nanos
+            + one.sums.partial_nanos
+            for one in groups
+            if one.of["subsystem"]
+        }
+
+
+IDLE_SECONDS = 3600
+"""After which a session begins anew."""
+_MOST_SESSIONS = 20_000
+_FILE_SECONDS = 5.0
+_log = logging.getLogger("bardo.agent")
+
+
+class SessionSteps:
+    """The counts of sessions. `path` is the file that holds them, None for memory; `clock` gives Unix time."""
+
+    def __init__(self, path: Path | None, clock: Callable[[], float]) -> None:
+        self._path = path
+        self._clock = clock
+        self._counts: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    async def next(self, *parts: str) -> int:
+        """Return how many calls a session had before this one, and count this one. `parts` say which session it is."""
+        # Clients choose names, which may be long.
+        key = hashlib.blake2b("\0".join(parts).encode(errors="replace"), digest_size=16).hexdigest()
+        if self._path is None:
+            return self._in_memory(key)
+        try:
+            return await asyncio.to_thread(self._in_file, self._path, key)
+        except (sqlite3.Error, OSError) as problem:
+            # A temperature is no reason for a call to fail: this worker counts alone until the file can be used.
+            _log.warning("the calls of an agent's session are counted in this worker alone: %s", problem)
+            return self._in_memory(key)
+
+    def _in_memory(self, key: str) -> int:
+        now = self._clock()
+        count, at = self._counts.pop(key, (0, now))
+        count = count if now - at < IDLE_SECONDS else 0
+        self._counts[key] = (count + 1, now)
+        while len(self._counts) > _MOST_SESSIONS:
+            self._counts.popitem(last=False)
+        return count
+
+    def _in_file(self, path: Path, key: str) -> int:
+        now = self._clock()
+        opened = sqlite3.connect(path, timeout=_FILE_SECONDS, isolation_level=None)
+        with self._lock, closing(opened) as database, database:
+            # Two that have read the file and then want to write it would each wait for the other: SQLite has one of them fail at once.
+            database.execute("BEGIN IMMEDIATE")
+            database.execute("CREATE TABLE IF NOT EXISTS step (session TEXT PRIMARY KEY, count INTEGER, at REAL)")
+            database.execute("DELETE FROM step WHERE at <= ?", (now - IDLE_SECONDS,))
+            counted = "INSERT INTO step VALUES (?, 1, ?) ON CONFLICT (session) DO UPDATE SET count = count + 1, at = excluded.at"
+            row = database.execute(f"{counted} RETURNING count", (key, now)).fetchone()
+        return int(row[0]) - 1
 
 
 class LocalAnswer(NamedTuple):

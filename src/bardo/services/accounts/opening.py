@@ -17,8 +17,7 @@ from bardo.adapters.config.problems import Place
 from bardo.adapters.config.settings import Settings, log_path, state_path
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.accounts.key_registry import configured_accounts
-from bardo.services.accounts.spend import LogSpend
-from bardo.services.accounts.usage import UsageReader
+from bardo.services.accounts.usage import LogSpend, UsageReader
 from bardo.values.errors import ConfigError
 
 if TYPE_CHECKING:

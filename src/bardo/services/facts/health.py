@@ -21,7 +21,7 @@ from bardo.routing.key_rests import Rest
 from bardo.routing.shared_health import SharedHealth
 from bardo.services.facts.balances import Balances
 from bardo.services.facts.directory import Placement
-from bardo.services.facts.event_bus import EventBus
+from bardo.services.facts.event_feed import EventBus
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.inference_events import HealthChanged

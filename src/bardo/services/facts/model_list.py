@@ -1,4 +1,4 @@
-"""Which models can be asked for, and what each is for: the one list behind every dialect's own."""
+"""The models that a gateway can name: those of its configuration, of the catalog, and of the providers' own lists."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from collections.abc import Sequence
 
 import msgspec
 
+from bardo.accounting.price_table import Price
 from bardo.adapters.net.keys import Keyring
 from bardo.planning.route import Provider, Target, names_of_listed, unknown_model
 from bardo.routing.workloads import Workload
 from bardo.services.facts.directory import PLACING_SECONDS, ProviderDirectory
-from bardo.services.facts.introspect import merge
+from bardo.services.facts.introspect import MergedModel, merge
+from bardo.services.facts.introspect.live import FactsAnswer
+from bardo.services.facts.listings import Listing
+from bardo.services.facts.model_facts import ModelFacts
+from bardo.services.facts.price_book import PriceBook
 from bardo.values.errors import UnknownModel
 from bardo.values.operations import ModelInfo
 from bardo.values.request import Operation
@@ -134,3 +139,26 @@ def _operations(target: Target) -> tuple[Operation, ...]:
     if endpoint is None:
         return ("generate", "count_tokens")
     return ("embed",) if endpoint.models else ("generate", "count_tokens", "embed")
+
+
+class KnownModel(msgspec.Struct, frozen=True, kw_only=True):
+    """A model at a provider. `listing` is the list of the provider that was kept, None where there is none."""
+
+    merged: MergedModel
+    listing: Listing | None
+    price: Price | None
+
+
+def known_model(
+    target: Target, facts: ModelFacts, prices: PriceBook, now: float, *, learned: FactsAnswer | None = None
+) -> KnownModel:
+    """Return what is known of a target at a Unix time. `learned` is what its server says, else what it last said is taken."""
+    said = facts.learned(target) if learned is None else learned
+    own = [layer for layer in facts.of(target, asks=False).layers if layer.name != "L1"]
+    kept = facts.listing(target.provider)
+    day = None if kept is None else kept.date
+    return KnownModel(
+        merged=merge(target.provider, target.model, said, own=own, listed_on=day),
+        listing=kept,
+        price=prices.price(target.provider, target.model, now),
+    )

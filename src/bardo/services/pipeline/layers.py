@@ -1,17 +1,41 @@
-"""How each layer is made from its settings. A layer's code is imported when a profile that has it is first used."""
+"""The layers of a gateway, made from its settings, with what each needs of the gateway around it."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from bardo.context.layer import Layer
+from bardo.adapters.config.paths import named_path, what_is_no_file
+from bardo.adapters.config.pipeline import OFF
+from bardo.adapters.stores.database.set_aside import set_file_aside
+from bardo.catalog.layer_rows import classify_rows
+from bardo.context.ask_model import AskModel, ModelAnswer
+from bardo.context.classify.heads import Heads, decode_heads, shipped_heads
+from bardo.context.classify.layer import Classify
+from bardo.context.layer import EffectFailed, Layer
+from bardo.embedding.static_embedding import wide_embedding
+from bardo.planning.token_counting import PromptEstimates
+from bardo.services.pipeline.effects import Effects
+from bardo.services.pipeline.embeddings import perform_embed
 from bardo.services.pipeline.parts import Builder, LayerParts
 from bardo.services.pipeline.session_memory import remember_sessions, shared_sessions
+from bardo.values.blocks import TextBlock
+from bardo.values.errors import BardoError, ConfigError
+from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request
+
+if TYPE_CHECKING:
+    from bardo.adapters.config.pipeline import PipelineSettings
+    from bardo.services.pipeline.parts import CallRunner, LayerParts
 
 
 def _prefilter(parts: LayerParts) -> Layer:
     from bardo.context.prefilter import Prefilter
-    from bardo.services.pipeline.kept_estimates import keep_estimates
 
     keep_estimates(parts)
     own = parts.pipeline.prefilter
@@ -46,7 +70,6 @@ def _reorder(parts: LayerParts) -> Layer:
 
 def _compress(parts: LayerParts) -> Layer:
     from bardo.context.steps.compress import Compress
-    from bardo.services.pipeline.asked_models import ask_models
 
     remember_sessions(parts.effects, parts.runner)
     ask_models(parts.effects, parts.runner)
@@ -100,13 +123,12 @@ def _tools(parts: LayerParts) -> Layer:
 
 
 def _cache(parts: LayerParts) -> Layer:
-    from bardo.services.pipeline.reply_cache.building import cache_layer
+    from bardo.services.pipeline.reply_cache.opening import cache_layer
 
     return cache_layer(parts)
 
 
 def _classify(parts: LayerParts) -> Layer:
-    from bardo.services.pipeline.classify_layer import make_classify
 
     return make_classify(parts)
 
@@ -137,3 +159,152 @@ BUILDERS: dict[str, Builder] = {
     "privacy": _privacy,
 }
 """The builders by the names of the layers' rows, in their order."""
+
+
+def ask_models(effects: Effects, runner: CallRunner) -> None:
+    """Register calls of a runner as the performer of `AskModel`."""
+
+    async def ask(effect: AskModel) -> ModelAnswer:
+        return await _ask(runner, effect)
+
+    if not effects.performs(AskModel):
+        effects.register(AskModel, ask)
+
+
+async def _ask(runner: CallRunner, effect: AskModel) -> ModelAnswer:
+    """Return what a model answers, without layers and without thinking where that can be. Raises EffectFailed."""
+    try:
+        async with asyncio.timeout(effect.seconds):
+            live = await runner.open(_request(effect), may_forward=False, tenant=effect.tenant)
+            try:
+                await live.read()
+            except asyncio.CancelledError as cancelled:
+                live.log_cancelled(cancelled)
+                raise
+            finally:
+                await live.close()
+            return ModelAnswer(text=live.response().text, request_id=live.request_id, cost_nanos=live.cost.nanos)
+    except (BardoError, TimeoutError) as problem:
+        raise EffectFailed(f"{effect.model} did not answer") from problem
+
+
+def _request(effect: AskModel) -> Request:
+    messages = (
+        Message(role="system", blocks=(TextBlock(effect.instructions),)),
+        Message(role="user", blocks=(TextBlock(effect.prompt),)),
+    )
+    return Request(
+        model=effect.model,
+        messages=messages,
+        max_output_tokens=effect.max_output_tokens,
+        reasoning=ReasoningPolicy(mode="off"),
+        options=BardoOptions(
+            pipeline=OFF, layers=(("privacy", True),) if effect.masked else (), private=effect.private
+        ),
+    )
+
+
+FILE = "prompt_estimates_by_caller.json"
+_MOST_BYTES = 1_000_000
+_log = logging.getLogger("bardo.pipeline")
+_Stored = list[tuple[str, str, str, float]]
+
+
+def keep_estimates(parts: LayerParts) -> None:
+    """Load the corrections, and have them stored when the layers are closed, where something was learned."""
+    path, estimates = parts.folder / FILE, parts.estimates
+    _load(path, estimates)
+    learned = estimates.learned
+
+    async def store() -> None:
+        if estimates.learned != learned:
+            await asyncio.to_thread(_store, path, estimates)
+
+    parts.closing.append(store)
+
+
+def _load(path: Path, estimates: PromptEstimates) -> None:
+    try:
+        if what := what_is_no_file(path):
+            raise OSError(errno.EINVAL, f"it is {what}")
+        if path.stat().st_size <= _MOST_BYTES:
+            estimates.restore(msgspec.json.decode(path.read_bytes(), type=_Stored))
+    except FileNotFoundError:
+        return
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        try:
+            aside = set_file_aside(path)
+        except OSError as failure:
+            _log.warning(
+                "%s cannot be read (%s), nor set aside: %s", path, type(problem).__name__, failure.strerror or failure
+            )
+        else:
+            _log.warning("%s cannot be read (%s): it is set aside as %s", path, type(problem).__name__, aside)
+
+
+def _store(path: Path, estimates: PromptEstimates) -> None:
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        if what := what_is_no_file(path):
+            raise OSError(errno.EINVAL, f"it is {what}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(msgspec.json.encode(estimates.corrections()))
+        beside.replace(path)
+    except OSError as problem:
+        _log.warning("%s is not written: %s", path.name, type(problem).__name__)
+        beside.unlink(missing_ok=True)
+
+
+MOST_BYTES = 64 * 1024 * 1024
+
+
+def make_classify(parts: LayerParts) -> Classify:
+    """Return the layer, with somebody who makes vectors for it where it asks for them. Raises ConfigError as `classify_of` does."""
+    made = classify_of(parts.pipeline)
+    if made.asks:
+        perform_embed(parts)
+    return made
+
+
+def classify_of(pipeline: PipelineSettings) -> Classify:
+    """Return the layer of these settings.
+
+    Raises ConfigError for a file of heads that cannot be read, or that belongs to a model while no model is named.
+    """
+    settings = pipeline.classify
+    rows = classify_rows()
+    if settings.rules_only:
+        return Classify(rows, block=settings.block, needs=settings.needs)
+    heads = open_heads(settings.heads)
+    if heads.embedding != shipped_heads().embedding:
+        if not pipeline.embedding:
+            message = f"the heads in {settings.heads} were trained with a model, and [inference.pipeline] names none"
+            hint = "name the model's folder with embedding, or train them anew with `bardo classify train`"
+            raise ConfigError(message, hint=hint)
+        return Classify(rows, heads=heads, block=settings.block, needs=settings.needs)
+    return Classify(
+        rows,
+        heads=heads,
+        static=wide_embedding(),
+        with_rules=not settings.heads,
+        block=settings.block,
+        needs=settings.needs,
+    )
+
+
+def open_heads(file: str) -> Heads:
+    """Return the heads of a file, or those that ship. Raises ConfigError."""
+    if not file:
+        return shipped_heads()
+    path = named_path(file)
+    hint = "write it with `bardo classify train FILE --out HEADS`"
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ConfigError(f"{path} has more than {MOST_BYTES:,} bytes", hint=hint)
+        return decode_heads(path.read_bytes())
+    except OSError as problem:
+        raise ConfigError(
+            f"the heads of classify cannot be read from {path}: {problem.strerror}", hint=hint
+        ) from problem
+    except ValueError as problem:
+        raise ConfigError(f"{path} holds no heads: {problem}", hint=hint) from problem

@@ -12,10 +12,10 @@ from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.introspect import Introspector, MergedModel
-from bardo.services.facts.known_models import KnownModel, known_model
 from bardo.services.facts.listings import Listing
-from bardo.services.facts.listings.prices import feed_prices
+from bardo.services.facts.listings.listings import feed_prices
 from bardo.services.facts.model_facts import ModelFacts
+from bardo.services.facts.model_list import KnownModel, known_model
 from bardo.services.facts.price_book import PriceBook
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text

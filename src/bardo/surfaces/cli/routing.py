@@ -16,7 +16,7 @@ from bardo.adapters.config.settings import load_settings
 from bardo.routing.learned.clusters import Embedding, fit_clusters
 from bardo.routing.learned.outcomes import Outcome, OutcomeTable
 from bardo.routing.learned.router import LearnedState
-from bardo.services.facts.learned_state import embedding_of, load_state, open_router, state_path, store_state
+from bardo.services.facts.learned_routing import embedding_of, load_state, open_router, state_path, store_state
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.learned import learned_record, model_cells, route_cells

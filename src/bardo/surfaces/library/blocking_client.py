@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Self, TypeVar, Unpack, overload
 
-from bardo.services.facts.event_bus import MOST_WAITING
+from bardo.services.facts.event_feed import MOST_WAITING
 from bardo.surfaces.library.asking import Options, Prompt
 from bardo.surfaces.library.client import Answer, AsyncClient, Config, closed
 from bardo.surfaces.library.memory import Memory

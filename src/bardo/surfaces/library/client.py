@@ -12,7 +12,7 @@ from bardo.adapters.net.client import Transport, another_loop
 from bardo.call.live_reply import LiveReply
 from bardo.call.runner import Runner
 from bardo.call.unary_operations import count_tokens, embed
-from bardo.services.facts.event_bus import MOST_WAITING, AsyncEventStream
+from bardo.services.facts.event_feed import MOST_WAITING, AsyncEventStream
 from bardo.services.facts.feedback import read_feedback
 from bardo.services.facts.model_list import listed_models
 from bardo.structured import UnusableAnswer

@@ -14,7 +14,7 @@ from bardo.adapters.config.accounts import Account
 from bardo.call.live_reply import LiveReply
 from bardo.call.runner import Runner
 from bardo.replies.forwarding import ReplyUpdate
-from bardo.services.facts.event_bus import AsyncEventStream
+from bardo.services.facts.event_feed import AsyncEventStream
 from bardo.structured import Json
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.values.errors import UpstreamTimeout

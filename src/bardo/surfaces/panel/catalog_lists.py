@@ -12,8 +12,8 @@ from bardo.catalog.load import builtin
 from bardo.catalog.models import ModelRow, builtin_models
 from bardo.catalog.rows import ProviderRow
 from bardo.planning.route import Provider
-from bardo.services.facts.known_models import KnownModel
 from bardo.services.facts.model_facts import ModelFacts
+from bardo.services.facts.model_list import KnownModel
 from bardo.surfaces.panel.tables import Cell, Head, Table
 from bardo.surfaces.render.facts import source_text, value_text
 from bardo.surfaces.render.prices import short_price

@@ -10,8 +10,7 @@ import msgspec
 from bardo.accounting.limits import LimitName
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.stores.log import CallSums
-from bardo.services.accounts.spend import ModelUsage
-from bardo.services.accounts.usage import KeyUsage
+from bardo.services.accounts.usage import KeyUsage, ModelUsage
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.key_forms import LIMIT_WORDS, MONEY
 from bardo.surfaces.panel.tables import Cell, Head, Table

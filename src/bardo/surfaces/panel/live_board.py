@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.services.facts.event_bus import EventBus
+from bardo.services.facts.event_feed import EventBus
 from bardo.values.inference_events import CallFinished, CallStarted, PublishedEvent, ReasoningText
 
 MOST_CALLS = 200

@@ -15,7 +15,7 @@ from bardo.adapters.stores.log.feedback import FeedbackStore
 from bardo.adapters.stores.log.row import Feedback
 from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 from bardo.adapters.stores.state.sqlite import SqliteStore
-from bardo.services.accounts.spend import LogSpend
+from bardo.services.accounts.usage import LogSpend
 from bardo.values.errors import BardoError
 
 pytestmark = pytest.mark.each_python

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bardo.services.facts.introspect import LiveFacts
 from bardo.services.facts.listings import Change, ListedModel, ListedPrice, ListedRates, Listing, changes
-from bardo.services.facts.listings.check import check
+from bardo.services.facts.listings.read import check
 
 
 def listing(prices: dict[str, int | None], *, odd: int = 0) -> Listing:

@@ -9,7 +9,7 @@ from bardo.catalog.load import builtin
 from bardo.catalog.prices import PriceRow
 from bardo.planning.route import Provider
 from bardo.services.facts.listings import ListedModel, ListedPrice, ListedRates, Listing, Listings
-from bardo.services.facts.listings.prices import feed_prices
+from bardo.services.facts.listings.listings import feed_prices
 from bardo.services.facts.price_book import PriceBook
 from bardo.values.usage import Usage
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bardo.context.layer import KeptReply
-from bardo.services.pipeline.reply_cache.flights import Flights
+from bardo.services.pipeline.reply_cache.cache import Flights
 from support.patience import PATIENCE
 
 KEY = ("t", b"id")

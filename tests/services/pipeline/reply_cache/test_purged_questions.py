@@ -11,9 +11,8 @@ from bardo.context.cache.entries import CacheEntry, Selection
 from bardo.context.cache.index import IndexedQuestion, encode_index, packed
 from bardo.context.cache.similar_lookup import FindSimilar
 from bardo.services.pipeline.effects import Effects
-from bardo.services.pipeline.reply_cache.cache import RemoveReplies, ReplyCache
+from bardo.services.pipeline.reply_cache.cache import Flights, RemoveReplies, ReplyCache
 from bardo.services.pipeline.reply_cache.evidence import SimilarEvidence
-from bardo.services.pipeline.reply_cache.flights import Flights
 from bardo.services.pipeline.reply_cache.opening import MemoryReplies
 from bardo.services.pipeline.reply_cache.similarity import SimilarReplies, VectorIndex
 

@@ -13,8 +13,7 @@ from bardo.accounting.limits import KeyLimits, LeasedUsage, period_of
 from bardo.adapters.config.accounts import NANOS, Account
 from bardo.adapters.stores.log import CallSums, LogWriter
 from bardo.services.accounts.key_store import opened_keys
-from bardo.services.accounts.spend import ModelUsage
-from bardo.services.accounts.usage import KeyUsage
+from bardo.services.accounts.usage import KeyUsage, ModelUsage
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.key_tables import KeySpending, keys_table, limit_uses, models_table
 from bardo.surfaces.panel.tables import Cell

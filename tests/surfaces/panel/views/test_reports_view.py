@@ -14,7 +14,7 @@ import pytest
 from bardo.adapters.stores.log import LogGap
 from bardo.adapters.stores.log.store import open_store
 from bardo.routing.learned.router import LearnedState
-from bardo.services.facts.learned_state import embedding_of, store_state
+from bardo.services.facts.learned_routing import embedding_of, store_state
 from bardo.services.pipeline.reply_cache.evidence import FILE, SimilarEvidence, read_figures
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.report_tables import size_text

@@ -1,17 +1,20 @@
-"""The last good lists of models, as calls, routing and `bardo catalog show` read them: from memory, loaded when first asked for."""
+"""Models and prices as providers list them, kept as rows: what one listing says, and what is known of them all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from typing import NamedTuple
 
 from bardo.catalog.models import ModelRow
+from bardo.catalog.prices import PriceRow, PriceTier
 from bardo.planning.route import Provider
 from bardo.reasoning.control import Layer
 from bardo.services.facts.introspect.live import LiveFacts
 from bardo.services.facts.listings.rows import ListingSource, sources_by_provider
 from bardo.services.facts.listings.store import ListingStore, file_name
-from bardo.services.facts.listings.values import ListedModel, Listing
+from bardo.services.facts.listings.values import ListedModel, ListedPrice, ListedRates, Listing
+from bardo.services.facts.price_book import PriceBook
 
 _Place = tuple[str, str]
 OnChange = Callable[[Provider, Listing], None]
@@ -108,3 +111,57 @@ def context_of(own: Iterable[ModelRow], live: LiveFacts | None, listed: ListedMo
 def source_of(provider: Provider) -> ListingSource | None:
     """Return the row that says how a provider's list is read; None where its list says nothing beside names."""
     return sources_by_provider().get(provider.row.id)
+
+
+_NANOS_OF_USD = Decimal(10**9)
+_WILDCARDS = frozenset("*?[")
+
+
+def feed_prices(listings: Listings, book: PriceBook, providers: list[Provider]) -> None:
+    """Put the prices of every list that is kept, or taken over later, into the book."""
+
+    def take(provider: Provider, listing: Listing) -> None:
+        source = source_of(provider)
+        if source is not None:
+            book.set_listing(file_name(source, provider), price_rows_of(provider, listing))
+
+    listings.on_change(take, providers)
+
+
+def price_rows_of(provider: Provider, listing: Listing) -> Iterator[PriceRow]:
+    """Yield a row for each model with a price, for the provider, and for others that are asked at the same usual address."""
+    source, row = source_of(provider), provider.row
+    usual = provider.base_url.rstrip("/") == row.base_url.rstrip("/")
+    names = (provider.id, *(source.providers if usual and source is not None else ()))
+    for model, said in listing.models.items():
+        if said.price is not None and not _WILDCARDS & set(model):
+            yield _row(model, said.price, names, listing)
+
+
+def _row(model: str, price: ListedPrice, names: tuple[str, ...], listing: Listing) -> PriceRow:
+    return PriceRow(
+        match=(model,),
+        providers=names,
+        valid_from=listing.date.isoformat(),
+        source=f"the list of models of {listing.source}",
+        input=_dollars(price.input),
+        cached_input=_dollars(price.cache_read),
+        cache_write=_dollars(price.cache_write),
+        output=_dollars(price.output),
+        request_fee=_dollars(price.request),
+        tiers=() if price.threshold is None or price.long is None else (_tier(price.threshold, price.long),),
+    )
+
+
+def _tier(above: int, rates: ListedRates) -> PriceTier:
+    return PriceTier(
+        above=above,
+        input=_dollars(rates.input),
+        cached_input=_dollars(rates.cache_read),
+        cache_write=_dollars(rates.cache_write),
+        output=_dollars(rates.output),
+    )
+
+
+def _dollars(nanos: int | None) -> Decimal | None:
+    return None if nanos is None else Decimal(nanos) / _NANOS_OF_USD

@@ -16,9 +16,8 @@ from bardo.adapters.net.client import Call, Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.planning.route import Provider
 from bardo.services.facts.introspect.answer_values import NotAnAnswer
-from bardo.services.facts.listings.check import CheckedListing, check
 from bardo.services.facts.listings.listings import Listings, source_of
-from bardo.services.facts.listings.read import MOST_BYTES, read_listing
+from bardo.services.facts.listings.read import MOST_BYTES, CheckedListing, check, read_listing
 from bardo.services.facts.listings.rows import ListingSource
 from bardo.services.facts.listings.store import WRONG_CLOCK_SECONDS
 from bardo.services.facts.listings.values import Listing

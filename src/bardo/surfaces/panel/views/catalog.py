@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from bardo.planning.route import Provider, Target, target_at
 from bardo.services.facts.introspect import MergedFact
-from bardo.services.facts.known_models import KnownModel, known_model
-from bardo.services.facts.model_list import names_to_ask
+from bardo.services.facts.model_list import KnownModel, known_model, names_to_ask
 from bardo.surfaces.panel.catalog_lists import (
     LISTS,
     ListedName,

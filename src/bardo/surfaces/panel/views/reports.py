@@ -12,7 +12,7 @@ from bardo.adapters.config.settings import data_folder
 from bardo.adapters.stores.log import LogGap, LogReader
 from bardo.adapters.stores.log.row import CacheTotal, LogExtent, ReplyCacheTotal
 from bardo.context.layer import EffectFailed
-from bardo.services.facts.learned_state import open_router, state_path
+from bardo.services.facts.learned_routing import open_router, state_path
 from bardo.services.pipeline.reply_cache.evidence import read_figures
 from bardo.surfaces.panel.cost_tables import names_of
 from bardo.surfaces.panel.pages import Page, PanelRequest
