@@ -12,7 +12,7 @@ import pytest
 
 from bardo.operators.conform.checked_server import Frame, ReceivedReply
 from bardo.operators.conform.checks import WIRES, typed_faults, usage_faults
-from bardo.operators.conform.reading import Reading
+from bardo.operators.conform.laws import Reading
 from recordings import Recording, each_recording, rows
 
 MAKERS = {

@@ -14,7 +14,7 @@ NAMED_BY = {
     "services/facts/introspect/adapters.py": "the provider's row, or its base_url",
     "services/facts/list_models.py": "the provider's row, or its base_url",
     "services/facts/listings/refresh.py": "the provider's row, or its base_url",
-    "operators/probe/sending.py": "the provider's row, or its base_url",
+    "operators/probe/prober.py": "the provider's row, or its base_url",
     "call/web_search.py": "the row of a search service, or [search] base_url",
     "services/payments/network.py": "[payments.servers]",
     "adapters/stores/export/clickhouse.py": "the operator, as an argument of a command",

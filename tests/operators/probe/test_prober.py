@@ -17,8 +17,7 @@ from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
 from bardo.operators.probe.audit import Audit, read_audit, resumed, write_audit
 from bardo.operators.probe.cells import BASELINE
-from bardo.operators.probe.prober import Limits, conclude, plan_probe, run_probe
-from bardo.operators.probe.sending import Sender
+from bardo.operators.probe.prober import Limits, Sender, conclude, plan_probe, run_probe
 from bardo.planning.route import Provider, Target
 from bardo.reasoning.control import ControlTarget, know
 from bardo.simulators import ThinkingBehaviour

@@ -12,23 +12,23 @@ from urllib.parse import quote
 
 import msgspec
 
-from bardo.operators.conform.chat import Chat
 from bardo.operators.conform.checked_server import MOST_BYTES, CheckedServer, Frame, ReceivedReply
-from bardo.operators.conform.laws import LAWS, Finding, Status
-from bardo.operators.conform.messages import Messages
-from bardo.operators.conform.reading import (
+from bardo.operators.conform.laws import (
     ANSWER_QUESTION,
     ANSWER_SCHEMA,
+    LAWS,
     QUESTION,
     TOOL,
     TOOL_QUESTION,
     TOOL_SCHEMA,
+    Finding,
     Reading,
+    Status,
     ToolUse,
     Wire,
     read_frames,
 )
-from bardo.operators.conform.responses import Responses
+from bardo.operators.conform.reply_checks import Chat, Messages, Responses
 from bardo.structured.validation import checker
 from bardo.values.errors import ProviderError, Unreachable
 

@@ -1,11 +1,16 @@
-"""The laws: what each asks, and why clients need it."""
+"""The laws: what each asks, and why clients need it.
+
+What a strict reader finds in a reply, the same for each dialect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol
 
 import msgspec
+
+from bardo.operators.conform.checked_server import Frame, ReceivedReply
 
 Status = Literal["kept", "broken", "unclear", "skipped"]
 
@@ -95,3 +100,136 @@ LAWS: tuple[Law, ...] = (
         why="half an answer passes for one",
     ),
 )
+
+
+TOOL = "get_weather"
+TOOL_SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "the name of the city"}},
+    "required": ["city"],
+}
+ANSWER_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "sky": {"type": "string", "enum": ["clear", "cloudy", "rain"]},
+        "place": {
+            "type": "object",
+            "properties": {"country": {"type": "string"}, "coastal": {"type": "boolean"}},
+            "required": ["country", "coastal"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["city", "sky", "place"],
+    "additionalProperties": False,
+}
+"""What all of the dialects take: an enumeration, and an object in the object."""
+ANSWER_QUESTION = "Describe Lisbon on a sunny day, as JSON: its city, its sky, and its place with country and coastal."
+QUESTION = "What is 27 * 43? Answer with the number."
+TOOL_QUESTION = f"Call {TOOL} for the city Paris."
+
+
+class ToolUse(msgspec.Struct):
+    """One call of a tool, as it was put together."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class Reading(msgspec.Struct):
+    """What a reply says, and what is wrong with its form."""
+
+    text: str = ""
+    thinking: str = ""
+    hidden_thinking: bool = False
+    calls: list[ToolUse] = []
+    finish: str = ""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    thinking_tokens: int | None = None
+    ended: bool = False
+    refused: bool = False
+    """Whether the model declined to answer, in the words that the dialect has for it."""
+    error: str = ""
+    faults: list[str] = []
+
+    def wrong(self, fault: str) -> None:
+        """Note a fault, once."""
+        if fault not in self.faults:
+            self.faults.append(fault)
+
+    def require(self, holds: bool, fault: str) -> None:
+        """Note a fault where something does not hold."""
+        if not holds:
+            self.wrong(fault)
+
+    def field(self, holder: Any, name: str, kind: type | tuple[type, ...], where: str) -> Any:
+        """Return a field, and note a fault where it is missing or of another type."""
+        value = holder.get(name) if isinstance(holder, dict) else None
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+            self.wrong(f"{where}.{name} is {_kind(value)}")
+            return None
+        return value
+
+
+class Wire(Protocol):
+    """A dialect, as a strict client knows it.
+
+    `limits` are the words by which a reply that was cut by its limit ends, `key_statuses` those of an answer to a wrong key.
+    `counts_thinking`: tokens of thinking are counted apart from the answer's. `names_calls`: each call of a tool has an id.
+    """
+
+    counts_thinking: bool
+    names_calls: bool
+    limits: frozenset[str]
+    key_statuses: frozenset[int]
+
+    def path(self, model: str, *, stream: bool) -> str: ...
+
+    def auth(self, key: str) -> dict[str, str]: ...
+
+    def question(self, model: str, text: str, *, stream: bool = False, limit: int = 2048) -> dict[str, Any]: ...
+
+    def with_thinking(self, body: dict[str, Any]) -> dict[str, Any]: ...
+
+    def with_tool(self, body: dict[str, Any], *, forced: bool) -> dict[str, Any]: ...
+
+    def with_schema(self, body: dict[str, Any]) -> dict[str, Any]: ...
+
+    def with_result(self, body: dict[str, Any], reply: Any, calls: Sequence[ToolUse]) -> dict[str, Any]: ...
+
+    def wrong_value(self, body: dict[str, Any]) -> dict[str, Any]: ...
+
+    def read_whole(self, reply: Any) -> Reading: ...
+
+    def read_stream(self, frames: Sequence[Frame]) -> Reading: ...
+
+    def error_faults(self, reply: ReceivedReply) -> list[str]: ...
+
+    def is_overflow(self, reply: ReceivedReply) -> bool: ...
+
+
+def read_frames(frames: Sequence[Frame], reading: Reading, take: Callable[[Frame, dict[str, Any]], None]) -> None:
+    """Return each event that is a JSON object to `take`, and note the others as faults."""
+    for frame in frames:
+        value = frame.json
+        if isinstance(value, dict):
+            take(frame, value)
+        else:
+            reading.wrong(f"an event is no JSON object: {frame.data[:60]!r}")
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "missing or null"
+    names = {
+        str: "a text",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        list: "a list",
+        dict: "an object",
+    }
+    return names.get(type(value), type(value).__name__)

@@ -1,23 +1,167 @@
-"""Runs a probe within its limits: request by request, noted after each, so that it can be stopped at any time and go on later."""
+"""Ask a model in every way that its row allows, cell by cell, and note what came back."""
 
 from __future__ import annotations
 
 import datetime
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
+from bardo.adapters.net.client import Call, Deadlines, Reply, Transport
+from bardo.adapters.net.keys import Keyring
 from bardo.adapters.net.problems import origin
 from bardo.catalog.forms import WireForm
-from bardo.operators.probe.audit import Audit, Plan
-from bardo.operators.probe.cells import in_turn, output_limit, plan_cells
+from bardo.catalog.fragments import merge_fields
+from bardo.dialects import dialect
+from bardo.operators.probe.audit import Audit, AuditedRequest, Plan
+from bardo.operators.probe.cells import Cell, in_turn, output_limit, plan_cells
 from bardo.operators.probe.overlay import overlay_row
 from bardo.operators.probe.samples import Trial
-from bardo.operators.probe.sending import Sender, request_of
 from bardo.operators.probe.verdicts import decide
 from bardo.planning.route import Target
+from bardo.reasoning.control import observation
 from bardo.reasoning.control.target import ResolvedFacts
+from bardo.replies.reply_reader import ReplyReader
+from bardo.values.blocks import TextBlock
+from bardo.values.error_cleaning import clean_error
+from bardo.values.errors import BardoError, ProviderError, UpstreamRefused
+from bardo.values.redaction import shown_url
+from bardo.values.request import Message, Request
+from bardo.values.response import Response
+from bardo.values.wire import WireRequest
+
+_MOST_BYTES = 32 * 1024 * 1024
+_SHOWN = 300
+# The request was understood, and not taken as it is: another try gives the same.
+_REFUSALS = frozenset({400, 405, 409, 415, 422})
+# A wrong key, no balance, not allowed, an unknown model: no other request fares better.
+_HOPELESS = frozenset({401, 402, 403, 404})
+
+
+class Sender:
+    """Sends the requests of one probe. `clock` gives Unix time, `watch` measures how long a reply takes."""
+
+    def __init__(
+        self,
+        target: Target,
+        transport: Transport,
+        keyring: Keyring,
+        *,
+        deadlines: Deadlines | None = None,
+        clock: Callable[[], float] = time.time,
+        watch: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.target = target
+        self._transport = transport
+        self._keyring = keyring
+        self._deadlines = deadlines or Deadlines()
+        self._clock = clock
+        self._watch = watch
+
+    def call(self, request: AuditedRequest) -> Call:
+        """Return the request as it goes out, without the headers that prove who pays."""
+        provider = self.target.provider
+        wire = _wire(request.cell, self.target, None)
+        headers = {**provider.row.headers, **wire.headers, "content-type": "application/json"}
+        return Call(
+            url=provider.url(request.path),
+            headers=headers,
+            body=msgspec.json.encode(request.body),
+            provider=provider.id,
+        )
+
+    def shown(self, request: AuditedRequest) -> str:
+        """Return where the request goes, without what may be a secret."""
+        return f"{shown_url(self.target.provider.base_url).rstrip('/')}/{request.path}"
+
+    async def send(self, request: AuditedRequest, turn: int) -> Trial:
+        """Return what came of one request. Raises BardoError where no other request would fare better: a key, a balance."""
+        began = self._watch()
+        try:
+            call = self._keyring.sign(self.call(request), self.target.provider, clock=self._clock)
+            reply = await self._transport.send(call, self._deadlines)
+            body = await _read_body(reply)
+            response = self._response(reply, body)
+        except BardoError as problem:
+            self._clean(problem)
+            return _unanswered(request.cell, turn, problem, self._watch() - began)
+        if response.error is not None:
+            self._clean(response.error)
+            return _unanswered(request.cell, turn, response.error, self._watch() - began)
+        return _answered_trial(request.cell, turn, response, self._watch() - began)
+
+    def _clean(self, problem: BardoError) -> None:
+        clean_error(problem, self._keyring.secrets([self.target.provider]), now=self._clock())
+
+    def _response(self, reply: Reply, body: bytes) -> Response:
+        provider = self.target.provider
+        if reply.status >= 300:
+            raise dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
+        reader = ReplyReader(provider.row, streamed=False, provider=provider.id, model=self.target.model)
+        reader.feed(body)
+        reader.finish()
+        return reader.fold.response()
+
+
+def request_of(cell: Cell, target: Target, limit: int) -> AuditedRequest:
+    """Return what is sent for a cell: a plain question in the provider's dialect, with the cell's fields laid into it."""
+    wire = _wire(cell, target, limit)
+    body: dict[str, Any] = msgspec.json.decode(wire.body)
+    return AuditedRequest(cell=cell, path=wire.path, body=merge_fields(body, cell.fields))
+
+
+def _wire(cell: Cell, target: Target, limit: int | None) -> WireRequest:
+    row = target.provider.row
+    said = [("system", cell.system)] if cell.system else []
+    messages = tuple(Message(role, (TextBlock(text),)) for role, text in (*said, ("user", cell.question)))  # type: ignore[arg-type]
+    request = Request(model=target.model, messages=messages, max_output_tokens=limit)
+    return dialect(row.dialect).encode_request(request, row)
+
+
+async def _read_body(reply: Reply) -> bytes:
+    try:
+        return await reply.read(_MOST_BYTES)
+    finally:
+        await reply.close()
+
+
+def _answered_trial(cell: Cell, turn: int, response: Response, seconds: float) -> Trial:
+    seen, usage = observation(response.reasoning), response.usage
+    return Trial(
+        cell=cell.id,
+        round=turn,
+        outcome="answered",
+        reasoning_tokens=seen.reasoning_tokens,
+        reported=seen.reported,
+        text_seen=seen.text_seen,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost_usd,
+        finish=response.finish.raw or response.finish.reason,
+        seconds=round(seconds, 3),
+    )
+
+
+def _unanswered(cell: Cell, turn: int, problem: BardoError, seconds: float) -> Trial:
+    answered = isinstance(problem, UpstreamRefused)
+    if not isinstance(problem, ProviderError) or (answered and problem.status in _HOPELESS):
+        raise problem
+    return _failed(cell, turn, problem, seconds, refused=answered and problem.status in _REFUSALS)
+
+
+def _failed(cell: Cell, turn: int, problem: BardoError, seconds: float, *, refused: bool) -> Trial:
+    return Trial(
+        cell=cell.id,
+        round=turn,
+        outcome="refused" if refused else "failed",
+        status=problem.status,
+        message=problem.message[:_SHOWN],
+        seconds=round(seconds, 3),
+    )
+
 
 REPEATS = 5
 _MOST_REFUSALS = 2

@@ -24,8 +24,7 @@ from bardo.catalog.forms import WireForm, builtin_forms
 from bardo.operators.probe.audit import Audit, Plan, read_audit, resumed, write_audit, write_whole
 from bardo.operators.probe.cells import output_limit
 from bardo.operators.probe.overlay import overlay_toml
-from bardo.operators.probe.prober import REPEATS, Limits, conclude, plan_probe, run_probe
-from bardo.operators.probe.sending import Sender
+from bardo.operators.probe.prober import REPEATS, Limits, Sender, conclude, plan_probe, run_probe
 from bardo.planning.knowledge import control_target
 from bardo.reasoning.control import ResolvedFacts, know
 from bardo.services.facts.directory import ProviderDirectory

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from bardo.operators.probe.audit import Audit, Plan
+from bardo.operators.probe.prober import Sender
 from bardo.operators.probe.samples import Trial
-from bardo.operators.probe.sending import Sender
 from bardo.operators.probe.verdicts import SettingVerdict
 from bardo.surfaces.render.wording import printable
 
