@@ -7,7 +7,7 @@ import random
 import pytest
 
 from bardo.golem.rows import tick_rows
-from bardo.golem.ticks import kind_of_tick, tick_kinds, tools_of_tick
+from bardo.golem.running import kind_of_tick, tick_kinds, tools_of_tick
 from bardo.values.errors import InvalidRequest
 
 # 003, `TickType`, in its order.

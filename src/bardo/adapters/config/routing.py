@@ -256,7 +256,7 @@ def check_golem(golem: GolemSettings, place: Place) -> None:
     """Raise ConfigError for tools of a kind of tick that is not there."""
     if not golem.tools:
         return
-    from bardo.golem.ticks import tick_kinds
+    from bardo.golem.running import tick_kinds
 
     for name in golem.tools:
         if name not in tick_kinds():

@@ -44,8 +44,18 @@ from bardo.context.tool_choice.session import (
     with_marks,
 )
 from bardo.golem.rows import route_rows, tier_rows
-from bardo.golem.running import Means, Settled, Spent, budget_of, is_heartbeat, schedule_steps, settle, verifier_of
-from bardo.golem.ticks import kind_of_tick, tools_of_tick
+from bardo.golem.running import (
+    Means,
+    Settled,
+    Spent,
+    budget_of,
+    is_heartbeat,
+    kind_of_tick,
+    schedule_steps,
+    settle,
+    tools_of_tick,
+    verifier_of,
+)
 from bardo.planning.route import Provider, RouteRecord, Target
 from bardo.planning.vitality import not_of_agent
 from bardo.routing.workloads import Workload
