@@ -20,8 +20,7 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from bardo.adapters.config.settings import parse_settings
-from bardo.context.cache.entries import CacheBounds, CacheEntry, ReplyStore, encode_kept
-from bardo.context.cache.identity import identity_of
+from bardo.context.cache.entries import CacheBounds, CacheEntry, ReplyStore, encode_kept, identity_of
 from bardo.context.cache.layer import CacheLayer, CacheRules, refusal_of
 from bardo.context.cache.similar import FLOORS
 from bardo.context.layer import KeptReply, LayerFacts

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.context.layer import Effect, Layer, LayerFacts, Passed, TargetFacts
-from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.steps.compress import Compress
 from bardo.context.steps.constraints import Constraints
-from bardo.context.steps.dedup import dedup
-from bardo.context.steps.format import format_results
+from bardo.context.steps.dedup import dedup, format_results
 from bardo.context.steps.prompt_parts import message_tokens
 from bardo.context.steps.relevance import relevance
 from bardo.context.steps.reorder import Reorder

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from random import Random
 from typing import Any, Literal
 
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.injection.provenance import Span
 from bardo.context.injection.scan import ProbeWeights, scan, weights_for
 from bardo.embedding.static_embedding import wide_embedding

@@ -14,7 +14,7 @@ import msgspec
 
 from bardo.adapters.embedding.onnx_embedding import OnnxEmbedding
 from bardo.catalog.layer_rows import tool_choice_rows
-from bardo.context.embed import Tier
+from bardo.context.effects import Tier
 from bardo.context.tool_choice.ranking import (
     ComparedTool,
     ToolQuery,

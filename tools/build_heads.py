@@ -18,8 +18,8 @@ import msgspec
 
 import bardo.context.classify
 from bardo.adapters.embedding.head_training import LabelledTexts, train
-from bardo.context.classify.asked_text import shortened
 from bardo.context.classify.heads import Head, HeadFile
+from bardo.context.classify.layer import shortened
 from bardo.embedding.static_embedding import wide_embedding
 
 EXAMPLES = Path(bardo.context.classify.__file__).parent / "data"

@@ -10,7 +10,7 @@ from operator import mul
 import pytest
 
 from bardo.adapters.embedding.embeddings import Embeddings
-from bardo.context.embed import Embed
+from bardo.context.effects import Embed
 from bardo.embedding.keyword_embedding import KeywordEmbedding, keyword_embedding
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.embedding.word_pieces import pieces_of_words

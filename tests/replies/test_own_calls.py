@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.context.tool_choice.layer import offered_functions
-from bardo.context.tool_choice.settings import ToolChoiceSettings
-from bardo.context.tool_choice.tool_functions import ToolFunctions
+from bardo.context.tool_choice.layer import ToolFunctions, offered_functions
+from bardo.context.tool_choice.session import ToolChoiceSettings
 from bardo.replies.own_calls import OwnCallStage
 from bardo.values.blocks import Opaque
 from bardo.values.events import Event, Finish, OpaqueState, ToolCallChunk, ToolCallEnd, ToolCallStart

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.context.layer import Effect, Layer, LayerFacts, Passed, Pause, TargetFacts
-from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.steps.prompt_parts import message_tokens
 from bardo.values.request import Request
 

@@ -8,8 +8,8 @@ from time import thread_time_ns
 from typing import TypeVar
 
 from bardo.adapters.long_work import without_collection
-from bardo.context.given_time import CHECK
-from bardo.context.given_time import TooMuchWork as TooMuchWork
+from bardo.context.effects import CHECK
+from bardo.context.effects import TooMuchWork as TooMuchWork
 
 Result = TypeVar("Result")
 

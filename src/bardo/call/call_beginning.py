@@ -17,7 +17,7 @@ from bardo.call.live_reply import LiveReply
 from bardo.call.runner_parts import CallOptions, ServerFacts
 from bardo.call.server_choice import has_servers
 from bardo.call.stale_replies import StalePlace, StaleReplies
-from bardo.context.cache.identity import identity_of
+from bardo.context.cache.entries import identity_of
 from bardo.context.layer import EffectFailed, KeptReply
 from bardo.planning.exchange import CallPlan
 from bardo.planning.failover import moves_on

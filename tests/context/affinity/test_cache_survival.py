@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.context.affinity.cache_survival import HALF_LIFE_SECONDS, CacheSurvival, falling
+from bardo.context.affinity.server_order import HALF_LIFE_SECONDS, CacheSurvival, falling
 
 
 def learned(kept_seconds: float, pauses: int = 300, *, longest: float = 7200) -> CacheSurvival:

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from bardo.context.affinity.layer import Affinity, FindServerStates, RecordSession, Servers
-from bardo.context.affinity.prompt_prefix import NO_PREFIX
-from bardo.context.affinity.server_order import ServerState
+from bardo.context.affinity.server_order import NO_PREFIX, ServerState
 from bardo.context.layer import LayerFacts, Passed, TargetFacts, changed
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request

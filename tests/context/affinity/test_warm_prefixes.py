@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bardo.context.affinity import prompt_prefix, warm_prefixes
-from bardo.context.affinity.prompt_prefix import NO_PREFIX, PrefixReader, PromptPrefix
+from bardo.context.affinity import server_order as prompt_prefix
+from bardo.context.affinity import warm_prefixes
+from bardo.context.affinity.server_order import NO_PREFIX, PrefixReader, PromptPrefix
 from bardo.context.affinity.warm_prefixes import Place, WarmPrefixes
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request, Tool

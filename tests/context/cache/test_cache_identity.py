@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
-from bardo.context.cache.identity import identity_of
+from bardo.context.cache.entries import identity_of
 from bardo.values.agent import AgentStep, Tick
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.context.cache.answers import compare_answers
 from bardo.context.cache.confidence import Evidence, comparisons_needed, false_hit_bound
+from bardo.context.cache.entries import compare_answers
 from bardo.context.cache.index import IndexedQuestion, decode_index, encode_index, packed, unpacked
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
 from bardo.context.cache.similar_lookup import (
@@ -21,7 +21,7 @@ from bardo.context.cache.similar_lookup import (
     SimilarLookup,
     after_reply,
 )
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import LayerFacts
 from bardo.values.blocks import ImageBlock, TextBlock
 from bardo.values.request import Message, Request, Sampling

@@ -11,7 +11,7 @@ from bardo.catalog.layer_rows import NeedRow, classify_rows
 from bardo.context.classify.heads import HeadFile, Heads, shipped_heads
 from bardo.context.classify.labels import Guess
 from bardo.context.classify.layer import Classify, needs_of
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import EffectFailed, LayerFacts, Passed
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.blocks import TextBlock

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.injection.consequences import InspectedCalls, suspects_of
 from bardo.context.injection.layer import InjectionLayer
 from bardo.context.injection.provenance import Span, all_spans, parts_of_user

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from bardo.context.privacy import detect as phones
-from bardo.context.privacy import known_values, long_texts, patterns, scanners
+from bardo.context.privacy import detect as scanners
+from bardo.context.privacy import known_values, long_texts, patterns
 from bardo.context.privacy.detect import find
 from bardo.context.privacy.long_texts import MARGIN, PART, changed_in_parts, matches_in_parts
 from bardo.context.privacy.patterns import kinds_of

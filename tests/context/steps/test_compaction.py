@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from bardo.context.ask_model import AskModel, ModelAnswer
+from bardo.context.effects import AskModel, ModelAnswer
 from bardo.context.layer import Effect, EffectFailed
 from bardo.context.steps.compress import Compress
 from bardo.context.steps.settings import CompactionWay, CompressSettings

@@ -17,8 +17,7 @@ from bardo.catalog.load import builtin
 from bardo.context.layer import Layer
 from bardo.context.steps.compress import Compress
 from bardo.context.steps.constraints import Constraints
-from bardo.context.steps.dedup import dedup
-from bardo.context.steps.format import format_results
+from bardo.context.steps.dedup import dedup, format_results
 from bardo.context.steps.relevance import relevance
 from bardo.context.steps.reorder import Reorder
 from bardo.context.steps.settings import (

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from bardo.context.layer import Layer
 from bardo.context.steps.compress import Compress
-from bardo.context.steps.dedup import dedup
-from bardo.context.steps.format import format_results
+from bardo.context.steps.dedup import dedup, format_results
 from bardo.context.steps.relevance import relevance
 from bardo.context.steps.settings import CompressSettings, DedupSettings, FormatSettings, RelevanceSettings
 from bardo.values.blocks import Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock

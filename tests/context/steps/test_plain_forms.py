@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.context.steps.plain_forms import comma_separated, compact_json, cut_middle, without_blobs, without_padding
+from bardo.context.steps.editing import comma_separated, compact_json, cut_middle, without_blobs, without_padding
 from support.growth import check_growth
 
 pytestmark = pytest.mark.each_python

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import Effect
 from bardo.context.steps.dedup import dedup
 from bardo.context.steps.relevance import bm25, fused, passages_of, relevance, words_of

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, Passed
-from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.tool_choice.layer import ToolChoice
-from bardo.context.tool_choice.settings import ToolChoiceSettings
+from bardo.context.tool_choice.session import ToolChoiceSettings
 from bardo.values.blocks import Carried, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, OutputFormat, Request, Tool
 from bardo.values.request import ToolChoice as Choice

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from bardo.context.layer import EffectFailed
 from bardo.context.own_functions import CheckArguments, OwnCall, OwnResult
-from bardo.context.tool_choice.effects import FindToolTurns
-from bardo.context.tool_choice.layer import offered_functions, with_function_calls
-from bardo.context.tool_choice.settings import ToolChoiceSettings
-from bardo.context.tool_choice.tool_functions import PAGE, ToolFunctions
+from bardo.context.tool_choice.layer import PAGE, ToolFunctions, offered_functions, with_function_calls
+from bardo.context.tool_choice.session import FindToolTurns, ToolChoiceSettings
 from bardo.replies.own_calls import argument_failures
 from bardo.values.blocks import Opaque, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.events import OpaqueState, ToolCallChunk, ToolCallEnd, ToolCallStart

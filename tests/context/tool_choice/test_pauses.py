@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import Effect, EffectFailed, Pause
 from bardo.context.tool_choice import ranking
-from bardo.context.tool_choice.effects import BuildWordIndex, FindToolUses, FindToolVectors, StoreToolVectors
 from bardo.context.tool_choice.ranking import (
     COMPARED_AT_ONCE,
     ComparedTool,
@@ -19,6 +18,7 @@ from bardo.context.tool_choice.ranking import (
     vectors_of,
 )
 from bardo.context.tool_choice.relevance import Ranking, ranked
+from bardo.context.tool_choice.session import BuildWordIndex, FindToolUses, FindToolVectors, StoreToolVectors
 from bardo.context.tool_choice.word_index import word_index
 from bardo.services.pipeline.tool_memory import build_word_index
 from bardo.values.request import Tool

@@ -10,7 +10,7 @@ import pytest
 
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.embedding.embeddings import MOST_WAITING, Embeddings
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import EffectFailed
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.errors import ConfigError

@@ -13,7 +13,7 @@ import pytest
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.embedding.embeddings import Embeddings
 from bardo.call import unary_operations
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.services.pipeline.effects import Effects
 from bardo.services.pipeline.embeddings import REST_SECONDS, ProviderEmbeddings, perform_embed

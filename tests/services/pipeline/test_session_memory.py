@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bardo.adapters.stores.state import SqliteStore
 from bardo.adapters.stores.state.calls import StateCalls
-from bardo.context.session_memory import LoadForSession, StoreForSession
+from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.services.pipeline.session_memory import SessionBounds, SessionMemory, SharedSessions
 
 

@@ -9,14 +9,14 @@ from typing import Any
 from bardo.adapters.stores.state import Bounds, MemoryStore
 from bardo.adapters.stores.state.calls import StateCalls
 from bardo.context.own_functions import StoreTurns
-from bardo.context.tool_choice.effects import (
+from bardo.context.tool_choice.ranking import ToolVectors
+from bardo.context.tool_choice.session import (
     FindToolTurns,
     FindToolUses,
     FindToolVectors,
     RecordToolUse,
     StoreToolVectors,
 )
-from bardo.context.tool_choice.ranking import ToolVectors
 from bardo.services.pipeline.effects import Effects
 from bardo.services.pipeline.tool_memory import ToolMemory, ToolMemoryBounds
 from bardo.values.blocks import Opaque, Origin, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock

@@ -13,7 +13,7 @@ from bardo.adapters.config.failover import FailoverSettings
 from bardo.call.failover import Failover
 from bardo.call.stale_replies import StaleReplies, StaleReply
 from bardo.catalog.load import builtin
-from bardo.context.cache.identity import identity_of
+from bardo.context.cache.entries import identity_of
 from bardo.planning.attempt import Attempt
 from bardo.planning.route import Provider, Target
 from bardo.simulators import Fault

@@ -11,7 +11,7 @@ import pytest
 
 from bardo.adapters.embedding.personal_data import PersonalDataSearch
 from bardo.adapters.work_budget import CURRENT, TooMuchWork, WorkBudget
-from bardo.context.given_time import CHECK, check_time
+from bardo.context.effects import CHECK, check_time
 from bardo.context.layer import LayerFacts, LayerSteps, Passed, Pause, Receipt
 from bardo.context.privacy.detect import Span, find
 from bardo.context.privacy.search import FindPersonalData

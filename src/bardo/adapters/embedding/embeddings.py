@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from bardo.adapters.config.paths import named_path
-from bardo.context.embed import Embed, TextVectors, Tier
+from bardo.context.effects import Embed, TextVectors, Tier
 from bardo.context.layer import EffectFailed
 from bardo.embedding.keyword_embedding import keyword_embedding
 from bardo.embedding.static_embedding import wide_embedding

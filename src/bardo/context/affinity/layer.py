@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from bardo.context.affinity.prompt_prefix import PromptPrefix
-from bardo.context.affinity.server_order import LoadBounds, ServerState, order_targets, saved_nanos
+from bardo.context.affinity.server_order import LoadBounds, PromptPrefix, ServerState, order_targets, saved_nanos
 from bardo.context.layer import Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt, TargetFacts
 from bardo.values.request import Request
 from bardo.values.response import Response

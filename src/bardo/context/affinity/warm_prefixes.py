@@ -11,8 +11,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
-from bardo.context.affinity.cache_survival import HALF_LIFE_SECONDS, LEAST_TOKENS, CacheSurvival
-from bardo.context.affinity.prompt_prefix import NO_PREFIX, PromptPrefix
+from bardo.context.affinity.server_order import HALF_LIFE_SECONDS, LEAST_TOKENS, NO_PREFIX, CacheSurvival, PromptPrefix
 
 MOST_SESSIONS = 20_000
 MOST_PLACES_OF_A_SESSION = 4

@@ -1,13 +1,17 @@
-"""What is kept of a reply, and the stores that keep it."""
+"""Entries of the reply cache: what makes two calls equal, what is kept of an answer, and how sure a match is."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Protocol
+from hashlib import blake2b
+from typing import Any, Literal, Protocol
 
 import msgspec
 
+from bardo.context.cache.similar_lookup import LONGEST_ANSWER
 from bardo.context.layer import KeptReply
+from bardo.values.request import BardoOptions, Request
 
 _FORM = b"\x01"
 _encoder = msgspec.msgpack.Encoder()
@@ -120,3 +124,112 @@ def names_of(entry: CacheEntry) -> tuple[str, ...]:
     """Return the names of models by which an entry is removed."""
     bare = entry.answered_by.partition("/")[2]
     return tuple(dict.fromkeys(name for name in (entry.model, entry.answered_by, bare) if name))
+
+
+Comparison = Literal["same", "different", "undecided"]
+
+_SHORT = 200
+_SAME_COSINE, _DIFFERENT_COSINE = 0.90, 0.55
+_WORD = re.compile(r"\w+(?:[.,:]\d+)*")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_OPPOSED = (
+    ("yes", "no"), ("true", "false"), ("ja", "nein"), ("oui", "non"), ("sí", "no"), ("correct", "incorrect"),
+)  # fmt: skip
+
+
+def compare_answers(cached: str, fresh: str, cosine: float | None) -> Comparison:
+    """Return whether two answers mean the same.
+
+    `cosine` is the similarity of their vectors, None where there is none. What cannot be told is undecided: long answers are worded
+    anew each time, and such a comparison says nothing of the cache.
+    """
+    left, right = _folded_words(cached), _folded_words(fresh)
+    if left == right:
+        return "same"
+    if not left or not right or _opposed(left[0], right[0]):
+        return "different"
+    mine, others = _numbers(cached), _numbers(fresh)
+    short = max(len(cached), len(fresh)) <= _SHORT
+    if short and mine != others:
+        return "different"
+    if short and set(left) == set(right):
+        # The same words in another order may say the opposite.
+        return "undecided"
+    if cosine is None:
+        return "undecided"
+    if cosine < _DIFFERENT_COSINE:
+        return "different"
+    shared = len(mine & others) / len(mine | others) if mine | others else 1.0
+    if cosine >= _SAME_COSINE and shared >= 0.5 and ("not" in left) == ("not" in right):
+        return "same"
+    return "undecided"
+
+
+def _folded_words(text: str) -> list[str]:
+    return [word.casefold() for word in _WORD.findall(text[:LONGEST_ANSWER])]
+
+
+def _numbers(text: str) -> frozenset[str]:
+    return frozenset(_NUMBER.findall(text[:LONGEST_ANSWER]))
+
+
+def _opposed(one: str, other: str) -> bool:
+    return any({one, other} == set(pair) for pair in _OPPOSED)
+
+
+_SIZE = 32
+_DEFAULT = BardoOptions()
+_in_any_order = msgspec.msgpack.Encoder(order="deterministic", enc_hook=repr)
+_in_order = msgspec.msgpack.Encoder(enc_hook=repr)
+
+
+def identity_of(request: Request, *scope: Any) -> bytes:
+    """Return the identity of a request, in 32 bytes. `scope` is what else must be equal: the tenant first.
+
+    Two dialects that ask for the same have the same identity, unless fields go through that only one of them has.
+    Raises ValueError for a request that holds what cannot be compared: a number of more than 64 bits, or half a character.
+    """
+    try:
+        digest = blake2b(_in_any_order.encode((scope, *_fields_of(request))), digest_size=_SIZE)
+        if request.tools or request.output_format is not None:
+            digest.update(_in_order.encode((request.tools, request.output_format)))
+    except OverflowError as problem:
+        raise ValueError("the request holds a number that is too large to be compared") from problem
+    return digest.digest()
+
+
+def _fields_of(request: Request) -> tuple[Any, ...]:
+    own = request.extra or request.headers
+    return (
+        request.model,
+        request.messages,
+        request.tool_choice,
+        request.max_output_tokens,
+        request.sampling,
+        request.reasoning,
+        request.control,
+        request.choices,
+        request.operation,
+        request.dialect if own else "",
+        request.extra,
+        request.headers,
+        _options_of(request.options),
+    )
+
+
+def _options_of(options: BardoOptions) -> BardoOptions | None:
+    """Return the options without those that say nothing of the answer; None where none is left."""
+    if options == _DEFAULT:
+        return None
+    asked = msgspec.structs.replace(
+        options,
+        include=(),
+        verify=None,
+        allow_stale=None,
+        deadline_seconds=None,
+        chose_display=_DEFAULT.chose_display,
+        cache=None,
+        session=_DEFAULT.session,
+        search_limits=(),
+    )
+    return None if asked == _DEFAULT else asked

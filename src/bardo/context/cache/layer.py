@@ -20,7 +20,7 @@ import msgspec
 
 from bardo.catalog.layer_rows import PersonalDataRow, TimeWordsRow, cache_rows
 from bardo.catalog.matching import matches_any, matches_glob
-from bardo.context.cache.identity import identity_of
+from bardo.context.cache.entries import identity_of
 from bardo.context.cache.similar_lookup import ForgetSimilar, SimilarLookup, after_reply
 from bardo.context.layer import Answered, Effect, EffectFailed, KeptReply, LayerFacts, LayerSteps, Passed, Receipt
 from bardo.streams.stage import Stage

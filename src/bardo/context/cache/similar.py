@@ -25,10 +25,10 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.context.cache.confidence import false_hit_bound
-from bardo.context.cache.identity import identity_of
+from bardo.context.cache.entries import identity_of
 from bardo.context.cache.question import LONGEST_QUESTION, UNIT, Question, Term, read_question
 from bardo.context.cache.similar_lookup import Candidate, CountSimilar, FindSimilar, LoadWordTables, SimilarLookup
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import Effect, LayerFacts
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request

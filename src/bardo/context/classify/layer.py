@@ -5,6 +5,8 @@ The labels come from linear heads over a vector of the text, and where there are
 Find words of rows, alone or up to three in a row, and where they stand in a text.
 
 Classify a request without a model: by words that it has, its length, its tools and its code. The rows are in `classify.toml`.
+
+The text of a request that is classified: what the user said last, without what programs add to it.
 """
 
 from __future__ import annotations
@@ -14,15 +16,55 @@ import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bardo.catalog.layer_rows import ClassifyRows, NeedRow, PairRow, SignRow, SizeOf, SizeRow
-from bardo.context.classify.asked_text import asked_text, shortened
+from bardo.catalog.layer_rows import ClassifyRows, NeedRow, OmittedText, PairRow, SignRow, SizeOf, SizeRow
 from bardo.context.classify.heads import Heads
 from bardo.context.classify.labels import Classification, Guess, Tier
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, LayerSteps, Passed, Receipt
 from bardo.embedding.static_embedding import StaticEmbedding
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Request
+
+LONGEST = 800
+"""Characters. A longer text is classified by its beginning and its end, where prompts say what is asked."""
+
+
+def asked_text(request: Request, omitted: Sequence[OmittedText]) -> str:
+    """Return the text of the last message of the user that has one once `omitted` parts are left out; empty where none has.
+
+    Results of tools are no text of the user. In an agent's loop the last message is often one of the program's, so that an earlier one
+    counts.
+    """
+    for message in reversed(request.messages):
+        if message.role == "user":
+            text = message.paragraphs
+            for part in omitted:
+                text = without(text, part.begin, part.end)
+            if text.strip():
+                return text.strip()
+    return ""
+
+
+def shortened(text: str) -> str:
+    """Return the text, or the beginning and the end of a long one."""
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:half]} {text[-half:]}"
+
+
+def without(text: str, begin: str, end: str) -> str:
+    """Return the text without all that stands between two marks, and the marks. What is begun and not ended stays."""
+    if begin not in text:
+        return text
+    kept, place = [], 0
+    while (first := text.find(begin, place)) >= 0:
+        last = text.find(end, first + len(begin))
+        if last < 0:
+            break
+        kept.append(text[place:first])
+        place = last + len(end)
+    kept.append(text[place:])
+    return "".join(kept)
+
 
 _WORDS = re.compile(r"[\w/+#'-]+(?:;\w+)?")
 Places = Mapping[str, Sequence[int]]

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from bardo.catalog.layer_rows import OverrideRow, ProbeVocabulary, injection_rows
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.injection.consequences import places_of
 from bardo.context.injection.hidden import HiddenParts, find_hidden
 from bardo.context.injection.languages import foreign_matches

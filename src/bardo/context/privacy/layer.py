@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from bardo.context.given_time import TooMuchWork
+from bardo.context.effects import TooMuchWork
 from bardo.context.layer import Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt, changed
 from bardo.context.privacy.known_values import Pieces
 from bardo.context.privacy.placeholders import Placeholders

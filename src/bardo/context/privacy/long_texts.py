@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from bardo.context.given_time import check_time
+from bardo.context.effects import check_time
 
 PART = 32 * 1024
 MARGIN = 1024

@@ -20,12 +20,20 @@ import msgspec
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.layer_rows import provider_compaction
-from bardo.context.ask_model import AskModel, ModelAnswer
+from bardo.context.effects import AskModel, LoadForSession, ModelAnswer, StoreForSession
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, changed
-from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.steps.cache_cost import Edit, FirstChange, first_worth_making, warm_prefix
-from bardo.context.steps.editing import Editing, EditingSteps, Editor, Proposal, Vectors, recall_session
-from bardo.context.steps.plain_forms import cut_middle, without_blobs, without_padding
+from bardo.context.steps.editing import (
+    Editing,
+    EditingSteps,
+    Editor,
+    Proposal,
+    Vectors,
+    cut_middle,
+    recall_session,
+    without_blobs,
+    without_padding,
+)
 from bardo.context.steps.prompt_parts import (
     TEXTS,
     Part,

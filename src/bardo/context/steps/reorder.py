@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.layer_rows import volatile_part
+from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.context.layer import Effect, LayerFacts, LayerSteps, Passed, Receipt, changed
-from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.steps.prompt_parts import block_tokens, is_bound
 from bardo.context.steps.settings import ReorderSettings
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock

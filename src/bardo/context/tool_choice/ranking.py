@@ -12,9 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from bardo.catalog.layer_rows import tool_choice_rows
-from bardo.context.embed import Tier
-from bardo.context.tool_choice.tokenization import description_of, sentences, split_identifier
-from bardo.context.tool_choice.word_index import word_index
+from bardo.context.effects import Tier
+from bardo.context.tool_choice.word_index import description_of, sentences, split_identifier, word_index
 from bardo.values.request import Tool
 
 Vector = Sequence[float]

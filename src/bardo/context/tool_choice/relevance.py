@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.layer_rows import tool_choice_rows
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.context.layer import EffectFailed, Pause
-from bardo.context.tool_choice.effects import BuildWordIndex, FindToolUses, FindToolVectors, FoundUses, StoreToolVectors
 from bardo.context.tool_choice.ranking import (
     COMPARED_AT_ONCE,
     ComparedTool,
@@ -27,6 +26,7 @@ from bardo.context.tool_choice.ranking import (
     vectors_of,
     word_scores,
 )
+from bardo.context.tool_choice.session import BuildWordIndex, FindToolUses, FindToolVectors, FoundUses, StoreToolVectors
 from bardo.values.request import Tool
 
 MOST_COMPARED = 1_000

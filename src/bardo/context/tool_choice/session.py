@@ -1,15 +1,23 @@
-"""Which tools of a request stay whatever they are about, and what the text is that the others are compared with."""
+"""Which tools of a request stay whatever they are about, and what the text is that the others are compared with.
+
+What the choice of tools remembers between calls, and the effects by which it is found and kept.
+
+All of it is bounded, and belongs to one tenant, but for the vectors of tools, which say nothing of who uses them.
+
+How tools are chosen, as an operator sets it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Self
 
 import msgspec
 
 from bardo.catalog.layer_rows import ToolChoiceRows, tool_choice_rows
-from bardo.context.layer import LayerFacts
-from bardo.context.tool_choice.tokenization import MOST_TEXT, named_in
+from bardo.context.layer import Effect, LayerFacts
+from bardo.context.tool_choice.ranking import ToolUses, ToolVectors, Vector
+from bardo.context.tool_choice.word_index import MOST_TEXT, named_in
 from bardo.values.blocks import Carried, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Request, Tool
 
@@ -107,3 +115,92 @@ def _user_text(request: Request) -> str:
             texts.append(text[-room:])
             room -= len(text)
     return "\n".join(texts)
+
+
+class ToolPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The tools of one session, in the order in which they are sent. Later turns only append to it.
+
+    `functions`: the other tools are found by functions.
+    """
+
+    names: tuple[str, ...]
+    functions: bool = False
+
+    @classmethod
+    def decode(cls, value: bytes | None) -> Self | None:
+        """Return a plan that was kept as bytes; None where there is none that can be read."""
+        try:
+            return None if value is None else msgspec.msgpack.decode(value, type=cls)
+        except msgspec.MsgspecError:
+            return None
+
+    def encode(self) -> bytes:
+        """Return the plan as bytes."""
+        return msgspec.msgpack.encode(self)
+
+
+class FindToolVectors(Effect, frozen=True):
+    """Ask for the vectors of tools by the digests of their texts. It is answered with a mapping of those that are there."""
+
+    digests: tuple[bytes, ...]
+
+
+class StoreToolVectors(Effect, frozen=True):
+    """Keep the vectors of tools by the digests of their texts."""
+
+    vectors: Mapping[bytes, ToolVectors]
+
+
+class FindToolUses(Effect, frozen=True):
+    """Ask for the earlier uses of tools, measured with the embedding of this fingerprint. It is answered with a mapping by names."""
+
+    tenant: str
+    names: tuple[str, ...]
+    fingerprint: str
+
+
+class BuildWordIndex(Effect, frozen=True):
+    """Build the index of the words of many tools, as `word_index` keeps it, while other calls have their turn."""
+
+    tools: tuple[tuple[str, str], ...]
+
+
+class RecordToolUse(Effect, frozen=True):
+    """Note that tools were called for a text, given as its vector."""
+
+    tenant: str
+    names: tuple[str, ...]
+    vector: Vector
+    fingerprint: str
+
+
+class FindToolTurns(Effect, frozen=True):
+    """Ask for the turns behind calls that a client saw, by the ids of the calls. It is answered with a mapping by ids."""
+
+    tenant: str
+    ids: tuple[str, ...]
+
+
+FoundUses = Mapping[str, ToolUses]
+
+
+class ToolChoiceSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How tools are chosen.
+
+    `most` is how many a request gets beside those that stay in any case, `added` how many more a new question of the user may add to a
+    session's, and `order` how they are sent. A request with more than `meta_above` gets functions that find and call them instead, where
+    0 means never. `tasks` are the tools of a workload, or of a label that the classifier gives. `vectors` and `uses`: whether tools are
+    compared by vectors, and by their earlier uses. `most_searches` and `most_failures` bound what a model does with the functions in one
+    call. `check_arguments`: whether the arguments of a call through the functions must fit the tool's schema before the client gets it.
+    """
+
+    most: int = 12
+    added: int = 1
+    order: Literal["client", "name"] = "client"
+    meta_above: int = 40
+    tasks: dict[str, tuple[str, ...]] = {}
+    vectors: bool = True
+    uses: bool = True
+    most_searches: int = 8
+    most_failures: int = 3
+    check_arguments: bool = True

@@ -17,7 +17,7 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import Request
 
 if TYPE_CHECKING:
-    from bardo.context.affinity.cache_survival import CacheSurvival
+    from bardo.context.affinity.server_order import CacheSurvival
     from bardo.context.affinity.warm_prefixes import Place
 
 _FIRST_GUESS = 1000.0

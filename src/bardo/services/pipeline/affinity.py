@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from bardo.catalog.routing_rows import routing_rows
-from bardo.context.affinity.cache_survival import HALF_LIFE_SECONDS
 from bardo.context.affinity.layer import ExpectSession, FindServerStates, ForgetSession, RecordSession, Servers
-from bardo.context.affinity.prompt_prefix import NO_PREFIX, PrefixReader, PromptPrefix
-from bardo.context.affinity.server_order import LoadBounds, ServerState
+from bardo.context.affinity.server_order import (
+    HALF_LIFE_SECONDS,
+    NO_PREFIX,
+    LoadBounds,
+    PrefixReader,
+    PromptPrefix,
+    ServerState,
+)
 from bardo.context.affinity.warm_prefixes import ExpectedTokens, Place, WarmPrefix, WarmPrefixes
 from bardo.context.layer import TargetFacts
 from bardo.planning.token_counting import estimate_request

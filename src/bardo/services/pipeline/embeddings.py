@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bardo.adapters.config.embeddings import model_of_vectors
 from bardo.adapters.config.pipeline import OFF, may_mask
 from bardo.adapters.embedding.embeddings import MOST_WAITING, Embeddings
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.embedding.static_embedding import shortened
 from bardo.values.errors import BardoError, CallerError
 from bardo.values.operations import EmbedRequest, floats_of

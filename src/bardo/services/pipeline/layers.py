@@ -15,9 +15,9 @@ from bardo.adapters.config.paths import named_path, what_is_no_file
 from bardo.adapters.config.pipeline import OFF
 from bardo.adapters.stores.database.set_aside import set_file_aside
 from bardo.catalog.layer_rows import classify_rows
-from bardo.context.ask_model import AskModel, ModelAnswer
 from bardo.context.classify.heads import Heads, decode_heads, shipped_heads
 from bardo.context.classify.layer import Classify
+from bardo.context.effects import AskModel, ModelAnswer
 from bardo.context.layer import EffectFailed, Layer
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.planning.token_counting import PromptEstimates
@@ -102,7 +102,7 @@ def _constraints(parts: LayerParts) -> Layer:
 
 
 def _format(parts: LayerParts) -> Layer:
-    from bardo.context.steps.format import format_results
+    from bardo.context.steps.dedup import format_results
 
     remember_sessions(parts.effects, parts.runner)
     return format_results(parts.pipeline.format)
@@ -110,7 +110,7 @@ def _format(parts: LayerParts) -> Layer:
 
 def _tools(parts: LayerParts) -> Layer:
     from bardo.context.tool_choice.layer import ToolChoice
-    from bardo.context.tool_choice.settings import ToolChoiceSettings
+    from bardo.context.tool_choice.session import ToolChoiceSettings
     from bardo.services.pipeline.embeddings import perform_embed
     from bardo.services.pipeline.tool_memory import ToolMemory
 

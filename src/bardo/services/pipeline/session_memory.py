@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from bardo.adapters.stores.state.calls import StateCalls
-from bardo.context.session_memory import LoadForSession, StoreForSession
+from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.services.pipeline.effects import Effects
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ import msgspec
 from bardo.adapters.stores.state import MemoryStore
 from bardo.adapters.stores.state.calls import StateCalls
 from bardo.context.own_functions import StoreTurns
-from bardo.context.tool_choice.effects import (
+from bardo.context.tool_choice.ranking import CENTROID_LENGTH, ToolUses, ToolVectors, UseCentroid, dot
+from bardo.context.tool_choice.session import (
     BuildWordIndex,
     FindToolTurns,
     FindToolUses,
@@ -25,7 +26,6 @@ from bardo.context.tool_choice.effects import (
     RecordToolUse,
     StoreToolVectors,
 )
-from bardo.context.tool_choice.ranking import CENTROID_LENGTH, ToolUses, ToolVectors, UseCentroid, dot
 from bardo.context.tool_choice.word_index import word_index
 from bardo.services.pipeline.effects import Effects
 from bardo.values.request import Message

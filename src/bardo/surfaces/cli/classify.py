@@ -13,10 +13,10 @@ from rich.table import Table
 
 from bardo.adapters.config.settings import Settings, load_settings
 from bardo.adapters.embedding.embeddings import Embeddings, TextEmbedding, embedding_at
-from bardo.context.classify.asked_text import shortened
 from bardo.context.classify.heads import Head, HeadFile
 from bardo.context.classify.labels import Classification
-from bardo.context.embed import Embed
+from bardo.context.classify.layer import shortened
+from bardo.context.effects import Embed
 from bardo.context.layer import LayerFacts
 from bardo.services.pipeline.layers import classify_of
 from bardo.surfaces.cli.options import AsJson, Config

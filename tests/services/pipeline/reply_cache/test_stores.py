@@ -11,14 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bardo.context.cache.entries import (
-    CacheBounds,
-    CacheEntry,
-    ReplyStore,
-    Selection,
-    decode_kept,
-    encode_kept,
-)
+from bardo.context.cache.entries import CacheBounds, CacheEntry, ReplyStore, Selection, decode_kept, encode_kept
 from bardo.context.layer import KeptReply
 from bardo.services.pipeline.reply_cache.opening import MemoryReplies, open_replies
 

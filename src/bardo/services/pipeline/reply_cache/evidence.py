@@ -18,8 +18,8 @@ import msgspec
 from bardo.adapters.config.paths import what_is_no_file
 from bardo.adapters.stores.database.set_aside import RenewableFile
 from bardo.adapters.stores.database.sqlite_file import check_number
-from bardo.context.cache.answers import Comparison
 from bardo.context.cache.confidence import BANDS, Evidence, band_of
+from bardo.context.cache.entries import Comparison
 
 FILE = "cache_similarity.sqlite3"
 _MOST_ENTRIES = 50_000

@@ -23,8 +23,7 @@ import msgspec
 
 from bardo.adapters.config.embeddings import model_of_vectors
 from bardo.adapters.stores.database.store_calls import StoreCalls
-from bardo.context.cache.answers import compare_answers
-from bardo.context.cache.entries import IndexedEntry, ReplyStore
+from bardo.context.cache.entries import IndexedEntry, ReplyStore, compare_answers
 from bardo.context.cache.index import decode_index, unpacked
 from bardo.context.cache.language import languages
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
@@ -36,7 +35,7 @@ from bardo.context.cache.similar_lookup import (
     ForgetSimilar,
     LoadWordTables,
 )
-from bardo.context.embed import Embed, TextVectors
+from bardo.context.effects import Embed, TextVectors
 from bardo.services.pipeline.effects import Effects
 from bardo.services.pipeline.embeddings import perform_embed
 from bardo.services.pipeline.parts import LayerParts
