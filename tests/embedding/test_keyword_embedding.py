@@ -12,8 +12,7 @@ import pytest
 from bardo.adapters.embedding.embeddings import Embeddings
 from bardo.context.effects import Embed
 from bardo.embedding.keyword_embedding import KeywordEmbedding, keyword_embedding
-from bardo.embedding.static_embedding import wide_embedding
-from bardo.embedding.word_pieces import pieces_of_words
+from bardo.embedding.static_embedding import pieces_of_words, wide_embedding
 
 pytestmark = pytest.mark.each_python
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from bardo.embedding.static_embedding import shipped_embedding
-from bardo.embedding.word_pieces import word_pieces, words
+from bardo.embedding.static_embedding import shipped_embedding, word_pieces, words
 
 pytestmark = pytest.mark.each_python
 

@@ -14,8 +14,7 @@ from collections import Counter
 from functools import lru_cache
 from operator import mul
 
-from bardo.embedding.static_embedding import StaticEmbedding, shortened, wide_embedding
-from bardo.embedding.word_pieces import pieces_of_words, words
+from bardo.embedding.static_embedding import StaticEmbedding, pieces_of_words, shortened, wide_embedding, words
 
 _SHARED = 8
 """Components that are left out. Of 0, 4, 8, 12 and 16 this number compared tools best (decision 0049)."""
