@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import brotli
 import pytest
 
-from bardo.surfaces.gateway.compressed_bodies import encodings_of, unpacked
+from bardo.surfaces.gateway.context import encodings_of, unpacked
 from bardo.surfaces.gateway.http import too_large
 from bardo.values.errors import InvalidRequest, TooLarge, UnsupportedMediaType
 from support.any_model import Simulator

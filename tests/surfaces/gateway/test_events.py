@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bardo.surfaces.gateway import events
+from bardo.surfaces.gateway import own_endpoints as events
 from support.any_model import Simulator
 from support.gateway import house
 from support.keyed_gateway import keyed_gateway

@@ -16,7 +16,7 @@ from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.stores.log import LogReader, LogRow
 from bardo.services.accounts.key_store import KeyStore, open_keys
 from bardo.surfaces.gateway.main import gateway_of
-from bardo.surfaces.gateway.route_tables import FIXED_ROUTES
+from bardo.surfaces.gateway.routes import FIXED_ROUTES
 from bardo.values.errors import ConfigError
 from support.any_model import Simulator
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bardo.surfaces.gateway.held_values import HeldValues, count_values
+from bardo.surfaces.gateway.context import HeldValues, count_values
 from bardo.values.errors import Overloaded
 from support.any_model import Simulator
 from support.gateway import house

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.surfaces.gateway.multipart import FileBegin, FilePiece, FormField, FormReader, boundary_of
+from bardo.surfaces.gateway.files import FileBegin, FilePiece, FormField, FormReader, boundary_of
 from bardo.values.errors import InvalidRequest, UnsupportedMediaType
 
 BOUNDARY = b"a-boundary"

@@ -8,8 +8,7 @@ import pytest
 
 from bardo.dialects import CLIENT_FORMS, DIALECTS
 from bardo.surfaces.gateway.app import OPERATIONS
-from bardo.surfaces.gateway.route_tables import FIXED_ROUTES, VERSIONLESS_ROUTES, Endpoint, Route
-from bardo.surfaces.gateway.routes import find_route
+from bardo.surfaces.gateway.routes import FIXED_ROUTES, VERSIONLESS_ROUTES, Endpoint, Route, find_route
 from bardo.values.errors import MethodNotAllowed, UnknownRoute
 from docs.test_examples import ROOT
 from support.offenders import each_case

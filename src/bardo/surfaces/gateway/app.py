@@ -49,16 +49,12 @@ from bardo.surfaces.gateway.conversations import (
     update_conversation,
 )
 from bardo.surfaces.gateway.draining import Draining
-from bardo.surfaces.gateway.events import send_events
-from bardo.surfaces.gateway.feedback import take_feedback
 from bardo.surfaces.gateway.files import delete_file, list_files, read_file, show_file, upload_file
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.key_access import authenticate, show_usage
-from bardo.surfaces.gateway.lessons import forget_lessons, list_lessons
-from bardo.surfaces.gateway.memory import forget_episode, search_memory, show_episode
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
-from bardo.surfaces.gateway.openapi.serve import show_openapi
+from bardo.surfaces.gateway.openapi.document import show_openapi
 from bardo.surfaces.gateway.operations import (
     count_tokens,
     embeddings,
@@ -69,11 +65,20 @@ from bardo.surfaces.gateway.operations import (
     ready,
     show_model,
 )
+from bardo.surfaces.gateway.own_endpoints import (
+    forget_episode,
+    forget_lessons,
+    list_lessons,
+    purge_cache,
+    search_memory,
+    send_events,
+    show_cache,
+    show_episode,
+    take_feedback,
+)
 from bardo.surfaces.gateway.panel import PanelLoader, show_panel, show_panel_problem
-from bardo.surfaces.gateway.reply_cache import purge_cache, show_cache
 from bardo.surfaces.gateway.responses import respond
-from bardo.surfaces.gateway.route_tables import Endpoint, Route
-from bardo.surfaces.gateway.routes import dialect_of_path, find_route, for_client, is_panel
+from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client, is_panel
 from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
 from bardo.surfaces.gateway.tenants import key_of, keys_of
 from bardo.values.errors import BardoError, Forbidden

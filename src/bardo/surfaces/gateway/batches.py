@@ -1,4 +1,7 @@
-"""Batches, in OpenAI's form and in Anthropic's: made, shown, listed, canceled, and their results read."""
+"""Batches, in OpenAI's form and in Anthropic's: made, shown, listed, canceled, and their results read.
+
+Read the items of batches as the requests that their endpoints take.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,82 @@ from collections.abc import Callable
 
 import msgspec
 
+from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest
 from bardo.batches.planning import NoBatchApi
 from bardo.batches.records import ENDS, BatchRecord, ItemRecord, result_of
 from bardo.batches.service import BatchService, OpenBatches
 from bardo.batches.values import LongLine, split_lines
+from bardo.dialects import dialect
 from bardo.dialects.batches.anthropic_client import decode_message_batch
 from bardo.dialects.batches.batch_objects import BatchFacts, anthropic_batch, anthropic_result, openai_batch
 from bardo.dialects.batches.openai_client import BatchLine, decode_new_batch, list_object, read_line
+from bardo.dialects.openai_chat.completions import decode_completion, encode_completion
 from bardo.surfaces.gateway.answer import Answer
-from bardo.surfaces.gateway.batch_items import MESSAGES, kept_headers
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.files import batches_of, limit_of
 from bardo.surfaces.gateway.http import Receive, Scope, header, query_of
+from bardo.surfaces.gateway.request_options import header_options, with_headers
 from bardo.surfaces.gateway.responses import new_id
-from bardo.surfaces.gateway.route_tables import Route
+from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import caller_of
-from bardo.values.errors import BardoError, InvalidRequest, NotStored, Overloaded
+from bardo.values.errors import BardoError, InvalidRequest, NotStored, Overloaded, Unsupported
+from bardo.values.request import Request
+from bardo.values.response import Response
+from bardo.values.wire import Arrival
+
+MESSAGES = "/v1/messages"
+_DIALECTS = {
+    "/v1/chat/completions": "openai_chat",
+    "/v1/responses": "openai_responses",
+    MESSAGES: "anthropic_messages",
+}
+_KEPT_HEADERS = (b"x-bardo-", b"anthropic-beta", b"openai-beta")
+
+
+def kept_headers(scope: Scope) -> tuple[tuple[str, str], ...]:
+    """Return the headers of a request for a batch that hold for its items."""
+    found = [(name, value) for name, value in scope["headers"] if name.startswith(_KEPT_HEADERS)]
+    return tuple((str(name, "latin-1"), str(value, "latin-1")) for name, value in found)
+
+
+def read_item(body: bytes, batch: BatchRecord) -> ItemRequest:
+    """Read one item of a batch. Raises InvalidRequest, and Unsupported for what a batch cannot do."""
+    scope: Scope = {"headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in batch.headers]}
+    if batch.endpoint == "/v1/embeddings":
+        return _vectors(body, scope)
+    if batch.endpoint == "/v1/completions":
+        return _completion(body, scope)
+    spoken = dialect(_DIALECTS[batch.endpoint])
+    return GenerateItem(
+        request=_whole_only(spoken.decode_request(body, Arrival()), scope),
+        encode=spoken.encode_response,
+    )
+
+
+def _vectors(body: bytes, scope: Scope) -> EmbedItem:
+    form = dialect("openai_chat").embeddings
+    assert form is not None
+    request = form.decode_request(body, Arrival())
+    request = msgspec.structs.replace(request, options=header_options(request.options, scope))
+    return EmbedItem(request=request, encode=form.encode_reply)
+
+
+def _completion(body: bytes, scope: Scope) -> GenerateItem:
+    asked = decode_completion(body)
+    if len(asked.requests) > 1:
+        hint = "write an item for each prompt"
+        raise Unsupported("an item of a batch has one prompt", hint=hint, param="prompt")
+    request = _whole_only(asked.requests[0], scope)
+    only = msgspec.structs.replace(asked, requests=(request,))
+    encode: Callable[[Response, Request], bytes] = lambda response, _: encode_completion([response], only)  # noqa: E731
+    return GenerateItem(request=request, encode=encode)
+
+
+def _whole_only(request: Request, scope: Scope) -> Request:
+    if request.stream:
+        raise Unsupported("a batch streams no replies", hint="leave out stream", param="stream")
+    return with_headers(request, scope)
+
 
 _OPENAI, _ANTHROPIC = "openai_chat", "anthropic_messages"
 _WINDOW_SECONDS = 24 * 3600.0

@@ -21,7 +21,7 @@ from bardo.surfaces.gateway.draining import Draining
 from bardo.surfaces.gateway.generate import stream_replies
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import with_headers
-from bardo.surfaces.gateway.route_tables import Route
+from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.request import Request
 

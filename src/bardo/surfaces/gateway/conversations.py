@@ -13,7 +13,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.responses import missing_conversation, new_id
-from bardo.surfaces.gateway.route_tables import Route
+from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.stored_responses import page_of, store_of
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import NotStored, TooLarge

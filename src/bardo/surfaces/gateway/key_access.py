@@ -11,7 +11,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import usage_reply
-from bardo.surfaces.gateway.route_tables import Route
+from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import ACCOUNT, KEY, caller_of, is_signed, keys_of
 from bardo.values.errors import Unauthorized, UnknownRoute
 

@@ -16,7 +16,7 @@ from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request, read_request
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import VersionReply
-from bardo.surfaces.gateway.route_tables import Route
+from bardo.surfaces.gateway.routes import Route
 from bardo.values.events import Finish
 from bardo.values.request import Request
 from bardo.values.response import Response

@@ -11,7 +11,7 @@ from bardo.adapters.config.settings import Settings
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
-from bardo.surfaces.gateway.route_tables import Route
+from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import BardoError, UnknownRoute
 
 PANEL = "bardo.surfaces.panel.serving"

@@ -33,7 +33,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request, read_request
 from bardo.surfaces.gateway.http import Receive, Scope
-from bardo.surfaces.gateway.route_tables import Route
+from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import NotStored, TooLarge, Unavailable, Unsupported
 from bardo.values.request import KeptAs, Request

@@ -10,7 +10,7 @@ from bardo.dialects.openai_responses.stored import Item, page
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope, query_of
-from bardo.surfaces.gateway.route_tables import Route
+from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import InvalidRequest, NotStored, UnknownRoute, Unsupported
 

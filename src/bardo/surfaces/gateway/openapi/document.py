@@ -5,6 +5,8 @@ The words of each endpoint: what it does, in a line and in full, and the group i
 Errors of the gateway in the form of each dialect, and the codes that `X-Bardo-Error` may hold.
 
 The schemas of what is bardo's own: its replies and events by their types, and the `bardo` object of requests and replies.
+
+`GET /openapi.json`: the document, made when it is first asked for and kept as bytes with its entity tag.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ import msgspec
 from bardo._version import __version__
 from bardo.dialects.shared.options import INCLUDABLE, ON_IMPOSSIBLE, REASONING_WORDS
 from bardo.services.facts.health_report import HealthReport
+from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.http import Receive, Scope, header
 from bardo.surfaces.gateway.openapi.json_schema import (
     ANY,
     BOOLEAN,
@@ -40,16 +45,21 @@ from bardo.surfaces.gateway.openapi.json_schema import (
     structure,
 )
 from bardo.surfaces.gateway.openapi.listing import ListedRoute, form_of, listed_routes, longest_name
-from bardo.surfaces.gateway.openapi.parameters import (
+from bardo.surfaces.gateway.openapi.schemas import (
     ERROR_HEADERS,
     OPTION_ENDPOINTS,
+    OPTIONAL_BODIES,
+    PLAIN,
+    REPLIES,
     REPLY_HEADERS,
+    REQUESTS,
+    SSE,
+    STREAMS,
+    UPLOAD,
     header_components,
     parameter_components,
     parameters_of,
 )
-from bardo.surfaces.gateway.openapi.replies import PLAIN, REPLIES, SSE, STREAMS
-from bardo.surfaces.gateway.openapi.requests import OPTIONAL_BODIES, REQUESTS, UPLOAD
 from bardo.surfaces.gateway.own_replies import (
     CacheReply,
     EpisodeReply,
@@ -63,6 +73,7 @@ from bardo.surfaces.gateway.own_replies import (
     UsageReply,
     VersionReply,
 )
+from bardo.surfaces.gateway.routes import Route
 from bardo.values import errors
 from bardo.values.attempts import AttemptRecord
 from bardo.values.degradation import Degradation
@@ -540,3 +551,20 @@ def _error(schema: Schema) -> dict[str, Any]:
         "headers": {name: ref(name, "headers") for name in ERROR_HEADERS},
         "content": {_JSON: {"schema": schema}},
     }
+
+
+async def show_openapi(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with the OpenAPI document, or with 304 where the client has it."""
+    # Few clients ask for it: a gateway that starts does not load it.
+
+    body, tag = openapi_bytes()
+    headers = [("etag", tag), ("cache-control", "no-cache")]
+    if _has(header(scope, b"if-none-match"), tag):
+        await answer.whole(304, b"", headers)
+    else:
+        await answer.whole(200, body, headers)
+
+
+def _has(asked: str, tag: str) -> bool:
+    """Whether an `If-None-Match` names a tag. Source: RFC 9110, section 13.1.2, which compares tags weakly."""
+    return tag in [one.strip().removeprefix("W/") for one in asked.split(",")] or asked.strip() == "*"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from bardo.surfaces.gateway.batch_routes import BATCH_METHODS
-from bardo.surfaces.gateway.route_tables import (
+from bardo.surfaces.gateway.routes import (
     BEDROCK_OPERATIONS,
     EPISODE_METHODS,
     FIXED_ROUTES,
