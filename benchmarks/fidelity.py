@@ -12,8 +12,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from bardo.adapters.config.settings import Settings
-from bardo.surfaces.library.explaining import explain_by, read_request
-from bardo.surfaces.library.planned_routes import RoutePlanner
+from bardo.surfaces.library.explaining import RoutePlanner, explain_by, read_request
 from bardo.values.errors import BardoError
 from benchmarks import fidelity_control, fidelity_replay, fidelity_replies, fidelity_structured
 from benchmarks.bench import Bench

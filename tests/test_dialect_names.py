@@ -17,7 +17,7 @@ MAY_NAME: Mapping[str, str] = {
     "bardo.operators.conform.checks": "which strict reader is whose",
     "bardo.services.facts.introspect.readers": "adapters of introspection that are called like their server",
     "bardo.surfaces.cli.demonstration": "the requests that the demonstration's clients send",
-    "bardo.surfaces.library.request_bodies": "a small request in each client's dialect",
+    "bardo.surfaces.library.asking": "a small request in each client's dialect",
 }
 """The modules outside `dialects/` that name a dialect, each with the reason."""
 

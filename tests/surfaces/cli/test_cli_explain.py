@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.surfaces.library.request_bodies import SAMPLES
+from bardo.surfaces.library.asking import SAMPLES
 from surfaces.cli.support import bardo, on_terminal
 
 LOW = ("explain", "--model", "claude-opus-4-8", "--provider", "anthropic", "--reasoning", "low")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from bardo.surfaces.library.functions import tool_of
+from bardo.surfaces.library.asking import tool_of
 from bardo.values.errors import InvalidRequest
 
 pytestmark = pytest.mark.each_python

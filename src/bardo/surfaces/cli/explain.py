@@ -13,9 +13,8 @@ from bardo.dialects import DEFAULT_DIALECT
 from bardo.planning.explanation import Explanation
 from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes
-from bardo.surfaces.library.explaining import explain_by, read_request
-from bardo.surfaces.library.planned_routes import RoutePlanner
-from bardo.surfaces.library.request_bodies import ANY, SAMPLES, decode_body, with_intent, with_reasoning
+from bardo.surfaces.library.asking import ANY, SAMPLES, decode_body, with_intent, with_reasoning
+from bardo.surfaces.library.explaining import RoutePlanner, explain_by, read_request
 from bardo.surfaces.render.console import show_json, show_text
 from bardo.surfaces.render.explained import explanation_json, explanation_lines
 from bardo.values.errors import InvalidRequest

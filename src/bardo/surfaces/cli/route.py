@@ -15,8 +15,8 @@ from bardo.dialects.shared.options import read_intent_header
 from bardo.routing.workloads import PREFIX
 from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, read_bytes
-from bardo.surfaces.library.past_requests import ReplannedRequest, replan
-from bardo.surfaces.library.planned_routes import RoutePlanner
+from bardo.surfaces.library.explaining import RoutePlanner
+from bardo.surfaces.library.memory import ReplannedRequest, replan
 from bardo.surfaces.render.console import print_stderr, show, show_json_text
 from bardo.surfaces.render.tables import Column, table
 

@@ -1,14 +1,29 @@
-"""`client.memory`: search the thinking of past calls, show one call's, forget it."""
+"""`client.memory`: search the thinking of past calls, show one call's, forget it.
+
+Past requests, one on a line: what would be chosen for each by a configuration, and what it would cost.
+
+A line is the body of a client's request, or a row of the log as `bardo log --json` prints it. Where the log kept no content, a row is
+judged by the model that was asked for, its intent and its tokens.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
+from bardo.catalog.routing_rows import CallSize
+from bardo.dialects import DIALECTS
+from bardo.dialects.shared.options import read_intent
+from bardo.planning.routing import size_of
+from bardo.surfaces.library.explaining import PlannedRoute, RoutePlanner, read_request
 from bardo.values.episodes import Episode, EpisodeMatch, Erased, MemoryStats, SearchBy
-from bardo.values.errors import ClientMisuse, NotStored
+from bardo.values.errors import BardoError, ClientMisuse, InvalidRequest, NotStored
+from bardo.values.request import BardoOptions, Request
 
 if TYPE_CHECKING:
     from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection, ReasoningMemory
@@ -173,3 +188,142 @@ def _selection(**fields: Any) -> EpisodeSelection:
 
 def _time(when: When | None) -> float | None:
     return when.timestamp() if isinstance(when, datetime) else when
+
+
+_MARKS = ("request_id", "model_asked")
+"""What a row of the log has and no body of a request."""
+
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class PastRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request as it was, with what the log tells of its call: its id, who answered, its tokens and its cost where these are known."""
+
+    request: Request
+    request_id: str = ""
+    answered_by: str = ""
+    size: CallSize | None = None
+    cost_usd: float | None = None
+
+
+class ReplannedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What would be chosen for the request on a `line`, and what it would cost in US dollars; None where no price is known.
+
+    `asked` is the model that the request names, `answered_by` who answered it, and `cost_usd` what that cost, as far as the log tells.
+    `error` says why nobody could be asked.
+    """
+
+    line: int
+    asked: str = ""
+    request_id: str = ""
+    workload: str = ""
+    provider: str = ""
+    model: str = ""
+    relaxed: bool = False
+    degraded: tuple[str, ...] = ()
+    estimated_cost_usd: float | None = None
+    answered_by: str = ""
+    cost_usd: float | None = None
+    error: str = ""
+
+
+def replan(
+    line: int, text: bytes, planner: RoutePlanner, *, dialect: str, model: str = "", needs: Mapping[str, Any] = NOTHING
+) -> ReplannedRequest:
+    """Return what would be chosen for the request on a line.
+
+    `model` takes the place of the one that was asked for, and `needs` are fields of an intent that go before the request's own.
+    """
+    asked = ""
+    try:
+        past = read_past(text, dialect, needs)
+        asked = past.request.model
+        request = msgspec.structs.replace(past.request, model=model or asked)
+        planned = planner.plan(request)
+        if planned.why:
+            return ReplannedRequest(line=line, asked=asked, request_id=past.request_id, error=planned.why)
+        return _replanned(line, past, planned, planner)
+    except BardoError as problem:
+        return ReplannedRequest(line=line, asked=asked, error=str(problem))
+
+
+def read_past(text: bytes, dialect: str, needs: Mapping[str, Any]) -> PastRequest:
+    """Return the request on a line. Raises InvalidRequest."""
+    try:
+        fields = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise InvalidRequest(f"the line is not valid JSON: {str(problem)[:200]}") from problem
+    if not isinstance(fields, dict):
+        raise InvalidRequest("the line is no JSON object", hint="give the body of a request, or a row of the log")
+    if all(name in fields for name in _MARKS):
+        return _from_row(fields, needs)
+    return PastRequest(request=read_request(_with_needs(fields, needs), dialect))
+
+
+def _from_row(row: dict[str, Any], needs: Mapping[str, Any]) -> PastRequest:
+    model, tokens = str(row["model_asked"]), (row.get("input_tokens"), row.get("output_tokens"))
+    known = all(isinstance(count, int) for count in tokens)
+    size = CallSize(input_tokens=tokens[0], output_tokens=tokens[1]) if known else None  # type: ignore[arg-type]
+    provider, served = row.get("provider") or "", row.get("model") or ""
+    cost = row.get("cost_usd")
+    return PastRequest(
+        request=_request_of_row(row, model, needs),
+        request_id=str(row["request_id"]),
+        answered_by=f"{provider}/{served}" if provider else "",
+        size=size,
+        cost_usd=cost if isinstance(cost, int | float) else None,
+    )
+
+
+def _request_of_row(row: dict[str, Any], model: str, needs: Mapping[str, Any]) -> Request:
+    """Return the request of a row: its body where the log kept it, else one without content."""
+    dialect, content = row.get("client_dialect") or "", row.get("request_content")
+    if isinstance(content, str) and dialect in DIALECTS:
+        try:
+            body = msgspec.json.decode(content)
+        except msgspec.DecodeError:
+            body = None  # Content that was too long is cut.
+        if isinstance(body, dict):
+            # What was asked of bardo itself is no part of the content.
+            return read_request(_with_needs(body, {**_needs_of_row(row), **needs}), dialect, model)
+    intent, given = read_intent({**_needs_of_row(row), **needs} or None, "intent")
+    options = BardoOptions(intent=intent, intent_fields=given)
+    return Request(model=model, messages=(), dialect=dialect, options=options)
+
+
+def _needs_of_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the intent of a call whose model is no workload: a workload's needs are those that it has now."""
+    route = row.get("route")
+    intent = route.get("intent") if isinstance(route, dict) and not route.get("workload") else None
+    return dict(intent) if isinstance(intent, dict) else {}
+
+
+def _with_needs(body: dict[str, Any], needs: Mapping[str, Any]) -> dict[str, Any]:
+    if not needs:
+        return body
+    own = _object(body.get("bardo"))
+    return {**body, "bardo": {**own, "intent": {**_object(own.get("intent")), **needs}}}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _replanned(line: int, past: PastRequest, planned: PlannedRoute, planner: RoutePlanner) -> ReplannedRequest:
+    target, intent, routed = planned.targets[0], planned.request.options.intent, planned.routed
+    first = None if routed is None else routed.decision.considered[0]
+    size = past.size or size_of(planned.request)
+    return ReplannedRequest(
+        line=line,
+        asked=past.request.model,
+        request_id=past.request_id,
+        workload="" if intent is None else intent.subsystem,
+        provider=target.provider.id,
+        model=target.model,
+        relaxed=first is not None and first.relaxed,
+        degraded=() if first is None else first.degraded,
+        estimated_cost_usd=planner.candidate(target).cost(size, diem=intent is not None and intent.diem_available),
+        answered_by=past.answered_by,
+        cost_usd=past.cost_usd,
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bardo.adapters.stores.log.row import LogRow
-from bardo.surfaces.library.past_requests import read_past
+from bardo.surfaces.library.memory import read_past
 from bardo.values.blocks import (
     Block,
     DocumentBlock,

@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.surfaces.library.explaining import explain_by, read_request
-from bardo.surfaces.library.planned_routes import RoutePlanner
-from bardo.surfaces.library.request_bodies import sample_bodies
+from bardo.surfaces.library.asking import sample_bodies
+from bardo.surfaces.library.explaining import RoutePlanner, explain_by, read_request
 from bardo.surfaces.panel.views.explain import MOST_TEXT
 from bardo.surfaces.render.explained import explanation_lines
 from support.panel_pages import PanelReader, SeenPage

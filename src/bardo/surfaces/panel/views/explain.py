@@ -12,16 +12,8 @@ from bardo.adapters.config.pipeline import profile_names
 from bardo.dialects import DEFAULT_DIALECT, DIALECTS
 from bardo.planning.explanation import Explanation
 from bardo.planning.route import Provider
-from bardo.surfaces.library.explaining import explain_by, read_request
-from bardo.surfaces.library.planned_routes import RoutePlanner
-from bardo.surfaces.library.request_bodies import (
-    ANY,
-    SAMPLE_TEXT,
-    decode_body,
-    sample_bodies,
-    with_intent,
-    with_reasoning,
-)
+from bardo.surfaces.library.asking import ANY, SAMPLE_TEXT, decode_body, sample_bodies, with_intent, with_reasoning
+from bardo.surfaces.library.explaining import RoutePlanner, explain_by, read_request
 from bardo.surfaces.panel.pages import Page, PanelRequest
 from bardo.surfaces.render.explained import explanation_sections
 from bardo.surfaces.render.wording import policy_of
