@@ -12,7 +12,7 @@ import pytest
 from bardo.adapters.config.settings import Settings
 from bardo.adapters.stores.log import LogReader
 from bardo.simulators import Fault, Script, Turn
-from bardo.surfaces.chat.telegram_format import telegram_messages
+from bardo.surfaces.chat.telegram_bot import telegram_messages
 from bardo.values.errors import ConfigError
 from support.any_model import Simulator
 from support.chat_server import RateWindow

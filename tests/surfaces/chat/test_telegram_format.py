@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it.ruler import Ruler
 
-from bardo.surfaces.chat import markdown_runs
-from bardo.surfaces.chat.markdown_runs import runs_of
-from bardo.surfaces.chat.telegram_format import (
+from bardo.surfaces.chat import telegram_bot as markdown_runs
+from bardo.surfaces.chat.telegram_bot import (
     LIMIT,
     MOST_ENTITIES,
     TelegramPart,
     plain_message,
+    runs_of,
     telegram_messages,
 )
 from bardo.surfaces.chat.text import cleaned, is_blank

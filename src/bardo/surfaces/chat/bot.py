@@ -1,4 +1,7 @@
-"""What the bots of all chat services have in common: a message comes in, and its answer is shown while it grows."""
+"""What the bots of all chat services have in common: a message comes in, and its answer is shown while it grows.
+
+What a bot says itself: of errors, limits and commands, in plain words. No sentence holds what a provider said, which may be a secret.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,101 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from bardo.adapters.config.chat import ChatSettings
-from bardo.surfaces.chat import notices
 from bardo.surfaces.chat.conversations import Conversation, Conversations, Place, RecentMapping
-from bardo.surfaces.chat.engine import ChatEngine
 from bardo.surfaces.chat.live_answer import LiveAnswer, retry_when_limited, typing_indicator
 from bardo.surfaces.chat.port import ChatFailure, ChatPort
+from bardo.surfaces.chat.running import ChatEngine
+from bardo.surfaces.chat.text import is_blank
 from bardo.values.blocks import Block, ImageBlock, TextBlock
-from bardo.values.errors import BardoError, InternalError
+from bardo.values.errors import (
+    BardoError,
+    ContextOverflow,
+    InternalError,
+    OperatorError,
+    OverBudget,
+    ProviderError,
+    RateLimited,
+    Unavailable,
+    UnknownModel,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
 from bardo.values.file_kinds import picture_kind
 from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
 from bardo.values.request import Message
 from bardo.values.response import Response
+
+NEW = "This is a new conversation."
+BUSY = "I am still answering your earlier questions here. Please wait for them."
+STOPPED = "(bardo was stopped before the answer was complete.)"
+NO_TEXT = "I can read text and pictures only."
+TOO_LARGE = "One picture is too large for me, and I left it out."
+NOT_A_PICTURE = "One file is no picture that I can read, and I left it out."
+NOT_KEPT = "The reasoning of this answer is no longer kept."
+NOT_ALLOWED = "You may not use this bot."
+UNREADABLE = "I could not read your message. Please send it again."
+HELP = "Ask me anything. /new begins a new conversation, /model shows or changes the model that answers."
+SHARED_NEW = "Mention me to begin a new conversation, and reply to my answers to go on with one."
+
+
+def error_text(problem: BardoError) -> str:
+    """Return what a user is told of an error."""
+    sentence = _sentence(problem)
+    return (
+        f"{sentence} (Request {problem.request_id})" if problem.request_id and _is_for_operator(problem) else sentence
+    )
+
+
+def _sentence(problem: BardoError) -> str:
+    match problem:
+        case RateLimited():
+            return f"You have asked as often as you may for now. Try again in {_span(problem.retry_after)}."
+        case OverBudget():
+            return f"Your budget for today is used up. It starts again in {_span(problem.retry_after)}."
+        case ContextOverflow():
+            return "This conversation is longer than the model can read. Begin a new one with /new."
+        case UpstreamRefused() if problem.overflow is not None:
+            return "This conversation is longer than the model can read. Begin a new one with /new."
+        case UpstreamRefused() if problem.status == 429:
+            return "The model is asked too often just now. Try again in a minute."
+        case UpstreamTimeout():
+            return "The model took too long to answer. Try again."
+        case UnknownModel():
+            return "This model cannot be asked. /model shows which can."
+        case ProviderError() | Unavailable():
+            return "The model cannot be reached just now. Try again in a moment."
+        case OperatorError():
+            return "This bot is not set up completely. Please tell whoever runs it."
+        case _:
+            return "This could not be answered. Please tell whoever runs this bot."
+
+
+def _is_for_operator(problem: BardoError) -> bool:
+    return not isinstance(problem, RateLimited | OverBudget | ContextOverflow)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} minutes" if minutes < 90 else f"{round(minutes / 60)} hours"
+
+
+def finish_notice(response: Response) -> str:
+    """Return what is said below an answer that is not a whole one; empty below others."""
+    if response.finish.reason == "length":
+        return "(The answer is cut: the model reached its output limit.)"
+    if is_blank(response.text) and is_blank(response.refusal):
+        return "(The model gave no answer.)"
+    return ""
+
+
+def model_list(current: str, choices: Sequence[str]) -> str:
+    """Return which model answers and which may be chosen."""
+    if not choices:
+        return f"{current} answers."
+    return "\n".join([f"{current} answers. You may choose:", *(f"/model {name}" for name in choices)])
+
 
 Part = TypeVar("Part")
 
@@ -104,18 +191,18 @@ class ChatBot(Generic[Part]):
     def new_conversation(self, place: Place) -> str:
         """Begin a new conversation, and return what is said about it."""
         if place.is_shared:
-            return notices.SHARED_NEW
+            return SHARED_NEW
         self._conversations.begin(place)
-        return notices.NEW
+        return NEW
 
     def choose_model(self, user: str, place: Place, name: str) -> str:
         """Switch the model that answers a user at a place, or list the choices; return the reply to the command."""
         current = self._choices.get((user, place)) or self._engine.model
         choices = tuple(dict.fromkeys((self._engine.model, *self._settings.models))) if self._settings.models else ()
         if not name:
-            return notices.model_list(current, choices)
+            return model_list(current, choices)
         if name not in choices:
-            return f"There is no such choice. {notices.model_list(current, choices)}"
+            return f"There is no such choice. {model_list(current, choices)}"
         self._choices.put((user, place), name)
         return f"{name} answers from now on."
 
@@ -127,7 +214,7 @@ class ChatBot(Generic[Part]):
         """Answer a message."""
         conversation = self._conversations.of(incoming.place, incoming.reply_to)
         if conversation.is_full:
-            await retry_when_limited(lambda: port.notice(notices.BUSY))
+            await retry_when_limited(lambda: port.notice(BUSY))
             return
         with conversation.queue_slot():
             async with conversation.turn:
@@ -145,7 +232,7 @@ class ChatBot(Generic[Part]):
         if incoming.text.strip():
             blocks.append(TextBlock(incoming.text))
         if not blocks and not problems:
-            problems.append(notices.NO_TEXT)
+            problems.append(NO_TEXT)
         for problem in dict.fromkeys(problems):
             await retry_when_limited(lambda problem=problem: port.notice(problem))  # type: ignore[misc]
         return Message("user", tuple(blocks)) if blocks else None
@@ -154,14 +241,14 @@ class ChatBot(Generic[Part]):
         """Return a picture, or what is said of a file that is none."""
         most = self._settings.max_picture_megabytes * 1024 * 1024
         if attachment.size is not None and attachment.size > most:
-            return notices.TOO_LARGE
+            return TOO_LARGE
         data = await retry_when_limited(attachment.read)
         if data is None:
-            return notices.UNREADABLE
+            return UNREADABLE
         if len(data) > most:
-            return notices.TOO_LARGE
+            return TOO_LARGE
         kind = picture_kind(data)
-        return ImageBlock(media_type=kind, data=b64encode(data).decode()) if kind else notices.NOT_A_PICTURE
+        return ImageBlock(media_type=kind, data=b64encode(data).decode()) if kind else NOT_A_PICTURE
 
     async def _answer(
         self, incoming: IncomingMessage, question: Message, conversation: Conversation, port: ChatPort[Part]
@@ -178,7 +265,7 @@ class ChatBot(Generic[Part]):
             text = "\n\n".join(part for part in (live.text, ending) if part)
             await live.finish(await asyncio.to_thread(self._render, RenderedAnswer(text, reveals)))
         except asyncio.CancelledError:
-            text = "\n\n".join(part for part in (live.text, notices.STOPPED) if part)
+            text = "\n\n".join(part for part in (live.text, STOPPED) if part)
             await live.finish(self._render(RenderedAnswer(text)))
             raise
         except ChatFailure as problem:
@@ -210,11 +297,11 @@ class ChatBot(Generic[Part]):
         except BardoError as problem:
             if isinstance(problem, InternalError):
                 _log.error("a message could not be answered: %s", problem)
-            return notices.error_text(problem), ""
+            return error_text(problem), ""
         if response.refusal and not response.text:
             live.add(response.refusal)
         conversation.add(question, response)
-        return notices.finish_notice(response), self._revealable(response)
+        return finish_notice(response), self._revealable(response)
 
     def _revealable(self, response: Response) -> str:
         """Keep the thinking of an answer and return the key that reveals it; empty where there was none."""
