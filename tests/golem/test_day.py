@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bardo.golem.day import SubsystemSums, agent_day
-from bardo.surfaces.panel.agent_tables import agent_figures, agent_table
+from bardo.surfaces.panel.views.costs import agent_figures, agent_table
 
 SUMS = {
     "heartbeat_t0": SubsystemSums(16, 0.0),

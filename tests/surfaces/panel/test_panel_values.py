@@ -10,9 +10,9 @@ from bardo.routing.health import Latency
 from bardo.services.facts.cache_health import CacheHealth
 from bardo.services.facts.health_report import HealthReport, KeyHealth, ProviderHealth, ServerHealth, TargetHealth
 from bardo.surfaces.panel.cost_tables import exact_text
-from bardo.surfaces.panel.health_tables import caches_table, keys_table, plain_states_table, states_table
 from bardo.surfaces.panel.periods import read_period
 from bardo.surfaces.panel.tables import Cell, paged
+from bardo.surfaces.panel.views.health import caches_table, keys_table, plain_states_table, states_table
 from bardo.values.errors import InvalidRequest
 
 NOW = datetime(2026, 11, 23, 18, 30, tzinfo=UTC).timestamp()

@@ -16,7 +16,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from bardo.surfaces.panel.templating import UNSEEN
+from bardo.surfaces.panel.pages import UNSEEN
 
 MOST_TEXT = 50_000
 """Characters of a text that is shown as Markdown; a longer one is shown as it is."""

@@ -1,14 +1,27 @@
-"""What a view of the panel is given, and what it gives back."""
+"""What a view of the panel is given, and what it gives back.
+
+The templates of the panel. Every value is escaped, and none can hide or reorder what stands around it.
+"""
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from urllib.parse import urlencode
 
+import jinja2
 import msgspec
+from markupsafe import Markup
 
 from bardo.adapters.config.accounts import Account
+from bardo.surfaces.panel.static_files import StaticFiles
+from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars, excerpt, moment, seconds
+from bardo.values.cost import usd
 
 if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel
@@ -86,3 +99,79 @@ class View(NamedTuple):
     show: Show
     methods: tuple[str, ...] = ("GET",)
     operator_only: bool = False
+
+
+_TEMPLATES = Path(__file__).with_name("templates")
+# Control characters but tab and line break, and those that turn the direction of text around.
+UNSEEN = re.compile(
+    "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]"
+)
+
+
+def make_environment(static: StaticFiles) -> jinja2.Environment:
+    """Return the templates, with the filters and functions that they use."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=visible_text,
+    )
+    made.filters |= {
+        "count": _count,
+        "dollars": dollars,
+        "nanos": _nanos,
+        "seconds": _seconds,
+        "moment": _moment,
+        "excerpt": excerpt,
+        "as_json": as_json,
+    }
+    made.globals |= {"asset": static.address, "csrf_field": _csrf_field, "query": query_text}
+    return made
+
+
+def visible_text(value: Any) -> Any:
+    """Return a value as a page may hold it: without control characters, and without those that turn text around."""
+    if value is None:
+        return NOT_REPORTED
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+def as_json(value: Any) -> str:
+    """Return a value as JSON on several lines."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def query_text(values: Mapping[str, Any], **changes: Any) -> str:
+    """Return the query of an address with values and changes; what is empty or None is left out."""
+    return urlencode({name: value for name, value in {**values, **changes}.items() if value not in ("", None)})
+
+
+@jinja2.pass_context
+def _csrf_field(context: jinja2.runtime.Context) -> Markup:
+    return Markup('<input type="hidden" name="csrf" value="{}">').format(context["csrf"])
+
+
+def _count(number: int | None, estimated: bool = False) -> str:
+    return count(number, estimated=estimated)
+
+
+def _seconds(duration: float | None) -> str:
+    return NOT_REPORTED if duration is None else seconds(duration)
+
+
+def _nanos(amount: int | None) -> str:
+    """Write nano-dollars as US dollars."""
+    return dollars(None if amount is None else usd(amount))
+
+
+def _moment(unix_time: float | None) -> Markup:
+    """Write a time, with the exact one for machines and as a title."""
+    if unix_time is None:
+        return Markup(NOT_REPORTED)
+    exact = datetime.fromtimestamp(unix_time, UTC).isoformat(timespec="seconds")
+    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(exact, moment(unix_time, time.time()))

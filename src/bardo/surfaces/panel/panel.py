@@ -12,13 +12,12 @@ from typing import TypeVar
 from bardo.adapters.config.settings import Settings, log_path
 from bardo.adapters.stores.log.reader import LogReader
 from bardo.surfaces.gateway.context import GatewayContext
-from bardo.surfaces.panel.live_board import LiveBoard
 from bardo.surfaces.panel.markdown import TEXT_FILTERS
-from bardo.surfaces.panel.pages import Page, PanelRequest
+from bardo.surfaces.panel.pages import Page, PanelRequest, make_environment
 from bardo.surfaces.panel.sessions import Sessions
 from bardo.surfaces.panel.sign_in_limits import SignInLimits
 from bardo.surfaces.panel.static_files import StaticFiles
-from bardo.surfaces.panel.templating import make_environment
+from bardo.surfaces.panel.views.live import LiveBoard
 from bardo.values.errors import Unsupported
 
 SECRET_VARIABLE = "BARDO_PANEL_SECRET"

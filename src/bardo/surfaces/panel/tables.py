@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from bardo.surfaces.panel.charts import Sparkline
-from bardo.surfaces.panel.templating import query_text
+from bardo.surfaces.panel.pages import query_text
 
 PAGE_ROWS = 50
 _MOST_PAGES = 100_000

@@ -11,7 +11,7 @@ import pytest
 
 from bardo.adapters.stores.log.row import CallTimes
 from bardo.simulators import Fault
-from bardo.surfaces.panel.latencies import BUCKETS, histories, percentile
+from bardo.surfaces.panel.views.health import BUCKETS, histories, percentile
 from support.any_model import Simulator
 from support.gateway import SECRET
 from support.keyed_gateway import KeyedGateway, keyed_gateway

@@ -15,8 +15,8 @@ from bardo.adapters.stores.log import CallSums, LogWriter
 from bardo.services.accounts.key_store import opened_keys
 from bardo.services.accounts.usage import KeyUsage, ModelUsage
 from bardo.surfaces.panel.cost_tables import exact_text
-from bardo.surfaces.panel.key_tables import KeySpending, keys_table, limit_uses, models_table
 from bardo.surfaces.panel.tables import Cell
+from bardo.surfaces.panel.views.keys import KeySpending, keys_table, limit_uses, models_table
 from support.any_model import Simulator
 from support.keyed_gateway import keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage

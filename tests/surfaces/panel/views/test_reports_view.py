@@ -17,7 +17,7 @@ from bardo.routing.learned.router import LearnedState
 from bardo.services.facts.learned_routing import embedding_of, store_state
 from bardo.services.pipeline.reply_cache.evidence import FILE, SimilarEvidence, read_figures
 from bardo.surfaces.panel.cost_tables import exact_text
-from bardo.surfaces.panel.report_tables import size_text
+from bardo.surfaces.panel.views.reports import size_text
 from bardo.surfaces.render.caches import GIVEN, prompt_cache_cells, reply_cache_cells
 from support.any_model import Simulator
 from support.keyed_gateway import keyed_gateway

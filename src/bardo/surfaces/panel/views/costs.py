@@ -1,7 +1,13 @@
-"""What calls cost in a period: by day, model, provider, key, subsystem, operation or cause, as a chart and a table, and as CSV."""
+"""What calls cost in a period: by day, model, provider, key, subsystem, operation or cause, as a chart and a table, and as CSV.
+
+Costs as charts of a page.
+
+The agent's day as a table and figures of the page of costs: what its parts spent, beside what the documents project.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -9,12 +15,21 @@ import msgspec
 
 from bardo.adapters.stores.log import CostGroup, Dimension, LogReader
 from bardo.adapters.stores.log.rollup import DIMENSIONS, SECONDS_PER_DAY
-from bardo.surfaces.panel.cost_charts import groups_chart, split_chart
-from bardo.surfaces.panel.cost_tables import cause_table, figures_of, group_table, names_of, split_table
-from bardo.surfaces.panel.pages import Download, Page, PanelRequest
-from bardo.surfaces.panel.periods import CHOICES, OWN, Period, read_period
-from bardo.surfaces.panel.tables import Pager, paged
-from bardo.surfaces.panel.templating import query_text
+from bardo.golem.day import AgentDay, SubsystemSums, agent_day
+from bardo.surfaces.panel.charts import MOST_SERIES, Chart, Column, column_chart, row_chart
+from bardo.surfaces.panel.cost_tables import (
+    amounts_by_day,
+    cause_table,
+    figures_of,
+    group_table,
+    name_text,
+    names_of,
+    split_table,
+    unknown_by_day,
+)
+from bardo.surfaces.panel.pages import Download, Page, PanelRequest, query_text
+from bardo.surfaces.panel.periods import CHOICES, OWN, Period, day_text, read_period
+from bardo.surfaces.panel.tables import Cell, Head, Pager, Table, paged
 from bardo.surfaces.render.cost_records import (
     CAUSE,
     CAUSE_CSV_COLUMNS,
@@ -25,9 +40,83 @@ from bardo.surfaces.render.cost_records import (
     estimates_note,
     sum_groups,
 )
+from bardo.surfaces.render.wording import count, dollars
+from bardo.values.cost import usd
 
 if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel
+
+_MOST_DAYS = 120
+"""Longer periods are drawn by month."""
+
+
+def groups_chart(groups: Sequence[CostGroup], by: str, period: Period, names: Mapping[str, str]) -> Chart:
+    """Return the cost of groups: of days beside each other, of others below each other."""
+    title = f"Cost by {by}, {period.words}"
+    if by == "day":
+        return _by_day(
+            {int(one.of["day"]): {"": one.sums.cost_nanos} for one in groups},
+            unknown_by_day(groups),
+            [""],
+            title,
+            names,
+            "",
+        )
+    if by == CAUSE:
+        records = cause_records(groups)
+        rows = [
+            Column(name_text(CAUSE, one[CAUSE], names), (usd(one["cost_nanos"] or 0),), one["calls"] or 0)
+            for one in records
+        ]
+    else:
+        rows = [
+            Column(
+                name_text(by, str(one.of[by]), names),  # type: ignore[index]
+                (usd(one.sums.cost_nanos),),
+                one.sums.calls - one.sums.cost_known,
+            )
+            for one in groups
+        ]
+    return row_chart("chart", title, rows, dollars)
+
+
+def split_chart(groups: Sequence[CostGroup], split: str, period: Period, names: Mapping[str, str]) -> Chart:
+    """Return the cost of days, each divided by something else."""
+    days, series = amounts_by_day(groups, split)
+    return _by_day(days, unknown_by_day(groups), series, f"Cost by day and {split}, {period.words}", names, split)
+
+
+def _by_day(
+    days: Mapping[int, Mapping[str, int | None]],
+    unknown: Mapping[int, int],
+    series: Sequence[str],
+    title: str,
+    names: Mapping[str, str],
+    split: str,
+) -> Chart:
+    shown = series if len(series) <= MOST_SERIES + 1 else series[:MOST_SERIES]
+    places = {name: place for place, name in enumerate(shown)}
+    labels = [name_text(split, name, names) for name in shown]
+    if len(shown) < len(series):
+        labels.append(f"{len(series) - len(shown)} others")
+    amounts: dict[str, list[int]] = defaultdict(lambda: [0] * len(labels))
+    missing: dict[str, int] = defaultdict(int)
+    for day, label in _column_days(days).items():
+        missing[label] += unknown.get(day, 0)
+        row = amounts[label]
+        for name, nanos in days.get(day, {}).items():
+            row[places.get(name, len(labels) - 1)] += nanos or 0
+    columns = [Column(label, tuple(usd(one) for one in row), missing[label]) for label, row in amounts.items()]
+    return column_chart("chart", title, columns, labels, dollars)
+
+
+def _column_days(days: Mapping[int, object]) -> dict[int, str]:
+    """Return the days from the first to the last with the label of their column, days without calls among them."""
+    first, last = min(days), max(days)
+    if last - first < _MOST_DAYS:
+        return {day: day_text(day)[5:] for day in range(first, last + 1)}
+    return {day: day_text(day)[:7] for day in sorted(days)}
+
 
 _PATH = "/panel/costs"
 _DIMENSION_TITLES = {"key": "key", "subsystem": "subsystem", CAUSE: "cause"}
@@ -67,7 +156,6 @@ async def _agent_values(panel: Panel, request: PanelRequest) -> dict[str, object
     if agent is None or not request.viewer.operator:
         return {"agent": None}
     # Read only where somebody has such an agent.
-    from bardo.surfaces.panel.agent_tables import agent_figures, agent_table, day_of_agent
 
     since = panel.context.runner.clock() // SECONDS_PER_DAY * SECONDS_PER_DAY
     groups = await panel.read_log(lambda log: log.costs(("subsystem",), since=since))
@@ -135,3 +223,69 @@ async def _values(
         table = group_table(visible_text, sum_groups(groups), question.by, question.period, names)
         chart = groups_chart(groups, question.by, question.period, names) if groups else None
     return {**values, "table": table, "pager": pager, "chart": chart}
+
+
+_HEADS = (
+    Head("share"),
+    Head("calls", number=True),
+    Head("spent", number=True),
+    Head("budget", number=True),
+    Head("when spent"),
+)
+
+
+def day_of_agent(groups: Sequence[CostGroup], daily_budget_usd: float | None, table: str) -> AgentDay:
+    """Return the day of the agent by the sums of its subsystems."""
+    sums: dict[str, SubsystemSums] = {}
+    for one in groups:
+        name = str(one.of["subsystem"])
+        before = sums.get(name, SubsystemSums(0, 0.0))
+        spent = usd(one.sums.cost_nanos + one.sums.partial_nanos)
+        sums[name] = SubsystemSums(before.calls + one.sums.calls, before.usd + spent)
+    sums.pop("", None)
+    return agent_day(sums, daily_budget_usd, table)
+
+
+def agent_figures(day: AgentDay) -> list[tuple[str, str, str]]:
+    """Return what the agent cost today beside the projections: what each figure is, how much, and what is to be said of it."""
+    every = sum(day.ticks.values())
+    parts = ", ".join(f"{name} {number * 100 / every:.0f} %" for name, number in day.ticks.items()) if every else ""
+    found = [
+        ("Agent today (UTC)", dollars(day.spent_usd), _worth(day)),
+        ("Ticks today", count(every), parts),
+    ]
+    if day.scenario:
+        words = f"a {day.scenario} day of {count(day.scenario_ticks)} ticks, whose tiers are nearest"
+        found.append(("Heartbeats as projected", dollars(day.scenario_usd), words))
+    if day.configured_usd is not None:
+        found.append(("Day as projected", dollars(day.configured_usd), "by the table of routes that is configured"))
+    found.append(("Without routing", dollars(day.unrouted_usd), "one model for every tick, as projected"))
+    return found
+
+
+def _worth(day: AgentDay) -> str:
+    """Return what the money of the day is to the agent's life."""
+    least, most = day.target_usd
+    return (
+        f"{day.dear_calls:.1f} calls of the dearest model or {day.cheap_calls:,.0f} of the cheapest; {day.life_days:.2f} days of life; "
+        f"takes a credit of {dollars(day.credit_usd)}; the aim of a whole day is {dollars(least)} to {dollars(most)}"
+    )
+
+
+def agent_table(day: AgentDay) -> Table:
+    """Return what each share of the day's budget paid for."""
+    return Table(
+        name="agent",
+        caption="The agent's budget today, at full vitality",
+        heads=_HEADS,
+        rows=tuple(
+            (
+                Cell(one.name),
+                count(one.calls),
+                dollars(one.spent_usd),
+                "no bound" if one.budget_usd is None else dollars(one.budget_usd),
+                one.then,
+            )
+            for one in day.shares
+        ),
+    )

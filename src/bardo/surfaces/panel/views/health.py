@@ -1,29 +1,322 @@
-"""How providers, their models, keys and caches are now, and how long calls took lately."""
+"""How providers, their models, keys and caches are now, and how long calls took lately.
+
+The health of providers as tables of a page: states, windows of calls, keys that rest, prompt caches and balances.
+
+How long calls took by provider and model: percentiles, a line by time, and how they failed. Told from the newest calls of the log.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.row import CallTimes
 from bardo.routing.candidates import Health
-from bardo.services.facts.health_report import HealthReport, health_report
-from bardo.surfaces.panel.health_tables import (
-    caches_table,
-    keys_table,
-    lessons_table,
-    models_of,
-    plain_states_table,
-    states_table,
+from bardo.services.facts.cache_health import CacheHealth
+from bardo.services.facts.health_report import (
+    HealthReport,
+    KeyHealth,
+    ProviderHealth,
+    ServerHealth,
+    TargetHealth,
+    health_report,
 )
-from bardo.surfaces.panel.latencies import MOST_CALLS, SPANS, histories, latency_table
+from bardo.surfaces.panel.charts import Sparkline, sparkline
 from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect
+from bardo.surfaces.panel.tables import Cell, Head, Table
+from bardo.surfaces.render.wording import NOT_REPORTED, count, seconds
 from bardo.values.errors import Forbidden, Unsupported
 
 if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel
+
+_BADGES = {"healthy": "ok", "ok": "ok", "degraded": "warn", "resting": "warn", "missing": "warn", "down": "bad"}
+_PLACE = (Head("provider", wrap=True), Head("model", wrap=True))
+_HEADS = (
+    *_PLACE,
+    Head("state"),
+    Head("failed", number=True),
+    Head("errors", wrap=True),
+    Head("p50", number=True),
+    Head("p95", number=True),
+    Head("first token p50", number=True),
+    Head("retry in", number=True),
+    Head("why", wrap=True),
+)
+
+
+def state_cell(state: str) -> Cell:
+    """Return a state, which is said in words and has a colour besides."""
+    return Cell(state, badge=_BADGES.get(state, "info"))
+
+
+def states_table(report: HealthReport) -> Table:
+    """Return a row for the connection of each provider and of each of its servers, and for each model that was called."""
+    return Table(
+        name="states",
+        caption="Providers and models, from the calls of the last minutes",
+        heads=_HEADS,
+        rows=tuple(row for provider in report.providers for row in _rows(provider)),
+        empty="No provider is configured. Set a provider’s API key, or add a provider to bardo.toml.",
+    )
+
+
+def plain_states_table(report: HealthReport, own: Collection[tuple[str, str]]) -> Table:
+    """Return the states alone, for whoever may not see other keys' figures: of providers, and of the models in `own`."""
+    rows = [
+        (provider.provider, target.model or "connection", state_cell(target.state), _rest_text(target.wait_seconds))
+        for provider in report.providers
+        for target in (provider.connection, *models_of(provider))
+        if not target.model or (provider.provider, target.model) in own
+    ]
+    return Table(
+        name="states",
+        caption="Providers and the models called with your key",
+        heads=(*_PLACE, Head("state"), Head("retry in", number=True)),
+        rows=tuple(dict.fromkeys(rows)),
+        empty="No provider is configured.",
+    )
+
+
+def models_of(provider: ProviderHealth) -> list[TargetHealth]:
+    """Return the models of a provider that were called, at all of its servers."""
+    return [*provider.models, *(model for server in provider.servers for model in server.models)]
+
+
+def keys_table(report: HealthReport) -> Table:
+    """Return the keys of providers, by the names of their variables."""
+    return Table(
+        name="provider-keys",
+        caption="Provider keys that rotate, are rate limited or are missing",
+        heads=(Head("provider", wrap=True), Head("variable", wrap=True), Head("state"), Head("recent uses", number=True),
+               Head("available in", number=True), Head("why", wrap=True)),
+        rows=tuple(row for provider in report.providers for row in _key_rows(provider)),
+        empty="No provider key is rate limited, rejected or missing.",
+    )  # fmt: skip
+
+
+def lessons_table(report: HealthReport) -> Table:
+    """Return what refusals taught, with the providers' words."""
+    return Table(
+        name="lessons",
+        caption="What refusals taught: left out or changed in later requests of the same caller",
+        heads=(*_PLACE, Head("not sent", wrap=True), Head("requests", wrap=True), Head("caller", wrap=True), Head("ends in", number=True),
+               Head("proved", number=True), Head("the provider’s words", wrap=True)),
+        rows=tuple(
+            (
+                one.provider, one.model or "all models", Cell(one.what, below=one.kind), one.shape or "all", one.caller or "without a key",
+                seconds(max(0.0, one.until - report.at)), f"{one.proofs:,} ×", one.words,
+            )
+            for one in report.lessons
+        ),
+        empty="No lesson holds: nothing is left out because of an earlier refusal.",
+    )  # fmt: skip
+
+
+def caches_table(report: HealthReport) -> Table:
+    """Return what was seen of prompt caches."""
+    return Table(
+        name="caches",
+        caption="Prompt caches of providers, since this gateway started",
+        heads=(*_PLACE, Head("calls", number=True), Head("prompt tokens", number=True), Head("read from the cache", number=True),
+               Head("half-life", number=True), Head("measured by", wrap=True)),
+        rows=tuple(row for provider in report.providers for row in _cache_rows(provider)),
+        empty="No data about prompt caches. A pipeline profile with the affinity layer collects it.",
+    )  # fmt: skip
+
+
+def _rows(provider: ProviderHealth) -> Iterator[tuple[Cell | str, ...]]:
+    yield _target(provider.provider, provider.connection, _balances(provider))
+    for model in provider.models:
+        yield _target(provider.provider, model)
+    for server in provider.servers:
+        name = _server_name(provider, server)
+        busy = f"{server.in_flight:,} calls now" if server.in_flight else ""
+        yield _target(name, server.connection, busy)
+        for model in server.models:
+            yield _target(name, model)
+
+
+def _server_name(provider: ProviderHealth, server: ServerHealth) -> str:
+    return f"{provider.provider} at {server.address}"
+
+
+def _balances(provider: ProviderHealth) -> str:
+    return ", ".join(f"{amount:,.2f} {name.upper()} left" for name, amount in sorted(provider.balances.items()))
+
+
+def _target(provider: str, target: TargetHealth, below: str = "") -> tuple[Cell | str, ...]:
+    latency = target.latency
+    return (
+        Cell(provider, below=below),
+        target.model or "connection",
+        state_cell(target.state),
+        f"{target.failed:,} of {target.calls:,}" if target.calls else NOT_REPORTED,
+        ", ".join(f"{fault} {number:,}" for fault, number in target.faults.items()),
+        _latency_text(latency.p50_ms),
+        _latency_text(latency.p95_ms),
+        _latency_text(latency.first_token_p50_ms),
+        _rest_text(target.wait_seconds),
+        target.why,
+    )
+
+
+def _key_rows(provider: ProviderHealth) -> Iterator[tuple[Cell | str, ...]]:
+    for key in provider.keys:
+        yield _key(provider.provider, key)
+    for server in provider.servers:
+        for key in server.keys:
+            yield _key(_server_name(provider, server), key)
+
+
+def _key(provider: str, key: KeyHealth) -> tuple[Cell | str, ...]:
+    why = f"{key.why} at {', '.join(key.models)}" if key.models else key.why
+    uses = "" if key.uses is None else f"{key.uses:.1f}"
+    return provider, key.label or "its only key", state_cell(key.state), uses, _rest_text(key.wait_seconds), why
+
+
+def _cache_rows(provider: ProviderHealth) -> Iterator[tuple[Cell | str, ...]]:
+    for cache in provider.caches:
+        yield _cache(provider.provider, cache)
+    for server in provider.servers:
+        for cache in server.caches:
+            yield _cache(_server_name(provider, server), cache)
+
+
+def _cache(provider: str, cache: CacheHealth) -> tuple[Cell | str, ...]:
+    lasts = NOT_REPORTED if cache.half_life_seconds is None else seconds(cache.half_life_seconds)
+    measured = f"{cache.observations:,} pauses" if cache.observations else "nothing yet"
+    return (
+        provider,
+        cache.model,
+        count(cache.calls),
+        count(cache.input_tokens),
+        f"{count(cache.cached_tokens)} ({cache.hit_rate:.0%})",
+        lasts,
+        measured,
+    )
+
+
+def _latency_text(value: int | None) -> str:
+    return NOT_REPORTED if value is None else f"{value:,} ms"
+
+
+def _rest_text(value: float | None) -> str:
+    return "" if value is None else seconds(value)
+
+
+MOST_CALLS = 10_000
+"""How many calls are looked at, the newest ones."""
+BUCKETS = 24
+SPANS: Mapping[str, tuple[str, float]] = {
+    "1h": ("the last hour", 3_600.0),
+    "24h": ("the last 24 hours", 86_400.0),
+    "7d": ("the last 7 days", 7 * 86_400.0),
+}
+_HEADS_LATENCIES = (
+    Head("provider and model", wrap=True),
+    Head("calls", number=True),
+    Head("failed", number=True),
+    Head("p50", number=True),
+    Head("p95", number=True),
+    Head("first byte p50", number=True),
+    Head("first byte p95", number=True),
+    Head("median over time"),
+    Head("errors", wrap=True),
+)
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls to one model of a provider.
+
+    Seconds are those of calls that were answered, sorted. `medians` are by time, None where there was no call.
+    """
+
+    provider: str
+    model: str
+    calls: int
+    failed: int
+    took: tuple[float, ...]
+    first_byte: tuple[float, ...]
+    medians: tuple[float | None, ...]
+    errors: Mapping[str, int]
+
+
+def histories(times: Iterable[CallTimes], since: float, until: float) -> list[History]:
+    """Return what calls from `since` to `until` took, the most used model first."""
+    groups: dict[tuple[str, str], list[CallTimes]] = defaultdict(list)
+    for one in times:
+        if one.provider:
+            groups[one.provider, one.model].append(one)
+    found = [_history(provider, model, calls, since, until) for (provider, model), calls in groups.items()]
+    return sorted(found, key=lambda one: (-one.calls, one.provider, one.model))
+
+
+def percentile(ordered: Sequence[float], part: float) -> float | None:
+    """Return the number that this part of the others does not exceed, by the nearest rank; None of none."""
+    return ordered[max(0, math.ceil(part * len(ordered)) - 1)] if ordered else None
+
+
+def latency_table(found: Sequence[History], words: str) -> Table:
+    """Return a row for each model."""
+    return Table(
+        name="latencies",
+        caption=f"Latency in {words}",
+        heads=_HEADS_LATENCIES,
+        rows=tuple(map(_cells, found)),
+        empty=f"No calls in {words}.",
+    )
+
+
+def _history(provider: str, model: str, calls: Sequence[CallTimes], since: float, until: float) -> History:
+    answered = [one for one in calls if one.outcome == "ok"]
+    spans: dict[int, list[float]] = defaultdict(list)
+    width = max(1.0, (until - since) / BUCKETS)
+    for one in answered:
+        spans[min(BUCKETS - 1, max(0, int((one.started_at - since) / width)))].append(one.seconds)
+    medians = tuple(percentile(sorted(spans[place]), 0.5) if place in spans else None for place in range(BUCKETS))
+    return History(
+        provider=provider,
+        model=model,
+        calls=len(calls),
+        failed=len(calls) - len(answered),
+        took=tuple(sorted(one.seconds for one in answered)),
+        first_byte=tuple(sorted(one.first_byte_seconds for one in answered if one.first_byte_seconds is not None)),
+        medians=medians,
+        errors=Counter(one.error_class or one.outcome for one in calls if one.outcome != "ok"),
+    )
+
+
+def _cells(one: History) -> tuple[Cell | Sparkline | str, ...]:
+    name = f"{one.provider}/{one.model}" if one.model else one.provider
+    known = [median for median in one.medians if median is not None]
+    said = (
+        f"Median latency of {name} over time: from {seconds(min(known))} to {seconds(max(known))}"
+        if known
+        else f"No answered calls of {name}"
+    )
+    errors = ", ".join(f"{name} {number:,}" for name, number in sorted(one.errors.items(), key=lambda item: -item[1]))
+    return (
+        Cell(one.model or NOT_REPORTED, below=one.provider),
+        count(one.calls),
+        f"{count(one.failed)} ({one.failed / one.calls:.0%})" if one.failed else "0",
+        _time(percentile(one.took, 0.5)),
+        _time(percentile(one.took, 0.95)),
+        _time(percentile(one.first_byte, 0.5)),
+        _time(percentile(one.first_byte, 0.95)),
+        sparkline(said, one.medians, note=f"0 to {seconds(max(known))}" if known else ""),
+        errors,
+    )
+
+
+def _time(duration: float | None) -> str:
+    return NOT_REPORTED if duration is None else seconds(duration)
+
 
 _USUAL = "24h"
 

@@ -1,42 +1,274 @@
-"""Keys of clients: what each may do and what it used. An operator makes, changes and revokes them; others see their own."""
+"""Keys of clients: what each may do and what it used. An operator makes, changes and revokes them; others see their own.
+
+Keys of clients as tables of a page: what each may do, and what it used. No page shows a key but the one that made it.
+
+The forms about keys of clients, read: what a key is called, what it may do, and until when.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
 
-from bardo.adapters.config.accounts import Account
+import msgspec
+
+from bardo.accounting.limits import KeyLimits, LimitName
+from bardo.adapters.config.accounts import Account, checked_globs, expiry_of, nanos_of_usd
 from bardo.adapters.config.settings import state_path
-from bardo.adapters.stores.log import CostGroup, LogReader
+from bardo.adapters.stores.log import CallSums, CostGroup, LogReader
 from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY, Dimension, day_of
-from bardo.surfaces.panel.key_forms import (
-    LIMIT_WORDS,
-    MONEY,
-    account_of_form,
-    fields_of_form,
-    form_of_account,
-    limits_of_form,
-)
-from bardo.surfaces.panel.key_tables import (
-    NOTHING_SPENT,
-    KeySpending,
-    key_address,
-    keys_table,
-    limit_uses,
-    models_table,
-    spent_text,
-    state_cell,
-)
+from bardo.services.accounts.usage import KeyUsage, ModelUsage
+from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect
 from bardo.surfaces.panel.periods import day_text
-from bardo.surfaces.panel.tables import paged
+from bardo.surfaces.panel.tables import Cell, Head, Table, paged
 from bardo.surfaces.render.client_keys import limits_text, time_text
+from bardo.surfaces.render.wording import count
+from bardo.values.cost import exact_dollars
 from bardo.values.errors import Forbidden, InvalidRequest, UnknownRoute, Unsupported
 
 if TYPE_CHECKING:
     from bardo.services.accounts.access_keys import NewKey
     from bardo.surfaces.panel.panel import Panel
+
+COUNTS = ("requests_per_minute", "tokens_per_minute", "concurrency")
+MONEY = ("usd_per_day", "usd_per_month")
+LIMIT_WORDS = {
+    "requests_per_minute": "Calls per minute",
+    "tokens_per_minute": "Tokens per minute",
+    "concurrency": "Calls at a time",
+    "usd_per_day": "US dollars per day (UTC)",
+    "usd_per_month": "US dollars per month (UTC)",
+}
+_LONGEST = {"name": 200, "tenant": 200, "models": 10_000, "tags": 2_000}
+_MOST_DIGITS = 15
+_BETWEEN = re.compile(r"[,\s]+")
+Read = TypeVar("Read")
+
+
+def account_of_form(form: Mapping[str, str], now: float) -> Account:
+    """Return the account that a form describes, without an id. Raises InvalidRequest that names the field."""
+    name = _text(form, "name")
+    if not name:
+        raise InvalidRequest("a key needs a name", hint="write whom it is for", param="name")
+    return Account(
+        id="",
+        name=name,
+        tenant=_text(form, "tenant"),
+        tags=_words(form, "tags"),
+        models=_parse_field("models", lambda: checked_globs(_words(form, "models"))),
+        limits=KeyLimits(**limits_of_form(form)),
+        created=now,
+        expires=expiry_of_form(form, now),
+        operator=form.get("operator") == "yes",
+    )
+
+
+def limits_of_form(form: Mapping[str, str]) -> dict[str, int | None]:
+    """Return every limit of a form; one that is left empty is none."""
+    counts = {name: _count(form, name) for name in COUNTS}
+    money = {name: _money(form, name) for name in MONEY}
+    return {**counts, **money}
+
+
+def fields_of_form(form: Mapping[str, str], now: float) -> dict[str, Any]:
+    """Return what else of a key can be changed later: the models that it may ask, and when it ends."""
+    models = _parse_field("models", lambda: checked_globs(_words(form, "models")))
+    return {"models": models, "expires": expiry_of_form(form, now)}
+
+
+def expiry_of_form(form: Mapping[str, str], now: float) -> float | None:
+    """Return when a key ends, by `90d`, `12h` or a day; None where nothing is said."""
+    text = form.get("expires", "").strip()
+    return _parse_field("expires", lambda: expiry_of(text, now)) if text else None
+
+
+def form_of_account(account: Account) -> dict[str, str]:
+    """Return the fields of the form that mean what a key may do now."""
+    limits: dict[str, str] = {
+        name: "" if value is None else exact_dollars(value) if name in MONEY else str(value)
+        for name, value in account.limits.named()
+    }
+    return {**limits, "models": "\n".join(account.models), "expires": time_text(account.expires) or ""}
+
+
+def _text(form: Mapping[str, str], name: str) -> str:
+    text = form.get(name, "").strip()
+    if len(text) > _LONGEST[name]:
+        raise InvalidRequest(f"this is longer than {_LONGEST[name]:,} characters", hint="make it shorter", param=name)
+    return text
+
+
+def _words(form: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for word in _BETWEEN.split(_text(form, name)) if word))
+
+
+def _count(form: Mapping[str, str], name: str) -> int | None:
+    text = form.get(name, "").strip().replace(",", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) > 0):
+        raise InvalidRequest(f"{text[:40]!r} is no number from 1", hint="leave it empty for no limit", param=name)
+    return int(text)
+
+
+def _money(form: Mapping[str, str], name: str) -> int | None:
+    text = form.get(name, "").strip().removeprefix("$").replace(",", "")
+    return _parse_field(name, lambda: nanos_of_usd(text)) if text else None
+
+
+def _parse_field(name: str, read: Callable[[], Read]) -> Read:
+    """Return what `read` does; its error names the field."""
+    try:
+        return read()
+    except InvalidRequest as problem:
+        raise InvalidRequest(problem.message, hint=problem.hint, param=name) from problem
+
+
+_BADGES = {"active": "ok", "expired": "warn", "revoked": "bad"}
+
+
+class KeySpending(msgspec.Struct, frozen=True, kw_only=True):
+    """The sums of a key's calls, and the nano-dollars that the key is charged for those of known cost."""
+
+    sums: CallSums
+    charged: int
+
+
+NOTHING_SPENT = KeySpending(sums=CallSums(), charged=0)
+
+
+class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
+    """One limit of a key: what it is, how much is used of it, in numbers and in words, and when it resets."""
+
+    name: str
+    used: int
+    limit: int
+    words: str
+    resets: str = ""
+
+
+def key_address(own_id: str) -> str:
+    """Return where the page of a key is."""
+    return f"/panel/keys/{quote(own_id, safe='')}"
+
+
+def state_cell(account: Account, now: float) -> Cell:
+    """Return whether a key is active, and until when."""
+    state = account.state(now)
+    until = f"until {time_text(account.expires)}" if state == "active" and account.expires is not None else ""
+    return Cell(state, badge=_BADGES[state], below=until)
+
+
+def keys_table(
+    accounts: Sequence[Account],
+    today: Mapping[str, KeySpending],
+    month: Mapping[str, KeySpending],
+    usages: Mapping[str, KeyUsage],
+    now: float,
+) -> Table:
+    """Return a row for each key: its limits and what it spent. `usages` are the figures of keys with a budget."""
+    return Table(
+        name="keys",
+        caption="Client keys",
+        heads=(Head("key", wrap=True), Head("state"), Head("models", wrap=True), Head("limits", wrap=True),
+               Head("calls this month", number=True), Head("spent today", number=True), Head("spent this month", number=True),
+               Head("tags", wrap=True)),
+        rows=tuple(
+            _row(one, today.get(one.id, NOTHING_SPENT), month.get(one.id, NOTHING_SPENT), usages.get(one.id, KeyUsage(account=one)), now)
+            for one in accounts
+        ),
+        empty="There are no keys: this gateway answers every client that can reach it.",
+    )  # fmt: skip
+
+
+def _row(
+    account: Account, today: KeySpending, month: KeySpending, usage: KeyUsage, now: float
+) -> tuple[Cell | str, ...]:
+    below = ", ".join(filter(None, [account.id if account.name else "", "operator" if account.operator else ""]))
+    return (
+        Cell(account.name or account.id, href=key_address(account.id), below=below),
+        state_cell(account, now),
+        ", ".join(account.models) or "all",
+        limits_text(account) or "none",
+        count(month.sums.calls),
+        _spent_cell(today, usage.reserved("usd_per_day")),
+        _spent_cell(month, usage.reserved("usd_per_month")),
+        ", ".join(account.tags),
+    )
+
+
+def spent_text(spending: KeySpending, reserved: int = 0) -> tuple[str, str]:
+    """Return what a key is charged for calls, and in words their cost where it is another amount, how many are of unknown cost, and what
+    is `reserved` for calls besides.
+    """
+    sums = spending.sums
+    unknown, estimated = sums.calls - sums.cost_known, sums.estimated_nanos != 0
+    held = f"and {exact_text(reserved)} reserved" if reserved else ""
+    if sums.calls and not sums.cost_known:
+        return "unknown", ", ".join(filter(None, [f"{unknown:,} calls", held]))
+    differs = spending.charged != sums.cost_nanos
+    cost = f"cost {exact_text(sums.cost_nanos, estimated=estimated)}" if differs else ""
+    others = f"and {unknown:,} of unknown cost" if unknown else ""
+    return exact_text(spending.charged, estimated=estimated), ", ".join(filter(None, [cost, others, held]))
+
+
+def _spent_cell(spending: KeySpending, reserved: int = 0) -> Cell:
+    text, below = spent_text(spending, reserved)
+    return Cell(text, below=below)
+
+
+def limit_uses(usage: KeyUsage) -> list[LimitUse]:
+    """Return how much is used of each limit of a key."""
+    resets = {name: one.get("resets_at", "") for name, one in usage.fields()["limits"].items()}
+    return [
+        _limit_use(name, limit, usage, str(resets.get(name, "")))
+        for name, limit in usage.account.limits.named()
+        if limit is not None
+    ]
+
+
+def _limit_use(name: LimitName, limit: int, usage: KeyUsage, resets: str) -> LimitUse:
+    used = usage.used.total(name, usage.now)
+    write = exact_text if name in MONEY else count
+    reserved = usage.reserved(name) if name in MONEY else 0
+    parts = f" ({write(used - reserved)} spent, {write(reserved)} reserved)" if reserved else ""
+    words = f"{write(used)}{parts} of {write(limit)}, {write(max(0, limit - used))} left"
+    return LimitUse(name=LIMIT_WORDS[name], used=used, limit=limit, words=words, resets=resets)
+
+
+def models_table(models: Sequence[ModelUsage]) -> Table:
+    """Return the calls of a key this month by model, the costliest first, with what is charged for them where that is not their cost."""
+    spread = any(one.charged != one.nanos for one in models)
+    return Table(
+        name="models",
+        caption="Calls this month (UTC) by model",
+        heads=(Head("model", wrap=True), Head("provider", wrap=True), Head("calls", number=True), Head("failed", number=True),
+               Head("input", number=True), Head("output", number=True), *([Head("charged", number=True)] if spread else []),
+               Head("cost", number=True), Head("")),
+        rows=tuple((one.model or "–", one.provider or "none", *_numbers([one], spread=spread)) for one in models),
+        foot=("total", "", *_numbers(models, spread=spread)) if models else (),
+        empty="No calls this month.",
+    )  # fmt: skip
+
+
+def _numbers(models: Sequence[ModelUsage], *, spread: bool) -> tuple[str, ...]:
+    unknown = sum(one.calls - one.cost_known for one in models)
+    known = any(one.cost_known for one in models)
+    estimated = any(one.estimated_nanos for one in models)
+    amounts = (*([sum(one.charged for one in models)] if spread else []), sum(one.nanos for one in models))
+    return (
+        count(sum(one.calls for one in models)),
+        count(sum(one.failed for one in models)),
+        count(sum(one.input_tokens for one in models)),
+        count(sum(one.output_tokens for one in models)),
+        *[exact_text(nanos, estimated=estimated) if known else "unknown" for nanos in amounts],
+        f"{unknown:,} of unknown cost" if unknown and known else "",
+    )
+
 
 _PATH = "/panel/keys"
 

@@ -9,9 +9,8 @@ from urllib.parse import quote
 from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.problems import LogMissing
 from bardo.adapters.stores.log.row import CallFilter, CallPage, LogRow
-from bardo.surfaces.panel.pages import Page, PanelRequest
+from bardo.surfaces.panel.pages import Page, PanelRequest, query_text
 from bardo.surfaces.panel.tables import Cell, Head, Table
-from bardo.surfaces.panel.templating import query_text
 from bardo.surfaces.render.calls import dialects, model_cell, outcome
 from bardo.surfaces.render.wording import count, dollars, excerpt, moment, seconds
 
