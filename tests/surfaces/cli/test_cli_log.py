@@ -16,7 +16,7 @@ from bardo.adapters.stores.log.feedback import FeedbackStore
 from bardo.reasoning.control import Verdict
 from bardo.surfaces.cli.log import OperationName, VerdictName
 from bardo.surfaces.cli.options import since_time
-from bardo.surfaces.render.receipts import VERDICTS
+from bardo.surfaces.render.calls import VERDICTS
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Operation
 from surfaces.cli.support import Ran, bardo, ended, line_with, running, write_log

@@ -15,9 +15,8 @@ from rich.console import Console, RenderableType
 
 from bardo.adapters.stores.log.row import Feedback
 from bardo.simulators import Script, ToolCall, Turn
-from bardo.surfaces.render.calls import call_facts, calls_table
+from bardo.surfaces.render.calls import call_facts, calls_table, layer_facts
 from bardo.surfaces.render.console import print_problem, print_stderr, show_json, show_text
-from bardo.surfaces.render.layers import layer_facts
 from bardo.surfaces.render.replies import blocks_table, reply_facts
 from bardo.surfaces.render.tables import Column, facts, table
 from bardo.surfaces.render.wording import difference, excerpt, one_line

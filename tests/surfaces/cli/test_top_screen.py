@@ -11,8 +11,7 @@ from rich.cells import cell_len
 
 from bardo.adapters.net.client import HttpTransport
 from bardo.surfaces.cli.top_feed import GatewayFeed
-from bardo.surfaces.render.top_calls import LOST, TopCalls
-from bardo.surfaces.render.top_screen import TopView, screen_of
+from bardo.surfaces.render.top_screen import LOST, TopCalls, TopView, screen_of
 from bardo.surfaces.render.wording import printable
 from bardo.values.inference_events import (
     CallFinished,

@@ -113,7 +113,7 @@ def _answer(*, plain: bool) -> AnswerText:
     """Return what writes the answer: as Markdown where stdout is a terminal that can draw."""
     if plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return PlainText()
-    from bardo.surfaces.render.markdown_text import MarkdownText
+    from bardo.surfaces.render.markdown import MarkdownText
 
     return MarkdownText()
 

@@ -23,14 +23,16 @@ from bardo.surfaces.render.facts import (
     TITLES,
     conflicts_text,
     facts_json,
+    listed_json,
+    listed_text,
     match_text,
+    price_json,
+    price_text,
     server_text,
     source_text,
     traits_text,
     value_text,
 )
-from bardo.surfaces.render.listings import listed_json, listed_text
-from bardo.surfaces.render.prices import price_json, price_text
 from bardo.surfaces.render.tables import Column, facts, table
 from bardo.wiring import open_listings
 

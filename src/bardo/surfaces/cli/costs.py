@@ -13,18 +13,19 @@ from bardo.adapters.stores.log.rollup import DIMENSIONS
 from bardo.surfaces.cli.costs_cache import show_cache
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.console import print_stderr, show, show_json, show_text
-from bardo.surfaces.render.cost_records import (
+from bardo.surfaces.render.costs import (
     CAUSE,
     CAUSE_CSV_COLUMNS,
     CSV_COLUMNS,
     cause_records,
+    causes_table,
     cost_records,
     costs_csv,
+    costs_table,
     read_dimensions,
     totals_record,
     totals_text,
 )
-from bardo.surfaces.render.costs import causes_table, costs_table
 from bardo.values.errors import InvalidRequest
 
 

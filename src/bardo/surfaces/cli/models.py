@@ -23,8 +23,7 @@ from bardo.surfaces.cli.model_lists import open_directory, print_unlisted, warn_
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.presets import provider_named
 from bardo.surfaces.render.console import print_stderr, show, show_json
-from bardo.surfaces.render.facts import TITLES, value_text
-from bardo.surfaces.render.prices import price_json, short_price
+from bardo.surfaces.render.facts import TITLES, price_json, short_price, value_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.wording import NOT_REPORTED
 from bardo.values.errors import InvalidRequest

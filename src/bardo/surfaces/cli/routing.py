@@ -19,7 +19,7 @@ from bardo.routing.learned.router import LearnedState
 from bardo.services.facts.learned_routing import embedding_of, load_state, open_router, state_path, store_state
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import print_stderr, show, show_json
-from bardo.surfaces.render.learned import learned_record, model_cells, route_cells
+from bardo.surfaces.render.facts import learned_record, model_cells, route_cells
 from bardo.values.errors import InvalidRequest
 
 _SEED = 14

@@ -11,7 +11,7 @@ from bardo.adapters.stores.log import CallSums, CostGroup
 from bardo.services.accounts.accounts import Accounts
 from bardo.surfaces.panel.periods import Period, day_text
 from bardo.surfaces.panel.tables import Cell, Head, Pager, Table, paged
-from bardo.surfaces.render.cost_records import CAUSE, NOT_SPLIT, UNKNOWN, cause_records
+from bardo.surfaces.render.costs import CAUSE, NOT_SPLIT, UNKNOWN, cause_records
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
 from bardo.values.cost import exact_dollars, usd
 

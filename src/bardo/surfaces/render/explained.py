@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 
 from bardo.planning.explanation import AnswerForm, Candidate, Explanation
-from bardo.surfaces.render.layers import layer_facts
-from bardo.surfaces.render.receipts import decision_text, intent_text
+from bardo.surfaces.render.calls import decision_text, intent_text, layer_facts
 from bardo.surfaces.render.wording import difference, printable
 from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile, ResponseSchema

@@ -16,7 +16,7 @@ from bardo.adapters.stores.log import LogWriter
 from bardo.adapters.stores.log.rollup import DIMENSIONS, Dimension
 from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.periods import day_text
-from bardo.surfaces.render.cost_records import CAUSE, cause_records, cost_records, sum_groups
+from bardo.surfaces.render.costs import CAUSE, cause_records, cost_records, sum_groups
 from bardo.surfaces.render.wording import count, dollars
 from bardo.values.cost import usd
 from support.any_model import Simulator

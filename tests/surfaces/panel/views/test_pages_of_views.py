@@ -82,7 +82,7 @@ def test_hostile_names_in_a_file_are_no_formulas(hostile: tuple[KeyedGateway, Pa
 
 
 def test_a_formula_in_a_file_gets_an_apostrophe() -> None:
-    from bardo.surfaces.render.cost_records import costs_csv
+    from bardo.surfaces.render.costs import costs_csv
 
     assert costs_csv([{"model": "=1+1", "calls": -3}], ["model", "calls"]) == "model,calls\n'=1+1,-3\n"
 

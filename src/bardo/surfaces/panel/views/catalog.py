@@ -23,18 +23,19 @@ from bardo.services.facts.model_list import KnownModel, known_model, names_to_as
 from bardo.surfaces.panel.pages import Page, PanelRequest
 from bardo.surfaces.panel.tables import Cell, Head, Pager, Table, paged
 from bardo.surfaces.presets import provider_named
+from bardo.surfaces.render.calls import LAYERS
 from bardo.surfaces.render.facts import (
     TITLES,
     conflicts_text,
+    listed_text,
     match_text,
+    price_text,
     server_text,
+    short_price,
     source_text,
     traits_text,
     value_text,
 )
-from bardo.surfaces.render.listings import listed_text
-from bardo.surfaces.render.prices import price_text, short_price
-from bardo.surfaces.render.receipts import LAYERS
 from bardo.surfaces.render.wording import NOT_REPORTED, count
 from bardo.values.errors import InvalidRequest, UnknownModel
 

@@ -30,7 +30,7 @@ from bardo.surfaces.panel.cost_tables import (
 from bardo.surfaces.panel.pages import Download, Page, PanelRequest, query_text
 from bardo.surfaces.panel.periods import CHOICES, OWN, Period, day_text, read_period
 from bardo.surfaces.panel.tables import Cell, Head, Pager, Table, paged
-from bardo.surfaces.render.cost_records import (
+from bardo.surfaces.render.costs import (
     CAUSE,
     CAUSE_CSV_COLUMNS,
     CSV_COLUMNS,

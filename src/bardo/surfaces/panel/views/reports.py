@@ -24,7 +24,7 @@ from bardo.surfaces.panel.periods import CHOICES, OWN, Period, day_text, read_pe
 from bardo.surfaces.panel.tables import Cell, Head, Table, paged
 from bardo.surfaces.render.caches import GIVEN, prompt_cache_cells, reply_cache_cells, similar_text
 from bardo.surfaces.render.client_keys import time_text
-from bardo.surfaces.render.learned import learned_record, model_cells, route_cells
+from bardo.surfaces.render.facts import learned_record, model_cells, route_cells
 from bardo.surfaces.render.wording import count
 
 if TYPE_CHECKING:
