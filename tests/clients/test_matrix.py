@@ -20,7 +20,7 @@ import pytest
 from bardo.adapters.stores.replay_store import ReplayKeeper
 from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Conversation, Script, ToolCall, Turn
-from bardo.simulators.answers import answer
+from bardo.simulators.script import answer
 from clients.installed import NpmPackages, PipPackages
 from clients.matrix import CLIENTS, PROVIDERS, Client, notes, table
 from clients.test_run_agents import thinking_back, tool_results

@@ -14,7 +14,7 @@ import pytest
 
 from bardo.simulators import Incoming, Running
 from bardo.simulators.delivery import Send
-from bardo.simulators.incoming import read_incoming
+from bardo.simulators.exchange import read_incoming
 from support.any_model import Simulator
 from support.patience import PATIENCE
 

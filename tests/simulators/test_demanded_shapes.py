@@ -17,7 +17,7 @@ from bardo.catalog.request_shapes import ShapeRule, builtin_shape_rules
 from bardo.reasoning.control.target import ControlTarget, know
 from bardo.simulators import PRESETS
 from bardo.simulators.delivery import Head
-from bardo.simulators.incoming import read_incoming
+from bardo.simulators.exchange import read_incoming
 from simulators.support import headers_for, path_for
 from support.any_model import Simulator
 from support.odd_requests import Drawn, Turn, written

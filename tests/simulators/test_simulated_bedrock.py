@@ -14,7 +14,7 @@ import pytest
 
 from bardo.simulators import Fault, Running, Script, ToolCall, Turn, Usage
 from bardo.simulators.delivery import Head, Send
-from bardo.simulators.incoming import read_incoming
+from bardo.simulators.exchange import read_incoming
 from simulators.support import Body, answered, body_for, headers_for, incoming, key_paths, path_for, recorded
 from support.any_model import Simulator
 

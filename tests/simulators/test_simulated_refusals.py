@@ -8,8 +8,8 @@ import pytest
 
 from bardo.simulators import PRESETS, presets
 from bardo.simulators.delivery import Head, Send
+from bardo.simulators.exchange import read_incoming
 from bardo.simulators.fields import at
-from bardo.simulators.incoming import read_incoming
 from simulators.support import LIKE, Body, body_for, headers_for, path_for
 from support.any_model import AnySimulator, Simulator
 

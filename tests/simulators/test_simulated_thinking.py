@@ -10,7 +10,7 @@ import pytest
 
 from bardo.simulators import ThinkingBehaviour
 from bardo.simulators.delivery import Head, Send
-from bardo.simulators.incoming import read_incoming
+from bardo.simulators.exchange import read_incoming
 from bardo.simulators.thinking_behaviour import THINKING_BEHAVIOURS, BehaviourKind
 from simulators.support import body_for, headers_for, path_for
 from support.any_model import Simulator

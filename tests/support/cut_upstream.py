@@ -17,7 +17,7 @@ from typing import Any
 
 from bardo.simulators import Incoming, Script, ToolCall, Turn
 from bardo.simulators.delivery import Head, Send
-from bardo.simulators.incoming import read_incoming
+from bardo.simulators.exchange import read_incoming
 from support.any_model import Simulator
 
 ENDINGS = ("chunks end", "no last chunk", "closed", "reset", "error event", "half an event")

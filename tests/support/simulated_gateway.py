@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply
 from bardo.simulators.delivery import Head, Send
-from bardo.simulators.incoming import read_incoming
+from bardo.simulators.exchange import read_incoming
 from support.any_model import Simulator
 from support.scripted import Scripted
 from support.talk import Answer

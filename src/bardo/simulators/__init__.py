@@ -8,12 +8,11 @@
 They share no code with bardo's dialects, so that each can find the other's mistakes.
 """
 
-from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.exchange import Incoming
 from bardo.simulators.faults import KINDS, Fault, parse_fault
 from bardo.simulators.gates import Gate
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.prefix_cache import PrefixCache
 from bardo.simulators.presets import PRESETS, presets
+from bardo.simulators.prompt_cache import PrefixCache
 from bardo.simulators.provider import Provider
 from bardo.simulators.script import Script
 from bardo.simulators.simulated import (
@@ -26,7 +25,7 @@ from bardo.simulators.simulated import (
 )
 from bardo.simulators.simulator import Running, Simulator
 from bardo.simulators.thinking_behaviour import THINKING_BEHAVIOURS, ThinkingBehaviour
-from bardo.simulators.turns import ToolCall, Turn, Usage
+from bardo.simulators.turns import Conversation, Tool, ToolCall, Turn, Usage
 from bardo.simulators.x402 import SELLER_BEHAVIOURS, PaidSimulator, PaymentTerms, SimulatedNetwork
 
 __all__ = [

@@ -10,16 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal
 
 from bardo.simulators import chat_request
-from bardo.simulators.conversation import Conversation
 from bardo.simulators.demands import LONGEST_NAMES, MISTRAL_ORDER, MISTRALS, OPENAI_NAMES, Demands
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import JSON, Exchange, Incoming, Refusal, Reply, data_event, streamed, whole
 from bardo.simulators.fields import Fields, at, compact
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import Provider
 from bardo.simulators.providers import openai_embeddings
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import JSON, Reply, data_event, streamed, whole
-from bardo.simulators.turns import ToolCall
+from bardo.simulators.turns import Conversation, ToolCall
 
 DONE = b"data: [DONE]\n\n"
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.simulators.conversation import Conversation, closing_tool_results, function_tools
+from bardo.simulators.exchange import Incoming, Refusal
 from bardo.simulators.fields import Fields, at, fields, joined_text, rows, text
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
+from bardo.simulators.turns import Conversation, closing_tool_results, function_tools
 
 _ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 _BAD_JSON = (

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from bardo.simulators.exchange import Reply
 from bardo.simulators.faults import Fault
 from bardo.simulators.gates import Gate
-from bardo.simulators.reply import Reply
 
 _PIECE = 64 * 1024
 _PAGE = b"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body>Bad Gateway</body></html>\n"

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from bardo.simulators.exchange import Refusal
 from bardo.simulators.fields import Fields, at, fields, rows, text
-from bardo.simulators.refusal import Refusal
 
 _ROOTS = ("oneOf", "anyOf", "allOf", "enum", "not")
 _SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")

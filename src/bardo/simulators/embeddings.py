@@ -8,8 +8,8 @@ import math
 import struct
 from collections.abc import Sequence
 
+from bardo.simulators.exchange import Refusal
 from bardo.simulators.fields import Fields, number
-from bardo.simulators.refusal import Refusal
 from bardo.simulators.turns import tokens_of
 
 DIMENSIONS = 8

@@ -1,10 +1,20 @@
-"""A provider's prompt cache: what it has read before it reads from there, by the prefixes that a request marks."""
+"""A provider's prompt cache: what it has read before it reads from there, by the prefixes that a request marks.
+
+The prompt cache of a server of weights: blocks of prompts, each known by all that stands before it, the least used forgotten first.
+
+vLLM and SGLang keep prompts so, within the memory of their graphics cards; hosted providers keep them for a time besides.
+"""
 
 from __future__ import annotations
 
+import json
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+
+from bardo.simulators.fields import Fields
 
 _MOST_KEPT = 1024
 
@@ -46,3 +56,53 @@ class PromptCache:
             self._known.popitem(last=False)
         longest = max((one.tokens for one in cached), default=0)
         return CacheCounts(read=read, written=max(0, longest - read))
+
+
+BLOCK_TOKENS = 16
+_BLOCK_CHARACTERS = 4 * BLOCK_TOKENS
+
+
+class PrefixCache:
+    """Keeps at most so many `blocks` of 16 tokens, for so many `seconds` after their last use (None: for ever). `clock` tells the time."""
+
+    def __init__(
+        self, blocks: int = 4096, *, seconds: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = blocks
+        self._seconds = seconds
+        self._clock = clock
+        self._known: OrderedDict[bytes, float] = OrderedDict()
+
+    def take(self, text: str) -> int:
+        """Return how many tokens at the beginning of a prompt were cached, and keep all of its whole blocks."""
+        now, before, cached = self._clock(), b"", 0
+        digests: list[bytes] = []
+        for start in range(0, len(text) - _BLOCK_CHARACTERS + 1, _BLOCK_CHARACTERS):
+            part = text[start : start + _BLOCK_CHARACTERS]
+            before = blake2b(before + part.encode(), digest_size=16).digest()
+            if cached == len(digests) and self._holds(before, now):
+                cached += 1
+            digests.append(before)
+        for digest in reversed(digests):
+            # What stands first is used last, so that the end of a prompt is forgotten before its beginning.
+            self._known[digest] = now
+            self._known.move_to_end(digest)
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return cached * BLOCK_TOKENS
+
+    def clear(self) -> None:
+        """Remove everything, as a restarted server does."""
+        self._known.clear()
+
+    def _holds(self, digest: bytes, now: float) -> bool:
+        kept = self._known.get(digest)
+        return kept is not None and (self._seconds is None or now - kept <= self._seconds)
+
+
+def prompt_text(body: Fields) -> str:
+    """Return the prompt of a Chat Completions request as a server's template would write it: tools, then messages."""
+    tools = json.dumps(body["tools"]) if body.get("tools") else ""
+    messages = body.get("messages")
+    turns = messages if isinstance(messages, list) else []
+    return tools + "".join(json.dumps(turn, sort_keys=True, ensure_ascii=False) for turn in turns)

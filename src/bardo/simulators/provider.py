@@ -10,15 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from bardo.simulators.conversation import Conversation
 from bardo.simulators.delivery import ErrorForms
 from bardo.simulators.demands import Demands
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, trouble
 from bardo.simulators.fields import at
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal, trouble
-from bardo.simulators.reply import Reply
-from bardo.simulators.turns import Usage
+from bardo.simulators.turns import Conversation, Usage
 
 
 class Provider(ABC):

@@ -16,15 +16,14 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from bardo.simulators.conversation import Conversation
+from bardo.simulators.exchange import Incoming
 from bardo.simulators.faults import Fault, parse_fault
 from bardo.simulators.gates import Gate
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.presets import presets
 from bardo.simulators.script import Script
 from bardo.simulators.simulator import LOOPBACK, Running, Simulator
 from bardo.simulators.thinking_behaviour import BehaviourKind, ThinkingBehaviour
-from bardo.simulators.turns import Turn
+from bardo.simulators.turns import Conversation, Turn
 
 Turns: TypeAlias = Script | Turn | str | Sequence[Turn | str] | Callable[[Conversation], Turn]
 """What a model is to say: turns, of which plain text may be given as such, or a function that answers each request."""

@@ -1,4 +1,11 @@
-"""A simulated provider that can be run: in an event loop, or in a thread of its own."""
+"""A simulated provider that can be run: in an event loop, or in a thread of its own.
+
+Whether a request asks for JSON without a schema in a field of its own: by a schema in its prompt, or by JSON mode.
+
+A real model follows a schema that its prompt holds, so a simulated one does too.
+
+The token limit of an answer, under the names that providers use for it.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +19,105 @@ from dataclasses import dataclass, replace
 from bardo.simulators.batches import batch_server
 from bardo.simulators.delivery import Action, deliver, wait_at_gate
 from bardo.simulators.demands import seen_shape
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply
 from bardo.simulators.faults import Fault, split_fault
-from bardo.simulators.fields import Fields, compact, fields, rows, text
+from bardo.simulators.fields import Fields, at, compact, fields, rows, text
 from bardo.simulators.gates import Gate
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.json_asked import with_requested_json
-from bardo.simulators.limits import limit_of, truncated_turn
-from bardo.simulators.prefix_cache import PrefixCache, prompt_text
 from bardo.simulators.presets import PRESETS
+from bardo.simulators.prompt_cache import PrefixCache, prompt_text
 from bardo.simulators.provider import Provider
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply
 from bardo.simulators.script import Script
 from bardo.simulators.thinking_behaviour import BehaviourKind, ThinkingBehaviour
 from bardo.simulators.threads import in_thread
-from bardo.simulators.turns import Usage, tokens_of
+from bardo.simulators.turns import Conversation, Turn, Usage, tokens_of
 from bardo.simulators.wire import listening, refusing
+
+_GUIDANCE = re.compile(r"\bJSON [Ss]chema:\s*(?:```json\s*)?(?=\{)")
+_ANY_OBJECT: Fields = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+_JSON_MODES = (
+    ("response_format.type", "json_object"),
+    ("text.format.type", "json_object"),
+    ("format", "json"),
+    ("generationConfig.responseMimeType", "application/json"),
+    ("generation_config.response_mime_type", "application/json"),
+)
+
+
+def with_requested_json(asked: Conversation, body: Fields) -> Conversation:
+    """Return the request with the schema that its answer is to follow, where only its prompt or its mode tells that."""
+    if asked.schema is not None:
+        return asked
+    guided = _schema_in_prompt(body)
+    if guided is not None:
+        return replace(asked, schema=guided, question=_before_guidance(asked.question))
+    mode = any(at(body, path) == value for path, value in _JSON_MODES)
+    return replace(asked, schema=_ANY_OBJECT) if mode else asked
+
+
+def _schema_in_prompt(body: Fields) -> Fields | None:
+    """Return the last schema that the prompt holds."""
+    found = [(said, match.end()) for said in _texts(body) for match in _GUIDANCE.finditer(said)]
+    if not found:
+        return None
+    said, start = found[-1]
+    try:
+        schema, _ = json.JSONDecoder().raw_decode(said, start)
+    except (ValueError, RecursionError):
+        return None
+    return schema if isinstance(schema, dict) else None
+
+
+def _before_guidance(question: str) -> str:
+    """Return a question without the line that begins the guidance, and what follows it."""
+    found = _GUIDANCE.search(question)
+    return question if found is None else question[: question.rfind("\n", 0, found.start()) + 1]
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield all texts of a JSON value, in order."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            waiting.extend(reversed(one.values()))
+        elif isinstance(one, list):
+            waiting.extend(reversed(one))
+
+
+_NAMES = (
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "maxOutputTokens",
+    "maxTokens",
+    "num_predict",
+    "max_new_tokens",
+)
+_HOLDERS = ("generationConfig", "inferenceConfig", "generation_config", "options", "parameters")
+_LETTERS = 4
+
+
+def limit_of(body: Fields) -> int | None:
+    """Return the most tokens that an answer may have; None where the request sets no limit."""
+    for holder in (body, *(found for name in _HOLDERS if isinstance(found := body.get(name), dict))):
+        for name in _NAMES:
+            value = holder.get(name)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+    return None
+
+
+def truncated_turn(turn: Turn, limit: int | None) -> Turn:
+    """Return a turn cut at the token limit, which includes its thinking. Tool calls, and turns with a declared usage, stay whole."""
+    if limit is None or turn.tool_calls or turn.finish or turn.usage:
+        return turn
+    left = limit - tokens_of(len(turn.reasoning))
+    if tokens_of(len(turn.text)) <= left:
+        return turn
+    return replace(turn, text=turn.text[: max(0, left) * _LETTERS], finish="length")
+
 
 LOOPBACK = "127.0.0.1"
 _NAMED_IN_PATH = re.compile(r"\+fault:[^/:]*")

@@ -16,8 +16,8 @@ from typing import TypeAlias
 import h11
 
 from bardo.simulators.delivery import Action, Await, AwaitDisconnect, End, Head, Leave, Pause, Send
+from bardo.simulators.exchange import Incoming, read_incoming
 from bardo.simulators.gates import Gate
-from bardo.simulators.incoming import Incoming, read_incoming
 
 Handler: TypeAlias = Callable[[Incoming], Iterator[Action]]
 

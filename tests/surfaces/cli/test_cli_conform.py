@@ -15,11 +15,9 @@ from bardo.adapters.config.settings import load_settings
 from bardo.operators.conform.checks import WIRES
 from bardo.operators.conform.laws import LAWS
 from bardo.server.serving import BackgroundServer
+from bardo.simulators.exchange import Incoming, Refusal, Reply
 from bardo.simulators.faults import Fault
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import Provider
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator
 from surfaces.cli.support import Ran, bardo

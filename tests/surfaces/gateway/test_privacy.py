@@ -12,7 +12,7 @@ import pytest
 from bardo.adapters.stores.replay_store import ReplayKeeper
 from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Script, ToolCall, Turn
-from bardo.simulators.conversation import Conversation
+from bardo.simulators.turns import Conversation
 from support.any_model import Simulator
 from support.further_sdks import FURTHER_SDKS
 from support.gateway import House, house, model_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bardo.simulators import Script, Turn, Usage
-from bardo.simulators.conversation import Conversation
+from bardo.simulators.turns import Conversation
 from support.any_model import Simulator
 from support.gateway import House, house
 from support.talk import CLIENTS, Answer, ask

@@ -12,7 +12,7 @@ import pytest
 from bardo.adapters.stores.replay_store import ReplayKeeper
 from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Fault, Incoming, Script, ToolCall, Turn
-from bardo.simulators.refusal import Refusal
+from bardo.simulators.exchange import Refusal
 from support.gateway import KEY_VARIABLE, SECRET, House, Remembering, entry, house
 from support.patience import PATIENCE
 from surfaces.gateway.looping_clients import Client, Drops, open_client

@@ -12,7 +12,7 @@ import pytest
 from bardo.adapters.stores.replay_store import ReplayKeeper
 from bardo.adapters.stores.state import MemoryStore
 from bardo.simulators import Incoming
-from bardo.simulators.refusal import Refusal
+from bardo.simulators.exchange import Refusal
 from support.gateway import House, Remembering, house
 from support.patience import PATIENCE
 from surfaces.gateway.looping_clients import Client, open_client

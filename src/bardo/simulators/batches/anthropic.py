@@ -6,10 +6,8 @@ import re
 from datetime import UTC, datetime
 
 from bardo.simulators.batches.base import BatchServer, Item, Job
+from bardo.simulators.exchange import Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, compact, fields
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
 
 _BATCHES = "/v1/messages/batches"
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

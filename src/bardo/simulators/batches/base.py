@@ -8,10 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bardo.simulators import marks
+from bardo.simulators.exchange import Incoming, Refusal, Reply
 from bardo.simulators.fields import Fields
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply
 
 Play = Callable[[Incoming, str, Fields], tuple[int, Fields]]
 """Has the model answer one request, whose path is below the base path: the status and the body of the answer."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bardo.simulators.batches.base import BatchServer, Item, Job
+from bardo.simulators.exchange import Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, at, compact, fields, text
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
 
 _VERB = ":batchGenerateContent"
 _MOST_BYTES = 20_000_000

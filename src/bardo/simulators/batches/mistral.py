@@ -7,10 +7,8 @@ from typing import ClassVar
 
 from bardo.simulators.batches.base import Item, Job
 from bardo.simulators.batches.openai import FileServer
+from bardo.simulators.exchange import Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, compact, fields, text
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
 
 _CREATE = ("input_files", "endpoint", "model", "metadata", "timeout_hours", "agent_id", "requests")
 _ENDPOINTS = (

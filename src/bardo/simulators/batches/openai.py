@@ -1,18 +1,44 @@
-"""OpenAI's files and batches, and Groq's, which are of the same form."""
+"""OpenAI's files and batches, and Groq's, which are of the same form.
+
+Read the form by which a file is uploaded (multipart/form-data).
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator
+from email.parser import BytesParser
+from email.policy import HTTP
 from typing import ClassVar
 
 from bardo.simulators.batches.base import BatchServer, Item, Job, Play
-from bardo.simulators.batches.forms import read_form
+from bardo.simulators.exchange import Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, compact, fields, text
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
+
+
+def read_form(incoming: Incoming) -> tuple[dict[str, str], str, bytes]:
+    """Return the fields of a form, and the name and the content of its file. Raises Refusal."""
+    kind = incoming.headers.get("content-type", "")
+    if not kind.startswith("multipart/form-data"):
+        raise Refusal("bad_value", f"Invalid Content-Type header ({kind}), expected multipart/form-data.")
+    head = f"content-type: {kind}\r\n\r\n".encode()
+    form = BytesParser(policy=HTTP).parsebytes(head + incoming.raw)
+    fields: dict[str, str] = {}
+    name, content = "", b""
+    for part in form.iter_parts():
+        field = str(part.get_param("name", header="content-disposition") or "")
+        filename = part.get_filename()
+        payload = part.get_payload(decode=True)
+        data = payload if isinstance(payload, bytes) else b""
+        if filename is not None and field == "file":
+            name, content = filename, data
+        else:
+            fields[field] = data.decode()
+    if not name:
+        raise Refusal("missing_field", "'file' is a required property", parameter="file")
+    return fields, name, content
+
 
 _DAY = 24 * 3600
 _CREATE = ("input_file_id", "endpoint", "completion_window", "metadata", "output_expires_after")

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bardo.simulators.chat import Chat
+from bardo.simulators.exchange import Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, compact
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.providers.messages_hosts import MessagesHost
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
 
 
 class MessagesEndpoint(MessagesHost):

@@ -7,17 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bardo.simulators.conversation import Conversation
 from bardo.simulators.demands import CLAUDE, Demands
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, named_event, streamed, whole
 from bardo.simulators.fields import Fields, at, compact
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.prompt_cache import PromptCache
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import anthropic_cache, anthropic_request, anthropic_thinking
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, named_event, streamed, whole
-from bardo.simulators.turns import Usage
+from bardo.simulators.providers import anthropic_request, anthropic_thinking
+from bardo.simulators.providers import anthropic_request as anthropic_cache
+from bardo.simulators.turns import Conversation, Usage
 
 _FINISH = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
 _ERROR_TYPES = {

@@ -1,19 +1,119 @@
 """Read an Anthropic Messages request, refusing what Anthropic refuses.
 
 Rules about thinking blocks that come back are in `anthropic_thinking`.
+
+Context management of the Messages API: which edits there are, the beta that each needs, and what they are refused for.
+
+platform.claude.com/docs, "Context editing" and "Compaction at a token threshold", 2026-11; the parameters of anthropic 2.12.0.
+
+Cache markers of Anthropic's Messages: which there may be, and what they mark.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.exchange import Incoming, Refusal
 from bardo.simulators.fields import Fields, at, fields, joined_text, number, rows, text
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.providers import anthropic_cache, anthropic_context, anthropic_thinking
-from bardo.simulators.refusal import Refusal
+from bardo.simulators.prompt_cache import MarkedPrefix
+from bardo.simulators.providers import anthropic_thinking
+from bardo.simulators.turns import Conversation, Tool
+
+_MOST = 4
+_NAME = "cache_control"
+_CHARACTERS_PER_TOKEN = 4
+
+
+def check_cache(body: Fields) -> None:
+    """Refuse what Anthropic refuses of markers: more than four, in empty texts and thinking, and durations that it does not have.
+
+    The words are those of Anthropic's answers with status 400, of 2025 and 2026.
+    """
+    marked = [(path, block) for path, block in _parts(body) if block.get(_NAME) is not None]
+    if len(marked) + (body.get(_NAME) is not None) > _MOST:
+        words = f"A maximum of {_MOST} blocks with cache_control may be provided. Found {len(marked)}."
+        raise Refusal("bad_value", words)
+    for path, block in marked:
+        marker = fields(block.get(_NAME))
+        if marker.get("type") != "ephemeral" or marker.get("ttl", "5m") not in ("5m", "1h"):
+            raise Refusal("bad_value", f"{path}.{_NAME}.ttl: Input should be '5m' or '1h'")
+        if block.get("type") == "text" and not text(block.get("text")):
+            raise Refusal("bad_value", f"{path}: {_NAME} cannot be set for empty text blocks")
+        if block.get("type") in ("thinking", "redacted_thinking"):
+            raise Refusal("bad_value", f"{path}.thinking.{_NAME}: Extra inputs are not permitted")
+        if block.get("defer_loading") is True:
+            raise Refusal("bad_value", f"{path}: Tools with defer_loading cannot use prompt caching.")
+
+
+def marked_prefixes(body: Fields) -> list[MarkedPrefix]:
+    """Return the prefixes that end at a marker, the shortest first; a marker of the whole request marks all of it."""
+    found, before = [], ""
+    for _, block in _parts(body):
+        before += json.dumps({name: value for name, value in block.items() if name != _NAME}, sort_keys=True)
+        if block.get(_NAME) is not None:
+            found.append(MarkedPrefix(before, len(before) // _CHARACTERS_PER_TOKEN))
+    if body.get(_NAME) is not None:
+        found.append(MarkedPrefix(before, len(before) // _CHARACTERS_PER_TOKEN))
+    return found
+
+
+def _parts(body: Fields) -> Iterator[tuple[str, Fields]]:
+    """Yield tools, system prompt and turns in the order of the prompt, each block with its path."""
+    for index, tool in enumerate(rows(body.get("tools"))):
+        yield f"tools.{index}", tool
+    yield from _blocks_cache("system", body.get("system"))
+    for index, message in enumerate(rows(body.get("messages"))):
+        yield from _blocks_cache(f"messages.{index}.content", message.get("content"))
+
+
+def _blocks_cache(path: str, content: object) -> Iterator[tuple[str, Fields]]:
+    if isinstance(content, str):
+        yield path, {"type": "text", "text": content}
+    for index, block in enumerate(rows(content)):
+        yield f"{path}.{index}", block
+
+
+_BETAS: Final = {
+    "clear_tool_uses_20250919": "context-management-2025-06-27",
+    "clear_thinking_20251015": "context-management-2025-06-27",
+    "compact_20260112": "compact-2026-01-12",
+}
+_COMPACTION: Final = frozenset(("type", "trigger", "instructions", "pause_after_compaction"))
+_LEAST_TRIGGER: Final = 50_000
+
+
+def check(incoming: Incoming) -> None:
+    """Refuse edits that nobody knows, that lack their beta, or that would begin too early, and blocks of compaction without a beta."""
+    betas = {one.strip() for one in incoming.headers.get("anthropic-beta", "").split(",")}
+    for index, edit in enumerate(rows(at(incoming.fields, "context_management.edits"))):
+        where, kind = f"context_management.edits.{index}", text(edit.get("type"))
+        if kind not in _BETAS:
+            known = ", ".join(repr(one) for one in sorted(_BETAS))
+            raise Refusal("bad_value", f"{where}: Input tag '{kind}' does not match any of the expected tags: {known}")
+        if _BETAS[kind] not in betas:
+            raise Refusal(
+                "bad_value", "context_management: Extra inputs are not permitted", parameter="context_management"
+            )
+        if kind == "compact_20260112":
+            _check_compaction(where, edit)
+
+
+def _check_compaction(where: str, edit: Fields) -> None:
+    for name in sorted(edit.keys() - _COMPACTION):
+        raise Refusal("bad_value", f"{where}.compact_20260112.{name}: Extra inputs are not permitted")
+    trigger = edit.get("trigger")
+    if trigger is None:
+        return
+    if text(fields(trigger).get("type")) != "input_tokens":
+        raise Refusal("bad_value", f"{where}.compact_20260112.trigger.type: Input should be 'input_tokens'")
+    value = number(fields(trigger).get("value"))
+    if value is None or value < _LEAST_TRIGGER:
+        words = f"Input should be greater than or equal to {_LEAST_TRIGGER}"
+        raise Refusal("bad_value", f"{where}.compact_20260112.trigger.value: {words}")
+
 
 _KNOWN = frozenset(
     (
@@ -83,9 +183,9 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
     _check_texts(messages)
     _check_end(messages[-1], text(body.get("model")))
     _check_forced(body)
-    anthropic_cache.check(body)
+    check_cache(body)
     anthropic_thinking.check(incoming)
-    anthropic_context.check(incoming)
+    check(incoming)
     return Conversation(
         model=text(body.get("model")),
         question=next((said for m in reversed(messages) if (said := _message_text(m))), ""),

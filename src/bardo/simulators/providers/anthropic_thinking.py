@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators import marks
+from bardo.simulators.exchange import Incoming, Refusal
 from bardo.simulators.fields import Fields, at, rows, text, without
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
 
 _SIGNER = "claude-api"
 _HEADS = {"thinking": b"\x12\xc8\x02\n", "redacted_thinking": b"\x12\xc9\x02"}

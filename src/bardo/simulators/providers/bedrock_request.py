@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.exchange import Incoming, Refusal
 from bardo.simulators.fields import Fields, at, fields, joined_text, rows, text
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
+from bardo.simulators.turns import Conversation, Tool
 
 _PATH = re.compile(r"/model/(?P<model>.+)/(?P<method>converse|converse-stream)")
 _SCHEMA = "outputConfig.textFormat.structure.jsonSchema.schema"

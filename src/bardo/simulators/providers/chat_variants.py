@@ -6,17 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bardo.simulators.chat import Chat
-from bardo.simulators.conversation import Conversation
 from bardo.simulators.demands import Demands, Rule
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, at, compact, fields, number, rows
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.providers.messages_hosts import MessagesHost
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
-from bardo.simulators.thinking_back import check_moonshot
-from bardo.simulators.turns import ToolCall
+from bardo.simulators.thinking_behaviour import check_moonshot
+from bardo.simulators.turns import Conversation, ToolCall
 
 
 class DS4(Chat):

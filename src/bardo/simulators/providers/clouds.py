@@ -6,16 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bardo.simulators.conversation import Conversation
+from bardo.simulators.exchange import Incoming, Refusal, Reply
 from bardo.simulators.fields import text
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.providers import anthropic_request
 from bardo.simulators.providers.anthropic import Anthropic
 from bardo.simulators.providers.gemini import Gemini
 from bardo.simulators.providers.openai_chat import OpenAIChat
 from bardo.simulators.providers.openai_responses import OpenAIResponses
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply
+from bardo.simulators.turns import Conversation
 
 _PROJECT = "/projects/simulated/locations/us-central1/publishers"
 _VERSION = "vertex-2023-10-16"

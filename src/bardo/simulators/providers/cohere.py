@@ -1,19 +1,117 @@
-"""Cohere's v2 chat: thinking in content, a plan before calls, citations of what tools gave back, two counts of everything."""
+"""Cohere's v2 chat: thinking in content, a plan before calls, citations of what tools gave back, two counts of everything.
+
+Read a Cohere chat request, refusing what Cohere refuses.
+
+Cohere's v2 embed, refusing what Cohere refuses; Bedrock takes the same of Cohere's models.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bardo.simulators.conversation import Conversation
 from bardo.simulators.demands import Demands
-from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields, compact, joined_text, rows, text
-from bardo.simulators.incoming import Incoming
+from bardo.simulators.embeddings import count_tokens, dimensions_of, vector
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, named_event, streamed, whole
+from bardo.simulators.fields import Fields, at, compact, fields, joined_text, number, rows, text
 from bardo.simulators.marks import LOWER, uuid
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import cohere_embeddings, cohere_request
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, named_event, streamed, whole
+from bardo.simulators.turns import Conversation, closing_tool_results, function_tools
+
+_KINDS = ("search_document", "search_query", "classification", "clustering", "image")
+_FIELDS = ("model", "texts", "input_type", "embedding_types", "truncate", "output_dimension", "max_tokens", "priority")
+_MOST = 96
+_LONGEST = 1536
+
+
+def embeddings(incoming: Incoming) -> Fields:
+    """Answer a request. Raises Refusal."""
+    body = incoming.fields
+    if not text(body.get("model")):
+        raise Refusal("missing_field", "invalid request: model is required")
+    inputs, made = vectors(body, text(body.get("model")))
+    billed: Fields = {"input_tokens": count_tokens(inputs)}
+    meta: Fields = {"api_version": {"version": "2"}, "billed_units": billed}
+    kind: Fields = {"response_type": "embeddings_by_type"}
+    return {"id": uuid(repr(inputs)), "embeddings": {"float": made}, "texts": inputs, "meta": meta, **kind}
+
+
+def vectors(body: Fields, model: str) -> tuple[list[str], list[list[float]]]:
+    """Return the texts of a request and their vectors. Raises Refusal."""
+    unknown = [name for name in body if name not in _FIELDS]
+    if unknown:
+        raise Refusal("unknown_field", f"unknown field: parameter '{unknown[0]}' is not a valid field")
+    given = body.get("texts")
+    if not isinstance(given, list) or not given or not all(isinstance(one, str) for one in given):
+        raise Refusal("missing_field", "invalid request: texts must be a list of strings")
+    if len(given) > _MOST:
+        raise Refusal(
+            "bad_value", f"invalid request: total number of texts must be at most {_MOST} - received {len(given)}"
+        )
+    kind = body.get("input_type")
+    if kind not in _KINDS:
+        raise Refusal("missing_field", "invalid request: valid input_type must be provided with the provided model")
+    if body.get("output_dimension") is not None and "v4" not in model:
+        raise Refusal("bad_value", "invalid request: output_dimension is not supported by this model")
+    size = dimensions_of(body, "output_dimension", most=_LONGEST)
+    return [str(one) for one in given], [vector(f"{kind}{one}", size) for one in given]
+
+
+_ROLES = ("user", "assistant", "system", "tool")
+
+
+def read(incoming: Incoming) -> Conversation:
+    """Decode the request. Raises Refusal."""
+    body = incoming.fields
+    if not isinstance(incoming.body, dict):
+        raise Refusal("bad_json", "invalid json syntax")
+    messages = _messages(body)
+    _check(body)
+    return Conversation(
+        model=text(body.get("model")),
+        question=next((joined_text(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), ""),
+        rounds=sum(message.get("role") == "assistant" for message in messages),
+        tools=() if body.get("tool_choice") == "NONE" else function_tools(body),
+        tool_results=closing_tool_results(messages),
+        schema=fields(at(body, "response_format.json_schema")) or None,
+        streamed=body.get("stream") is True,
+        characters=sum(len(joined_text(message.get("content"))) for message in messages),
+    )
+
+
+def _messages(body: Fields) -> list[Fields]:
+    if not text(body.get("model")):
+        raise Refusal("missing_field", "model is required", parameter="model")
+    messages = rows(body.get("messages"))
+    if not messages:
+        words = "invalid request: message must be at least 1 token long or tool results must be specified."
+        raise Refusal("missing_field", words, parameter="messages")
+    called: set[str] = set()
+    for index, message in enumerate(messages):
+        if message.get("role") not in _ROLES:
+            words = f"invalid request: role of message {index} must be one of {', '.join(_ROLES)}"
+            raise Refusal("bad_value", words, parameter=f"messages[{index}].role")
+        called |= {text(call.get("id")) for call in rows(message.get("tool_calls"))}
+        if message.get("role") == "tool" and text(message.get("tool_call_id")) not in called:
+            words = "invalid request: the tool_call_id of a tool message must be of a call before it"
+            raise Refusal("bad_value", words, parameter=f"messages[{index}].tool_call_id")
+    return messages
+
+
+def _check(body: Fields) -> None:
+    if body.get("tool_choice") not in (None, "REQUIRED", "NONE"):
+        raise Refusal("bad_value", "invalid request: tool_choice must be REQUIRED or NONE", parameter="tool_choice")
+    if body.get("response_format") and body.get("tools"):
+        words = "invalid request: response_format is not supported with RAG or tools"
+        raise Refusal("bad_value", words, parameter="response_format")
+    budget = at(body, "thinking.token_budget")
+    if budget is not None and (number(budget) or 0) < 1:
+        words = "invalid request: thinking.token_budget must be a positive integer"
+        raise Refusal("bad_value", words, parameter="thinking.token_budget")
+    for name, most in (("p", 0.99), ("frequency_penalty", 1), ("presence_penalty", 1)):
+        value = body.get(name)
+        if isinstance(value, int | float) and not 0 <= value <= most:
+            raise Refusal("bad_value", f"invalid request: {name} must be between 0 and {most}", parameter=name)
+
 
 _FINISH = {"stop": "COMPLETE", "tool_calls": "TOOL_CALL", "length": "MAX_TOKENS", "content_filter": "COMPLETE"}
 _DONE = b"data: [DONE]\n\n"
@@ -38,10 +136,10 @@ class Cohere(Provider):
     def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         if path != "/v2/embed" or incoming.method != "POST":
             return None
-        return whole(compact(cohere_embeddings.embeddings(incoming)))
+        return whole(compact(embeddings(incoming)))
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
-        return cohere_request.read(incoming)
+        return read(incoming)
 
     def demands(self, model: str) -> Demands:
         words = "invalid request: stop_sequences must have at most {most} elements, but got {given}"

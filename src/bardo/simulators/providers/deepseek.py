@@ -6,16 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
-from bardo.simulators.conversation import Conversation
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply
 from bardo.simulators.fields import Fields
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import masked
 from bardo.simulators.providers.messages_hosts import MessagesHost
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply
-from bardo.simulators.thinking_back import check_deepseek
-from bardo.simulators.turns import ToolCall
+from bardo.simulators.thinking_behaviour import check_deepseek
+from bardo.simulators.turns import Conversation, ToolCall
 
 # theopenco/llmgateway#3462, 2026-08.
 _NO_DEVELOPER = (

@@ -6,13 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat, asks_for_usage
-from bardo.simulators.conversation import Conversation
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, named_event
 from bardo.simulators.fields import Fields, at, without
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import named_event
-from bardo.simulators.turns import ToolCall
+from bardo.simulators.turns import Conversation, ToolCall
 
 _FINGERPRINT = "fp_8d9ccea017"
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, at, compact, joined_text, rows
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
 from bardo.simulators.turns import ToolCall
 
 _FINGERPRINT = "b10499-6d05498"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.simulators.conversation import Conversation
 from bardo.simulators.demands import CLAUDE, Demands
-from bardo.simulators.incoming import Incoming
+from bardo.simulators.exchange import Incoming, Reply
 from bardo.simulators.providers import anthropic_request
 from bardo.simulators.providers.anthropic import Anthropic
-from bardo.simulators.reply import Reply
+from bardo.simulators.turns import Conversation
 
 
 class MessagesHost(Anthropic):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Refusal, data_event
 from bardo.simulators.fields import Fields
 from bardo.simulators.marks import HEXADECIMAL, LOWER
 from bardo.simulators.providers.messages_hosts import MessagesHost
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import data_event
 from bardo.simulators.turns import ToolCall
 
 _SENSITIVE: Fields = {

@@ -8,14 +8,11 @@ from dataclasses import replace
 
 from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
-from bardo.simulators.conversation import Conversation
 from bardo.simulators.demands import MISTRAL_ORDER, Demands
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal
 from bardo.simulators.fields import Fields, rows, text
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.turns import ToolCall
+from bardo.simulators.turns import Conversation, ToolCall
 
 _CALL_ID = re.compile(r"[a-zA-Z0-9]{9}")
 _PADDING = "abcdefghijklmnopqrstuvwxyz0123456789"

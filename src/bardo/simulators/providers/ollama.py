@@ -7,13 +7,10 @@ from dataclasses import replace
 
 from bardo.simulators.chat import Chat
 from bardo.simulators.demands import Demands, ollama_demands
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply
 from bardo.simulators.fields import Fields, compact
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import DIGITS, LOWER
-from bardo.simulators.providers.ollama_show import shown
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply
+from bardo.simulators.providers.ollama_native import shown
 from bardo.simulators.turns import ToolCall
 
 

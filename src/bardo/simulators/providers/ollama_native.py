@@ -1,22 +1,101 @@
-"""Ollama's own route: JSON lines, arguments as objects, counts and durations in the last line."""
+"""Ollama's own route: JSON lines, arguments as objects, counts and durations in the last line.
+
+Ollama's embed, and the older embeddings for one text.
+
+Read a request of Ollama's own chat route, refusing what Ollama refuses.
+
+What Ollama shows of a model it has, whichever route it is used through.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from bardo.simulators.conversation import Conversation
 from bardo.simulators.demands import Demands, ollama_demands
-from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields, compact
-from bardo.simulators.incoming import Incoming
+from bardo.simulators.embeddings import count_tokens, dimensions_of, read_texts, vector
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, streamed, whole
+from bardo.simulators.fields import Fields, compact, fields, rows, text
 from bardo.simulators.marks import LOWER
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import ollama_embeddings, ollama_request
-from bardo.simulators.providers.ollama_show import shown
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, streamed, whole
-from bardo.simulators.turns import ToolCall
+from bardo.simulators.turns import Conversation, ToolCall, closing_tool_results, function_tools
+
+PATHS = ("/embed", "/embeddings")
+
+
+def embeddings(incoming: Incoming, path: str) -> Fields:
+    """Answer a request at either path. Raises Refusal."""
+    body = incoming.fields
+    model = text(body.get("model"))
+    if not model:
+        raise Refusal("missing_field", "model is required")
+    if path == "/embeddings":
+        return {"embedding": [2 * number for number in vector(text(body.get("prompt")))]}
+    given = body.get("input")
+    if not isinstance(given, str) and not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+        raise Refusal("bad_value", "invalid input type")
+    inputs = read_texts(given, "input") if given else []
+    size = dimensions_of(body, "dimensions")
+    durations: Fields = {
+        "total_duration": 14143917,
+        "load_duration": 1019500,
+        "prompt_eval_count": count_tokens(inputs),
+    }
+    return {"model": model, "embeddings": [vector(one, size) for one in inputs], **durations}
+
+
+_THINK = (True, False, "high", "medium", "low", "max")
+_THINK_WORDS = '"high", "medium", "low", "max", true, or false'
+
+
+def read(incoming: Incoming) -> Conversation:
+    """Decode the request. Raises Refusal."""
+    body = incoming.fields
+    if not isinstance(incoming.body, dict):
+        words = "invalid character in JSON" if incoming.raw else "missing request body"
+        raise Refusal("bad_json", words)
+    if not text(body.get("model")):
+        raise Refusal("missing_field", "model is required", parameter="model")
+    _check(body)
+    messages = rows(body.get("messages"))
+    return Conversation(
+        model=text(body.get("model")),
+        question=next((text(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), ""),
+        rounds=sum(message.get("role") == "assistant" for message in messages),
+        tools=function_tools(body),
+        tool_results=closing_tool_results(messages, read_content=text),
+        schema=fields(body.get("format")) or None,
+        streamed=body.get("stream") is not False,
+        characters=sum(len(text(message.get("content"))) for message in messages),
+    )
+
+
+def _check(body: Fields) -> None:
+    think = body.get("think")
+    if think is not None and not any(type(think) is type(known) and think == known for known in _THINK):
+        raise Refusal("bad_value", f"invalid think value: {think!r} (must be {_THINK_WORDS})", parameter="think")
+    for index, message in enumerate(rows(body.get("messages"))):
+        if not isinstance(message.get("content", ""), str | None):
+            words = "json: cannot unmarshal array into Go struct field ChatRequest.messages.content of type string"
+            raise Refusal("bad_value", words, parameter=f"messages[{index}].content")
+        for call in rows(message.get("tool_calls")):
+            if not isinstance(fields(call.get("function")).get("arguments", {}), dict):
+                raise Refusal("bad_value", "Value looks like object, but can't find closing '}' symbol")
+
+
+def shown(incoming: Incoming, models: Sequence[str]) -> Reply | None:
+    """Answer `/api/show`; None for any other path."""
+    if incoming.path != "/api/show" or incoming.method != "POST":
+        return None
+    model = text(incoming.fields.get("model"))
+    if model not in models:
+        return whole(compact({"error": f"model '{model}' not found"}), status=404, content_type=_JSON)
+    family = "gptoss" if model.startswith("gpt-oss") else "qwen3"
+    details: Fields = {"format": "gguf", "family": family, "families": [family], "parameter_size": "8B"}
+    info: Fields = {"general.architecture": family, f"{family}.context_length": 40960}
+    body: Fields = {"details": details, "model_info": info, "capabilities": ["completion", "tools", "thinking"]}
+    return whole(compact(body), content_type=_JSON)
+
 
 _JSON = "application/json; charset=utf-8"
 _LINES = "application/x-ndjson"
@@ -44,8 +123,8 @@ class OllamaNative(Provider):
 
     def answer_other_path(self, incoming: Incoming, path: str) -> Reply | None:
         """A request without messages loads the model, or lets go of it; others make vectors."""
-        if path in ollama_embeddings.PATHS and incoming.method == "POST":
-            return whole(compact(ollama_embeddings.embeddings(incoming, path)), content_type=_JSON)
+        if path in PATHS and incoming.method == "POST":
+            return whole(compact(embeddings(incoming, path)), content_type=_JSON)
         model = incoming.fields.get("model")
         if path != "/chat" or not isinstance(model, str) or not model or incoming.fields.get("messages"):
             return None
@@ -55,7 +134,7 @@ class OllamaNative(Provider):
         return whole(compact({"model": model, **ended}), content_type=_JSON)
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
-        return ollama_request.read(incoming)
+        return read(incoming)
 
     def demands(self, model: str) -> Demands:
         return ollama_demands(model)

@@ -7,14 +7,11 @@ from dataclasses import replace
 
 from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat, asks_for_usage
-from bardo.simulators.conversation import Conversation
 from bardo.simulators.demands import OPENAI_ROOT, Demands, check_openai_strict
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, pretty
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import masked
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
+from bardo.simulators.turns import Conversation
 
 _LONGEST_CALL_ID = 40
 _LONGEST_NAME = 64

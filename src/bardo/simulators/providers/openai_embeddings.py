@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from bardo.simulators import chat_request
 from bardo.simulators.embeddings import count_tokens, dimensions_of, encode_base64, read_texts, vector
+from bardo.simulators.exchange import Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, compact
-from bardo.simulators.incoming import Incoming
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
 
 _FIELDS = ("input", "model", "dimensions", "encoding_format", "user")
 _MOST_INPUTS = 2048

@@ -6,14 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
-from bardo.simulators.conversation import Conversation
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, whole
 from bardo.simulators.fields import Fields, compact
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, whole
-from bardo.simulators.turns import ToolCall
+from bardo.simulators.turns import Conversation, ToolCall
 
 
 class SGLang(Chat):

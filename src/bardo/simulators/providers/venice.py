@@ -7,11 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from bardo.simulators.chat import Chat
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Refusal, Reply
 from bardo.simulators.fields import Fields, fields, without
 from bardo.simulators.marks import HEXADECIMAL
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply
 from bardo.simulators.turns import ToolCall
 
 _PARAMETERS: Fields = {

@@ -7,13 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
-from bardo.simulators.conversation import Conversation
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal
 from bardo.simulators.fields import Fields, without
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.turns import ToolCall
+from bardo.simulators.turns import Conversation, ToolCall
 
 _ONE_SYSTEM = re.compile(r"(?i)qwen3\.[5-9]")
 

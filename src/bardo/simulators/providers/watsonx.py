@@ -1,19 +1,137 @@
-"""IBM watsonx.ai's text generation: a prompt in, text out. There are no roles and no tools, and thinking stands in the text."""
+"""IBM watsonx.ai's text generation: a prompt in, text out. There are no roles and no tools, and thinking stands in the text.
+
+What IBM watsonx.ai says where it refuses a request, in text generation and in chat.
+
+IBM watsonx.ai's chat: Chat Completions in other words. The path says whether to stream, and the model is `model_id`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from bardo.simulators.conversation import Conversation
-from bardo.simulators.exchange import Exchange
+from bardo.simulators import chat_request
+from bardo.simulators.chat import Chat
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, streamed, whole
 from bardo.simulators.fields import Fields, compact, fields, text
-from bardo.simulators.incoming import Incoming
+from bardo.simulators.marks import HEXADECIMAL, token
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers.watsonx_chat import WatsonxChat
-from bardo.simulators.providers.watsonx_errors import WatsonxErrors
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import Reply, streamed, whole
+from bardo.simulators.turns import Conversation
+
+_PAGE = "https://cloud.ibm.com/apidocs/watsonx-ai#text-generation"
+_CODES = {
+    401: "authentication_token_not_valid",
+    403: "authorization_rejected",
+    404: "model_not_supported",
+    429: "rate_limit_reached_requests",
+}
+
+
+class WatsonxErrors:
+    """The refusals of one server, for the simulators of both its ways to generate."""
+
+    def encode_refusal(self, refusal: Refusal) -> Reply:
+        return whole(compact(error_body(refusal)), status=refusal.status)
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", "Failed to authenticate the request due to missing token")
+
+    def wrong_key(self, key: str) -> Refusal:
+        return Refusal("wrong_key", "Failed to authenticate the request due to invalid token")
+
+    def unknown_model(self, model: str) -> Refusal:
+        return Refusal("unknown_model", f"Model '{model}' is not supported", parameter="model_id")
+
+    def error_events(self) -> Sequence[bytes]:
+        error = error_body(Refusal("trouble", "An unexpected error occurred", status=500))
+        return [b"event: error\ndata: " + compact(error) + b"\n\n"]
+
+
+def error_body(refusal: Refusal) -> Fields:
+    """Return a refusal as watsonx writes it."""
+    code = _CODES.get(refusal.status) or ("json_validation_error" if refusal.status < 500 else "downstream_error")
+    if refusal.reason == "unknown_path":
+        code = "not_found"
+    return {
+        "errors": [{"code": code, "message": refusal.message, "more_info": _PAGE}],
+        "trace": token(f"watsonx/{refusal.message}", 32, HEXADECIMAL),
+        "status_code": refusal.status,
+    }
+
+
+# What a request may hold: ibm-watsonx-ai 1.8.1, TextChatParameters, and the page of the API (as of 2026-11).
+_FIELDS = frozenset(
+    (
+        "model_id", "project_id", "space_id", "messages", "tools", "tool_choice", "tool_choice_option", "context", "frequency_penalty",
+        "logit_bias", "logprobs", "top_logprobs", "max_tokens", "max_completion_tokens", "n", "presence_penalty", "response_format", "seed",
+        "stop", "temperature", "top_p", "time_limit", "repetition_penalty", "length_penalty", "include_reasoning", "reasoning_effort",
+        "chat_template_kwargs", "guided_choice", "guided_regex", "guided_grammar", "guided_json", "crypto",
+    )
+)  # fmt: skip
+_OPTIONS = ("none", "auto", "required")
+
+
+class WatsonxChat(WatsonxErrors, Chat):
+    """us-south.ml.cloud.ibm.com/ml/v1/text/chat and text/chat_stream."""
+
+    name = "watsonx"
+    catalog_name = "watsonx-chat"
+    base_path = "/ml/v1"
+    models = ("deepseek-ai/deepseek-r1-distill-llama-70b", "ibm/granite-3-3-8b-instruct")
+    usage_place = "always"
+    ends_with_done = False
+    off_switches = (("chat_template_kwargs.thinking", False),)
+
+    def is_generation_path(self, incoming: Incoming, path: str) -> bool:
+        return path in ("/text/chat", "/text/chat_stream")
+
+    def decode_request(self, incoming: Incoming, path: str) -> Conversation:
+        if not incoming.query.get("version"):
+            raise Refusal("missing_field", "Missing required query parameter: version", parameter="version")
+        body = chat_request.json_body(incoming)
+        _check_chat(body)
+        named = replace(incoming, body={**body, "model": body["model_id"]})
+        conversation = chat_request.read(named)
+        forbidden = body.get("tool_choice_option") == "none"
+        return replace(conversation, streamed=path.endswith("_stream"), tools=() if forbidden else conversation.tools)
+
+    def encode_stream(self, exchange: Exchange) -> Reply:
+        return streamed(self.frames(exchange), content_type="text/event-stream")
+
+    def frames(self, exchange: Exchange) -> Iterator[bytes]:
+        for number, chunk in enumerate(self.chunks(exchange), start=1):
+            yield f"id: {number}\nevent: message\ndata: ".encode() + compact(chunk) + b"\n\n"
+
+    def envelope(self, exchange: Exchange, kind: str) -> Fields:
+        moment = datetime.fromtimestamp(exchange.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        head = super().envelope(exchange, kind)
+        return {**head, "model_id": exchange.model, "model_version": "1.0.0", "created_at": moment}
+
+
+def _check_chat(body: Fields) -> None:
+    """Refuse what the server does. Raises Refusal."""
+    for name in ("model_id", "messages"):
+        if not body.get(name):
+            raise Refusal(
+                "missing_field", f"Json document validation error: {name} should not be blank", parameter=name
+            )
+    if bool(body.get("project_id")) == bool(body.get("space_id")):
+        message = "Json document validation error: exactly one of project_id and space_id should be given"
+        raise Refusal("missing_field", message, parameter="project_id")
+    unknown = next((name for name in body if name not in _FIELDS), None)
+    if unknown is not None:
+        raise Refusal("bad_value", f"Json document validation error: unknown field {unknown}", parameter=unknown)
+    choice, option = body.get("tool_choice"), body.get("tool_choice_option")
+    if isinstance(choice, str):
+        raise _invalid_chat("tool_choice", "should be an object")
+    if option is not None and (choice is not None or option not in _OPTIONS):
+        raise _invalid_chat("tool_choice_option", f"should be one of {', '.join(_OPTIONS)}, without a tool_choice")
+
+
+def _invalid_chat(name: str, words: str) -> Refusal:
+    return Refusal("bad_value", f"Json document validation error: {name} {words}", parameter=name)
+
 
 _FINISH = {"stop": "eos_token", "tool_calls": "eos_token", "length": "max_tokens", "content_filter": "eos_token"}
 _UNFINISHED = "not_finished"

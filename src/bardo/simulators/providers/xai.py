@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
-from bardo.simulators.conversation import Conversation
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Incoming, Refusal, data_event
 from bardo.simulators.fields import Fields
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import DIGITS
 from bardo.simulators.provider import masked
 from bardo.simulators.providers.openai_responses import OpenAIResponses
-from bardo.simulators.refusal import Refusal
-from bardo.simulators.reply import data_event
-from bardo.simulators.turns import ToolCall
+from bardo.simulators.turns import Conversation, ToolCall
 
 _FINGERPRINT = "fp_eb3c003fc66c14ed"
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from bardo.simulators.chat import Chat
 from bardo.simulators.demands import Demands
-from bardo.simulators.exchange import Exchange
+from bardo.simulators.exchange import Exchange, Refusal
 from bardo.simulators.fields import Fields
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.providers.messages_hosts import ZAIMessages
-from bardo.simulators.refusal import Refusal
 from bardo.simulators.turns import ToolCall
 
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bardo.simulators.delivery import Action, End, Head, Send
+from bardo.simulators.exchange import Incoming
 from bardo.simulators.fields import Fields, compact, fields, text
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.threads import in_thread
 from bardo.simulators.wire import listening
 from bardo.simulators.x402.authorization import Authorization, PaymentTerms

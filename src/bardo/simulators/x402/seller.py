@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from bardo.simulators.delivery import Action, AwaitDisconnect, End, Head, Leave, Send
+from bardo.simulators.exchange import Incoming
 from bardo.simulators.fields import Fields, compact
-from bardo.simulators.incoming import Incoming
 from bardo.simulators.simulator import Simulator
 from bardo.simulators.x402.authorization import Authorization, PaymentTerms, in_base64, read_authorization
 from bardo.simulators.x402.network import SimulatedNetwork
