@@ -16,7 +16,7 @@ MAY_NAME: Mapping[str, str] = {
     "bardo.catalog.rows": "the type of a row's column",
     "bardo.operators.conform.checks": "which strict reader is whose",
     "bardo.services.facts.introspect.readers": "adapters of introspection that are called like their server",
-    "bardo.surfaces.cli.demonstration": "the requests that the demonstration's clients send",
+    "bardo.surfaces.cli.demo": "the requests that the demonstration's clients send",
     "bardo.surfaces.library.asking": "a small request in each client's dialect",
 }
 """The modules outside `dialects/` that name a dialect, each with the reason."""

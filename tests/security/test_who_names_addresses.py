@@ -19,9 +19,9 @@ NAMED_BY = {
     "services/payments/network.py": "[payments.servers]",
     "adapters/stores/export/clickhouse.py": "the operator, as an argument of a command",
     "operators/conform/checked_server.py": "the operator, as an argument of a command",
-    "surfaces/cli/demonstration.py": "bardo: a simulator that the command started",
-    "surfaces/cli/doctor_watch.py": "the operator: the gateway that is looked at",
-    "surfaces/cli/top_feed.py": "the operator: the gateway that is looked at",
+    "surfaces/cli/demo.py": "bardo: a simulator that the command started",
+    "surfaces/cli/doctor.py": "the operator: the gateway that is looked at",
+    "surfaces/cli/top.py": "the operator: the gateway that is looked at",
 }
 """Where calls are made, and who named their addresses. Nothing that a caller, a listing, a job or a payment says may be in this list."""
 OTHER_CLIENTS = {

@@ -12,7 +12,7 @@ import pytest
 from bardo.adapters.config.settings import parse_settings
 from bardo.server.serving import BackgroundServer
 from bardo.simulators import Running, Script, Turn
-from bardo.surfaces.cli.ask_models import AmbiguousModel, best_match
+from bardo.surfaces.cli.ask import AmbiguousModel, best_match
 from bardo.surfaces.gateway.main import gateway_of
 from bardo.values.errors import UnknownModel
 from support.any_model import Simulator

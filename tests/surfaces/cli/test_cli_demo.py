@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bardo.simulators import PRESETS, presets
-from bardo.surfaces.cli import demonstration
+from bardo.surfaces.cli import demo as demonstration
 from support.own_threads import own_threads
 from surfaces.cli.support import bardo, on_terminal, program
 

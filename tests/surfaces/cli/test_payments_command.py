@@ -10,7 +10,7 @@ import pytest
 from bardo.adapters.config.settings import parse_settings
 from bardo.simulators.x402 import PaymentTerms, SimulatedNetwork
 from bardo.surfaces.cli import main
-from bardo.surfaces.cli.payment_check import check_payments
+from bardo.surfaces.cli.doctor import check_payments
 from support.one_day import stay_in_one_day
 from support.paying import WALLET_ADDRESS, WALLET_KEY, WALLET_VARIABLE, payments_toml, shop
 from support.x402_packages import needs_payment_packages

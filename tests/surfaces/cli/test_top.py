@@ -13,7 +13,7 @@ import pytest
 from bardo.adapters.config.settings import parse_settings
 from bardo.server.serving import BackgroundServer
 from bardo.simulators import Script, Turn
-from bardo.surfaces.cli.top_keys import keys_of
+from bardo.surfaces.cli.top import keys_of
 from bardo.surfaces.gateway.main import gateway_of
 from support.any_model import Simulator
 from support.hostile_text import HOSTILE

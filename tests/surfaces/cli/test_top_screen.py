@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from bardo.adapters.net.client import HttpTransport
-from bardo.surfaces.cli.top_feed import GatewayFeed
+from bardo.surfaces.cli.top import GatewayFeed
 from bardo.surfaces.render.top_screen import LOST, TopCalls, TopView, screen_of
 from bardo.surfaces.render.wording import printable
 from bardo.values.inference_events import (

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bardo.surfaces.cli.worker_folders import own_folder, remove_abandoned
+from bardo.surfaces.cli.serve import own_folder, remove_abandoned
 from support.patience import PATIENCE
 
 pytest.importorskip("fcntl")
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from bardo.surfaces.cli.worker_folders import own_folder
+from bardo.surfaces.cli.serve import own_folder
 with own_folder(Path(sys.argv[1])) as folder:
     (folder / "stores").mkdir()
     print(folder, flush=True)

@@ -13,8 +13,7 @@ import msgspec
 import pytest
 
 from bardo.services.facts.health_report import HealthReport
-from bardo.surfaces.cli.doctor import run_checks
-from bardo.surfaces.cli.doctor_watch import lesson_text
+from bardo.surfaces.cli.doctor import lesson_text, run_checks
 from bardo.surfaces.gateway.reloading import ReloadingGateway
 from support.panel_pages import PanelReader
 from support.two_keys import KEYS, Arrived, Body, Given, TwoKeys, refusal, two_keys, well

@@ -27,7 +27,7 @@ _NAME = "cache_control"
 _CHARACTERS_PER_TOKEN = 4
 
 
-def check_cache(body: Fields) -> None:
+def check_cache_markers(body: Fields) -> None:
     """Refuse what Anthropic refuses of markers: more than four, in empty texts and thinking, and durations that it does not have.
 
     The words are those of Anthropic's answers with status 400, of 2025 and 2026.
@@ -64,12 +64,12 @@ def _parts(body: Fields) -> Iterator[tuple[str, Fields]]:
     """Yield tools, system prompt and turns in the order of the prompt, each block with its path."""
     for index, tool in enumerate(rows(body.get("tools"))):
         yield f"tools.{index}", tool
-    yield from _blocks_cache("system", body.get("system"))
+    yield from _cached_blocks("system", body.get("system"))
     for index, message in enumerate(rows(body.get("messages"))):
-        yield from _blocks_cache(f"messages.{index}.content", message.get("content"))
+        yield from _cached_blocks(f"messages.{index}.content", message.get("content"))
 
 
-def _blocks_cache(path: str, content: object) -> Iterator[tuple[str, Fields]]:
+def _cached_blocks(path: str, content: object) -> Iterator[tuple[str, Fields]]:
     if isinstance(content, str):
         yield path, {"type": "text", "text": content}
     for index, block in enumerate(rows(content)):
@@ -183,7 +183,7 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
     _check_texts(messages)
     _check_end(messages[-1], text(body.get("model")))
     _check_forced(body)
-    check_cache(body)
+    check_cache_markers(body)
     anthropic_thinking.check(incoming)
     check(incoming)
     return Conversation(

@@ -53,7 +53,7 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Conversat
     model = chat_request.required_text(body, "model", "Missing required parameter: 'model'.")
     before = _before(body, memory)
     _check_names(body)
-    items = _items_request(body)
+    items = _input_items(body)
     _check_roles(items)
     for index, item in enumerate(items):
         chat_request.check_length(f"input[{index}].call_id", text(item.get("call_id")), _LONGEST_CALL_ID)
@@ -125,7 +125,7 @@ def _before(body: Fields, memory: Mapping[str, RememberedReply]) -> RememberedRe
     return memory[previous]
 
 
-def _items_request(body: Fields) -> list[Fields]:
+def _input_items(body: Fields) -> list[Fields]:
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else rows(given)
     if not items and not body.get("previous_response_id"):

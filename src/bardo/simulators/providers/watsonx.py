@@ -90,7 +90,7 @@ class WatsonxChat(WatsonxErrors, Chat):
         if not incoming.query.get("version"):
             raise Refusal("missing_field", "Missing required query parameter: version", parameter="version")
         body = chat_request.json_body(incoming)
-        _check_chat(body)
+        _check_chat_request(body)
         named = replace(incoming, body={**body, "model": body["model_id"]})
         conversation = chat_request.read(named)
         forbidden = body.get("tool_choice_option") == "none"
@@ -109,7 +109,7 @@ class WatsonxChat(WatsonxErrors, Chat):
         return {**head, "model_id": exchange.model, "model_version": "1.0.0", "created_at": moment}
 
 
-def _check_chat(body: Fields) -> None:
+def _check_chat_request(body: Fields) -> None:
     """Refuse what the server does. Raises Refusal."""
     for name in ("model_id", "messages"):
         if not body.get(name):
@@ -124,12 +124,14 @@ def _check_chat(body: Fields) -> None:
         raise Refusal("bad_value", f"Json document validation error: unknown field {unknown}", parameter=unknown)
     choice, option = body.get("tool_choice"), body.get("tool_choice_option")
     if isinstance(choice, str):
-        raise _invalid_chat("tool_choice", "should be an object")
+        raise _invalid_chat_request("tool_choice", "should be an object")
     if option is not None and (choice is not None or option not in _OPTIONS):
-        raise _invalid_chat("tool_choice_option", f"should be one of {', '.join(_OPTIONS)}, without a tool_choice")
+        raise _invalid_chat_request(
+            "tool_choice_option", f"should be one of {', '.join(_OPTIONS)}, without a tool_choice"
+        )
 
 
-def _invalid_chat(name: str, words: str) -> Refusal:
+def _invalid_chat_request(name: str, words: str) -> Refusal:
     return Refusal("bad_value", f"Json document validation error: {name} {words}", parameter=name)
 
 

@@ -307,13 +307,13 @@ def _cut(text: str, ranges: Sequence[_Range]) -> Iterator[TelegramPart]:
                     end = one.start
                     break
                 touched.append(one)
-        yield TelegramPart(text[start:end], tuple(_entities_format(text, start, end, touched[:MOST_ENTITIES])))
+        yield TelegramPart(text[start:end], tuple(_format_entities(text, start, end, touched[:MOST_ENTITIES])))
         while first < len(ranges) and ranges[first].end <= end:
             first += 1
         start = end
 
 
-def _entities_format(text: str, start: int, end: int, ranges: Sequence[_Range]) -> Iterator[Entity]:
+def _format_entities(text: str, start: int, end: int, ranges: Sequence[_Range]) -> Iterator[Entity]:
     """Yield the entities of one message. Their beginnings only grow, so that the text is measured once up to each."""
     measured, units = start, 0
     for one in ranges:

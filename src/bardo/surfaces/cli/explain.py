@@ -11,7 +11,7 @@ import typer
 from bardo.adapters.config.settings import load_settings
 from bardo.dialects import DEFAULT_DIALECT
 from bardo.planning.explanation import Explanation
-from bardo.surfaces.cli.model_lists import WithLists, providers_of
+from bardo.surfaces.cli.models import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes
 from bardo.surfaces.library.asking import ANY, SAMPLES, decode_body, with_intent, with_reasoning
 from bardo.surfaces.library.explaining import RoutePlanner, explain_by, read_request

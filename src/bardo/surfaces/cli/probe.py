@@ -1,8 +1,12 @@
-"""`bardo probe`: measure which reasoning settings a model honours."""
+"""`bardo probe`: measure which reasoning settings a model honours.
+
+What a probe would send, is sending, and found out, in words and for programs.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sys
 import time
@@ -10,7 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -25,6 +29,8 @@ from bardo.operators.probe.audit import Audit, Plan, read_audit, resumed, write_
 from bardo.operators.probe.cells import output_limit
 from bardo.operators.probe.overlay import overlay_toml
 from bardo.operators.probe.prober import REPEATS, Limits, Sender, conclude, plan_probe, run_probe
+from bardo.operators.probe.samples import Trial
+from bardo.operators.probe.verdicts import SettingVerdict
 from bardo.planning.knowledge import control_target
 from bardo.reasoning.control import ResolvedFacts, know
 from bardo.services.facts.directory import ProviderDirectory
@@ -32,12 +38,84 @@ from bardo.services.facts.price_book import PriceBook
 from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import print_stderr, show, show_json
-from bardo.surfaces.render.probing import audit_json, plan_json, plan_rows, progress_line, verdict_rows
 from bardo.surfaces.render.tables import Column, table
-from bardo.surfaces.render.wording import dollars
+from bardo.surfaces.render.wording import dollars, printable
 from bardo.values.cost import usd
 from bardo.values.errors import InvalidRequest
 from bardo.values.usage import Usage
+
+_NOTHING = "–"
+
+
+def plan_rows(plan: Plan) -> list[tuple[str, str]]:
+    """Return each cell with what is laid into its request."""
+    return [(sent.cell.id, _fields(sent.cell.fields, sent.cell.system)) for sent in plan.requests]
+
+
+def plan_json(plan: Plan, sender: Sender) -> dict[str, Any]:
+    """Return exactly what would be sent: every request once, with how often. Keys are put on only when it is sent."""
+    calls = [(sent, sender.call(sent)) for sent in plan.requests]
+    requests = [
+        {
+            "cell": sent.cell.id,
+            "method": call.method,
+            "url": sender.shown(sent),
+            "body": sent.body,
+            "times": plan.repeats,
+        }
+        for sent, call in calls
+    ]
+    return {**_plan_facts(plan), "dry_run": True, "calls": plan.calls, "requests": requests}
+
+
+def progress_line(audit: Audit) -> str:
+    """Return what the last request gave."""
+    trial = audit.trials[-1]
+    return f"{len(audit.trials)}/{audit.plan.calls}  {trial.cell}: {printable(_result(trial))}"
+
+
+def verdict_rows(audit: Audit) -> list[tuple[str, str, str, str]]:
+    """Return each setting with its form, its verdict and why, and its medians."""
+    verdicts = audit.decision.verdicts if audit.decision is not None else ()
+    return [(one.setting, one.form, one.verdict, _evidence(one)) for one in verdicts]
+
+
+def audit_json(audit: Audit, *, audit_file: str, row_file: str) -> dict[str, Any]:
+    """Return what was found out, and where it stands."""
+    found: dict[str, Any] = msgspec.to_builtins(audit.decision) if audit.decision is not None else {}
+    about = {
+        **_plan_facts(audit.plan),
+        "calls": len(audit.trials),
+        "cost_usd": audit.cost_usd,
+        "stopped": audit.stopped,
+    }
+    row = None if audit.row is None else msgspec.to_builtins(audit.row)
+    return {**about, **found, "row": row, "audit_file": audit_file, "row_file": row_file}
+
+
+def _plan_facts(plan: Plan) -> dict[str, Any]:
+    return {"provider": plan.provider, "dialect": plan.dialect, "model": plan.model, "forms": list(plan.forms)}
+
+
+def _fields(fields: dict[str, Any], system: str) -> str:
+    said = [json.dumps(fields)] if fields else []
+    return ", ".join([*said, *([f"system prompt {system!r}"] if system else [])]) or _NOTHING
+
+
+def _result(trial: Trial) -> str:
+    if trial.outcome != "answered":
+        return f"{trial.outcome} with status {trial.status}: {trial.message}"
+    if trial.reasoning_tokens is None:
+        return f"no count of thinking, {trial.output_tokens or 0:,} tokens of output"
+    return f"{trial.reasoning_tokens:,} tokens of thinking{'' if trial.reported else ', estimated'}"
+
+
+def _evidence(one: SettingVerdict) -> str:
+    medians = ", ".join(f"{value} {tokens:,.0f}" for value, tokens in one.medians.items())
+    chance = f"p = {one.test.p:.3f}" if one.test is not None else ""
+    refused = ", ".join(said.value for said in one.refused)
+    parts = (one.why, f"medians: {medians}" if medians else "", chance, f"refused: {refused}" if refused else "")
+    return printable("; ".join(part for part in parts if part))
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

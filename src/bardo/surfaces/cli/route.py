@@ -13,7 +13,7 @@ from bardo.adapters.config.settings import load_settings
 from bardo.dialects import DEFAULT_DIALECT
 from bardo.dialects.shared.options import read_intent_header
 from bardo.routing.workloads import PREFIX
-from bardo.surfaces.cli.model_lists import WithLists, providers_of
+from bardo.surfaces.cli.models import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, read_bytes
 from bardo.surfaces.library.explaining import RoutePlanner
 from bardo.surfaces.library.memory import ReplannedRequest, replan

@@ -153,7 +153,7 @@ async def forget_lessons(context: GatewayContext, route: Route, scope: Scope, re
 
 _TEXTS = ("session", "subsystem", "model")
 _TIMES = ("since", "before")
-_FILTERS_MEMORY = ("query", "limit", "by", *_TEXTS, *_TIMES)
+_MEMORY_FILTERS = ("query", "limit", "by", *_TEXTS, *_TIMES)
 
 
 async def search_memory(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -161,10 +161,10 @@ async def search_memory(context: GatewayContext, route: Route, scope: Scope, rec
     from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
 
     memory, query = _memory(context), query_of(scope)
-    unknown = sorted(query.keys() - {*_FILTERS_MEMORY, "key"})
+    unknown = sorted(query.keys() - {*_MEMORY_FILTERS, "key"})
     if unknown:
         name = unknown[0][:_LONGEST]
-        raise InvalidRequest(f"there is no filter {name!r}", hint=f"use {', '.join(_FILTERS_MEMORY)}", param=name)
+        raise InvalidRequest(f"there is no filter {name!r}", hint=f"use {', '.join(_MEMORY_FILTERS)}", param=name)
     chosen: dict[str, Any] = {name: query[name] for name in _TEXTS if name in query}
     chosen |= {name: _number(query, name) for name in _TIMES if name in query}
     selection = EpisodeSelection(tenant=caller_of(scope).tenant, **chosen)

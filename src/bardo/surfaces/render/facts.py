@@ -225,11 +225,11 @@ def listed_text(kept: Listing | None, model: str) -> str:
         return f"{where}: it does not list this model"
     context = "" if found.facts.context is None else f"context {found.facts.context:,}"
     features = ", ".join(name if has else f"no {name}" for name, has in found.facts.features)
-    said = [part for part in (price_text_listings(found.price), context, features) if part]
+    said = [part for part in (listed_price_text(found.price), context, features) if part]
     return f"{where}: {'; '.join(said) or 'it lists the model, and no more'}"
 
 
-def price_text_listings(price: ListedPrice | None) -> str:
+def listed_price_text(price: ListedPrice | None) -> str:
     """Return a price in USD for a million tokens; empty where none is known."""
     if price is None:
         return ""

@@ -166,8 +166,8 @@ def render_block(block: str) -> RenderableType:
 
 _FENCES = ("```", "~~~")
 _DRAWN_EVERY = 0.1
-_MOST_LINES_TEXT = 16
-_MOST_CHARACTERS_TEXT = 4_000
+_MOST_TEXT_LINES = 16
+_MOST_TEXT_CHARACTERS = 4_000
 
 
 class MarkdownText:
@@ -226,8 +226,8 @@ class MarkdownText:
                 vertical_overflow="crop",
             )
             self._live.start()
-        lines = min(_MOST_LINES_TEXT, max(1, self._console.height - 4))
-        short = render_block(rest) if len(rest) < _MOST_CHARACTERS_TEXT else Text(rest[-_MOST_CHARACTERS_TEXT:])
+        lines = min(_MOST_TEXT_LINES, max(1, self._console.height - 4))
+        short = render_block(rest) if len(rest) < _MOST_TEXT_CHARACTERS else Text(rest[-_MOST_TEXT_CHARACTERS:])
         self._live.update(_Tail(short, lines, gap=not self._first), refresh=True)
 
     def _stop(self) -> None:

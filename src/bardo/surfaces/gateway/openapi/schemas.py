@@ -517,8 +517,8 @@ KEPT_REPLIES: dict[str, Schema] = {
 """The replies by endpoint."""
 
 
-_BARDO_REPLIES = ref("BardoReply")
-_OBJECTS_REPLIES, _STRING_OR_NULL = array(OBJECT), or_null(STRING)
+_BARDO_OF_REPLY = ref("BardoReply")
+_REPLY_OBJECTS, _STRING_OR_NULL = array(OBJECT), or_null(STRING)
 _COUNT_BARDO = fields(tokens_approx=BOOLEAN)
 _ROUTE_BARDO = fields("route", route=one_of("alias", "workload"), about=STRING)
 _VECTORS = array(array(NUMBER))
@@ -538,7 +538,7 @@ class Stream(NamedTuple):
 SSE, NDJSON, EVENTSTREAM = "text/event-stream", "application/x-ndjson", "application/vnd.amazon.eventstream"
 
 _CHOICE = fields("index", index=INTEGER, finish_reason=_STRING_OR_NULL)
-_CHAT_REPLIES = fields(
+_CHAT_REPLY = fields(
     *("id", "object", "model", "choices"),
     id=STRING,
     object=just("chat.completion"),
@@ -548,7 +548,7 @@ _CHAT_REPLIES = fields(
         {**_CHOICE, "required": ["index", "message"], "properties": {**_CHOICE["properties"], "message": OBJECT}}
     ),
     usage=or_null(OBJECT),
-    bardo=_BARDO_REPLIES,
+    bardo=_BARDO_OF_REPLY,
 )
 _CHAT_CHUNK = either(
     fields(
@@ -557,14 +557,14 @@ _CHAT_CHUNK = either(
         object=just("chat.completion.chunk"),
         created=INTEGER,
         model=STRING,
-        choices=_OBJECTS_REPLIES,
+        choices=_REPLY_OBJECTS,
         usage=or_null(OBJECT),
         bardo=OBJECT,
     ),
     fields("error", error=OBJECT),
     fields("type", "partial", type=just("bardo.partial"), partial=ANY),
 )
-_COMPLETION_REPLIES = fields(
+_COMPLETION_REPLY = fields(
     *("id", "object", "model", "choices"),
     id=STRING,
     object=just("text_completion"),
@@ -584,7 +584,7 @@ _RESPONSE = fields(
     error=or_null(OBJECT),
     incomplete_details=or_null(OBJECT),
     usage=or_null(OBJECT),
-    bardo=_BARDO_REPLIES,
+    bardo=_BARDO_OF_REPLY,
 )
 _MESSAGE = fields(
     *("id", "type", "role", "model", "content", "stop_reason", "usage"),
@@ -596,7 +596,7 @@ _MESSAGE = fields(
     stop_reason=_STRING_OR_NULL,
     stop_sequence=_STRING_OR_NULL,
     usage=OBJECT,
-    bardo=_BARDO_REPLIES,
+    bardo=_BARDO_OF_REPLY,
 )
 _CONTENT = fields(
     candidates=array(fields(content=OBJECT, finishReason=STRING, index=INTEGER)),
@@ -614,29 +614,29 @@ _INTERACTION = fields(
     model=STRING,
     steps=array(fields("type", type=STRING)),
     usage=OBJECT,
-    bardo=_BARDO_REPLIES,
+    bardo=_BARDO_OF_REPLY,
 )
-_COHERE_REPLIES = fields(
+_COHERE_REPLY = fields(
     *("id", "message", "finish_reason"),
     id=STRING,
-    message=fields("role", role=just("assistant"), content=_OBJECTS_REPLIES, tool_calls=_OBJECTS_REPLIES),
+    message=fields("role", role=just("assistant"), content=_REPLY_OBJECTS, tool_calls=_REPLY_OBJECTS),
     finish_reason=STRING,
     usage=OBJECT,
-    bardo=_BARDO_REPLIES,
+    bardo=_BARDO_OF_REPLY,
 )
-_CONVERSE_REPLIES = fields(
+_CONVERSE_REPLY = fields(
     *("output", "stopReason", "usage"),
-    output=fields("message", message=fields("role", "content", role=just("assistant"), content=_OBJECTS_REPLIES)),
+    output=fields("message", message=fields("role", "content", role=just("assistant"), content=_REPLY_OBJECTS)),
     stopReason=STRING,
     usage=OBJECT,
     metrics=OBJECT,
-    bardo=_BARDO_REPLIES,
+    bardo=_BARDO_OF_REPLY,
 )
 _OLLAMA_CHAT = fields(
     *("model", "created_at", "done"),
     model=STRING,
     created_at=STRING,
-    message=fields("role", role=just("assistant"), content=STRING, thinking=STRING, tool_calls=_OBJECTS_REPLIES),
+    message=fields("role", role=just("assistant"), content=STRING, thinking=STRING, tool_calls=_REPLY_OBJECTS),
     done=BOOLEAN,
     done_reason=STRING,
     prompt_eval_count=INTEGER,
@@ -674,17 +674,17 @@ _ANTHROPIC_MODELS = fields("data", "has_more", data=array(_ANTHROPIC_MODEL), has
 _GEMINI_MODELS = fields("models", models=array(_GEMINI_MODEL))
 
 REPLIES: dict[str, Schema] = {
-    "generate openai_chat": _CHAT_REPLIES,
+    "generate openai_chat": _CHAT_REPLY,
     "respond openai_responses": _RESPONSE,
     "generate anthropic_messages": _MESSAGE,
     "generate gemini": _CONTENT,
     "generate gemini_interactions": _INTERACTION,
-    "generate cohere": _COHERE_REPLIES,
-    "generate bedrock_converse": _CONVERSE_REPLIES,
+    "generate cohere": _COHERE_REPLY,
+    "generate bedrock_converse": _CONVERSE_REPLY,
     "generate bedrock_invoke": OBJECT,
     "generate_or_load ollama": _OLLAMA_CHAT,
     "generate_or_load ollama_generate": _OLLAMA_GENERATE,
-    "complete": _COMPLETION_REPLIES,
+    "complete": _COMPLETION_REPLY,
     "embed openai_chat": fields(
         *("object", "data", "model"),
         object=just("list"),
@@ -723,7 +723,7 @@ _TYPED_EVENT = fields("type", type=STRING)
 
 STREAMS: dict[str, Stream] = {
     "generate openai_chat": Stream(SSE, _CHAT_CHUNK),
-    "complete": Stream(SSE, either(_COMPLETION_REPLIES, fields("error", error=OBJECT))),
+    "complete": Stream(SSE, either(_COMPLETION_REPLY, fields("error", error=OBJECT))),
     "respond openai_responses": Stream(SSE, _TYPED_EVENT),
     "generate anthropic_messages": Stream(SSE, _TYPED_EVENT),
     "generate gemini": Stream(SSE, _CONTENT_EVENT, also_array=True),

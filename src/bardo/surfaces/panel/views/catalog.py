@@ -187,12 +187,12 @@ def facts_table(rows: Sequence[ModelRow]) -> Table:
         caption="Built-in facts about models",
         heads=(Head("models", wrap=True), Head("provider"), Head("thinking", wrap=True), Head("efforts", wrap=True), Head("form"),
                Head("as of"), Head("source", wrap=True)),
-        rows=tuple(map(_fact_lists, rows)),
+        rows=tuple(map(_listed_fact, rows)),
         empty=_NOTHING_FOUND,
     )  # fmt: skip
 
 
-def _fact_lists(row: ModelRow) -> tuple[Cell | str, ...]:
+def _listed_fact(row: ModelRow) -> tuple[Cell | str, ...]:
     like = f"as {row.like}" if row.like else ""
     return (
         ", ".join(row.match),

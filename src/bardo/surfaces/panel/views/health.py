@@ -218,7 +218,7 @@ SPANS: Mapping[str, tuple[str, float]] = {
     "24h": ("the last 24 hours", 86_400.0),
     "7d": ("the last 7 days", 7 * 86_400.0),
 }
-_HEADS_LATENCIES = (
+_LATENCY_HEADS = (
     Head("provider and model", wrap=True),
     Head("calls", number=True),
     Head("failed", number=True),
@@ -267,7 +267,7 @@ def latency_table(found: Sequence[History], words: str) -> Table:
     return Table(
         name="latencies",
         caption=f"Latency in {words}",
-        heads=_HEADS_LATENCIES,
+        heads=_LATENCY_HEADS,
         rows=tuple(map(_cells, found)),
         empty=f"No calls in {words}.",
     )

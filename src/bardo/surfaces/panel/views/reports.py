@@ -14,7 +14,6 @@ import msgspec
 from bardo.adapters.config.settings import data_folder
 from bardo.adapters.stores.log import LogGap, LogReader
 from bardo.adapters.stores.log.row import CacheTotal, LogExtent, ReplyCacheTotal
-from bardo.adapters.stores.log.row import LogGap as LogGap_tables_in
 from bardo.context.layer import EffectFailed
 from bardo.services.facts.learned_routing import open_router, state_path
 from bardo.services.pipeline.reply_cache.evidence import SimilarFigures, read_figures
@@ -83,12 +82,12 @@ def similar_table(found: Sequence[SimilarFigures], budget: float) -> Table:
         heads=(Head("embedding", wrap=True), Head("lookups", number=True), Head("served", number=True),
                Head("answers compared", number=True), Head("wrong", number=True),
                Head("error rate (95 % interval)", number=True), Head("allowed", number=True), Head("in words", wrap=True)),
-        rows=tuple(_similar_tables(one, budget) for one in found),
+        rows=tuple(_similarity_table(one, budget) for one in found),
         empty="No lookups of similar questions.",
     )  # fmt: skip
 
 
-def _similar_tables(one: SimilarFigures, budget: float) -> tuple[str, ...]:
+def _similarity_table(one: SimilarFigures, budget: float) -> tuple[str, ...]:
     low, high = one.evidence.false_rate
     total = one.evidence.total
     share = f"{one.different / total:.1%} ({low:.1%} to {high:.1%})" if total else "unknown"
@@ -159,7 +158,7 @@ def log_figures(found: LogExtent) -> list[tuple[str, str, str]]:
     ]
 
 
-def gaps_table(gaps: Sequence[LogGap_tables_in]) -> Table:
+def gaps_table(gaps: Sequence[LogGap]) -> Table:
     """Return the latest notes of rows that were dropped, the newest first."""
     newest = [*gaps][::-1][:MOST_GAPS]
     return Table(
