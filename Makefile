@@ -26,6 +26,7 @@ types: $(READY)
 
 layers: $(READY)
 	$(BIN)/lint-imports
+	$(BIN)/python tools/measure_structure.py
 
 # By day the laws run over a sample, which BARDO_SEED repeats; what fails is run again by itself.
 unit: $(READY)
