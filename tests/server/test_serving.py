@@ -20,8 +20,9 @@ import pytest
 
 from bardo.adapters.loop_watchdog import STANDSTILL
 from bardo.server import shutdown as graceful_shutdown
+from bardo.server.reply import Application, Message, Receive, Scope, Send
 from bardo.server.serving import BackgroundServer, load_factory, serve
-from bardo.server.shutdown import Application, GracefulShutdown, Message, Receive, Scope, Send
+from bardo.server.shutdown import GracefulShutdown
 from bardo.values.errors import ConfigError
 from support.patience import PATIENCE, read_line
 

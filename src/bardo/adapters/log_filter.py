@@ -36,6 +36,7 @@ LOGGERS = (
     "bardo.responses",
     "bardo.routing",
     "bardo.search",
+    "bardo.server",
     "bardo.settings",
     "bardo.telemetry",
     "uvicorn",

@@ -1,85 +1,254 @@
-"""One request on a connection and its reply: uvicorn's, which knows when its client leaves, and sends a whole reply at once.
+"""One request on a connection and its reply, which the application sees by ASGI, or without ASGI's messages where that is cheaper.
 
-Requests out of the ordinary are answered here: before they have arrived, of an older HTTP, or with a wish for another protocol.
+A whole reply is one write, and so is the beginning of a stream with what is sent of it within one turn of the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+import http
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from email.utils import formatdate
 from functools import lru_cache
 from operator import add
 from typing import Any
 
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
-
 from bardo.adapters.config.gateway import ServerLimits
 
+Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
 FIRST_HEADERS = "bardo.headers"
 """Where a request's scope holds its headers by their names, the first of each."""
-Pairs = list[tuple[bytes, bytes]]
+SERVER_LOG = "bardo.server"
+"""The logger of what is wrong with an application or with a process that serves it."""
+STATUS_LINE = {
+    status: b"HTTP/1.1 %d %b\r\n" % (status, phrase.encode())
+    for status in range(100, 600)
+    for phrase in [http.HTTPStatus(status).phrase if status in http.HTTPStatus._value2member_map_ else ""]
+}
 # Copying more takes as long as a second system call.
 _MOST_JOINED = 64 * 1024
+# More of a body than this waits in the system until the application has taken what is here.
+_MOST_UNREAD = 64 * 1024
 _WITHOUT_BODY = (204, 304)
 _OK = 200
 _LAST_CHUNK = b"0\r\n\r\n"
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_NO_NAME = re.compile(rb'[\x00-\x1f\x7f()<>@,;:\\[\]={} \t"]')
+_NO_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_log = logging.getLogger(SERVER_LOG)
 
 
-class _NobodyWaits(asyncio.Event):
-    """The event of all requests for whose next message nobody waits."""
+class ServerState:
+    """What the connections of a server share: the application, its limits, and the header that each reply begins with."""
 
-    def set(self) -> None:
-        """Wake nobody."""
+    def __init__(self, app: Application, app_state: dict[str, Any]) -> None:
+        self.app = app
+        self.app_state = app_state
+        self.limits: ServerLimits = getattr(app, "limits", None) or ServerLimits(app)
+        self.connections: set[Channel] = set()
+        self.own_headers = b""
+        self.renew_date()
+
+    def renew_date(self) -> None:
+        """Have replies say what time it is now."""
+        self.own_headers = f"date: {formatdate(time.time(), usegmt=True)}\r\n".encode()
 
 
-NOBODY_WAITS = _NobodyWaits()
+class Channel(asyncio.Protocol):
+    """A connection as its requests see it: where they write, and whether more is read, or taken, at the moment."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, server: ServerState) -> None:
+        self.server = server
+        self.read_paused = False
+        self.write_paused = False
+        self._writable: asyncio.Event | None = None
+
+    def pause_reading(self) -> None:
+        """Read no more of the client until `resume_reading`."""
+        if not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read on."""
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        """Note that the client takes what it is sent more slowly than that is written."""
+        self.write_paused = True
+
+    def resume_writing(self) -> None:
+        """Note that the client has taken most of what it was sent, or has left."""
+        self.write_paused = False
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
+    async def drain(self) -> None:
+        """Wait until `resume_writing`."""
+        if self.write_paused:
+            if self._writable is None:
+                self._writable = asyncio.Event()
+            await self._writable.wait()
+
+    def complete(self, cycle: RequestCycle) -> None:
+        """Go on behind a reply that is complete."""
+        raise NotImplementedError
+
+    def shutdown(self) -> None:
+        """Close the connection, or let it close behind the replies that are due."""
+        raise NotImplementedError
 
 
-class RequestCycle(RequestResponseCycle):
-    """The ASGI side of one request. `send` holds the head of a reply that announces its length until the next message is there.
+class RequestCycle:
+    """One request and its reply. A reply that announces its length is written once the first piece of its body is there, in one write."""
 
-    Whatever does not hold all of its body in that message, and whatever ends its connection, goes through uvicorn's own `send`.
-    """
+    __slots__ = (
+        "__weakref__",
+        "_body_taken",
+        "_channel",
+        "_chunked",
+        "_counted",
+        "_ends",
+        "_head",
+        "_held",
+        "_left",
+        "_news",
+        "_pieces",
+        "_streams",
+        "_unread",
+        "_waiting",
+        "_when_gone",
+        "disconnected",
+        "keep_alive",
+        "more_body",
+        "response_complete",
+        "response_started",
+        "scope",
+        "waiting_for_100_continue",
+    )
 
-    _head: Message | None = None
-    held: HeldWrites | None = None
-    """What holds the beginning of a stream until the event loop's next turn."""
-    _when_gone: Callable[[], object] | None = None
-    _streams = False
-    _body_taken = False
+    def __init__(self, channel: Channel, scope: Scope, *, keep_alive: bool, expects_100_continue: bool) -> None:
+        self.scope = scope
+        self.disconnected = False
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = expects_100_continue
+        self.more_body = True
+        self.response_started = self.response_complete = False
+        self._channel = channel
+        # The request: what of its body nobody has taken, and how much of it counts among all that is in memory.
+        self._pieces: list[bytes] = []
+        self._unread = self._counted = 0
+        self._body_taken = False
+        # Whether `receive` has something to return, and what wakes whoever waits for it.
+        self._news = False
+        self._waiting: asyncio.Event | None = None
+        self._when_gone: Callable[[], object] | None = None
+        # The reply: a head whose body has not begun; how much of an announced body is to come, None where nothing was announced.
+        self._head: Message | None = None
+        self._left: int | None = 0
+        self._chunked = self._streams = False
+        # What is written at the event loop's next turn, and whether what is written next is the reply's end.
+        self._held: list[bytes] | None = None
+        self._ends = False
+
+    async def run(self, app: Application) -> None:
+        """Have the application answer. What it leaves without an end closes the connection."""
+        try:
+            await app(self.scope, self.receive, self.send)
+        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - Whatever it is, the client is told that it failed.
+            _log.error("the application failed", exc_info=failure)
+            if not self.response_complete:
+                await self._end_failed()
+        else:
+            if not (self.response_complete or self.disconnected):
+                _log.error("the application has %s", "not ended its reply" if self.response_started else "not answered")
+                await self._end_failed()
+        finally:
+            if self._counted:
+                self.release_body()
+
+    async def _end_failed(self) -> None:
+        """Answer that the application failed, or close the connection of a reply that has begun."""
+        if self.response_started:
+            self.flush()
+            self._channel.transport.close()
+            return
+        body = b"Internal Server Error"
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+        ]
+        await self.send({"type": "http.response.start", "status": 500, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    # The request
 
     def add_body(self, piece: bytes) -> None:
         """Take a piece of the request's body."""
-        if not self.response_complete:
-            self.body += piece
-            if len(self.body) > HIGH_WATER_LIMIT:
-                self.flow.pause_reading()
-            self.message_event.set()
+        if self.response_complete:
+            return
+        self._pieces.append(piece)
+        self._unread += len(piece)
+        if self._unread > _MOST_UNREAD:
+            self._channel.pause_reading()
+        self._tell()
 
     def end_body(self) -> None:
         """Note that the body has wholly arrived."""
+        self.more_body = False
         if not self.response_complete:
-            self.more_body = False
-            self.message_event.set()
+            self._tell()
 
     def take_body(self) -> bytes | None:
         """Return the whole body without ASGI's messages; None where not all of it is here, or part of it was taken already."""
         if self.more_body or self._body_taken or self.disconnected or self.response_complete:
             return None
         self._body_taken = True
-        body, self.body = self.body, bytearray()
-        return bytes(body)
+        self._news = False
+        return self._take_pieces()
 
-    async def receive(self) -> Any:
+    async def receive(self) -> Message:
         """Return the next ASGI message."""
-        if self.message_event is NOBODY_WAITS:
-            self.message_event = asyncio.Event()
-            if self.body or not (self.more_body or self._body_taken):
-                self.message_event.set()
+        channel = self._channel
+        if self.waiting_for_100_continue and not channel.transport.is_closing():
+            channel.transport.write(_CONTINUE)
+            self.waiting_for_100_continue = False
         self._body_taken = True
-        return await super().receive()
+        if not (self.disconnected or self.response_complete):
+            channel.resume_reading()
+            while not self._news:
+                if self._waiting is None:
+                    self._waiting = asyncio.Event()
+                await self._waiting.wait()
+            self._news = False
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": self._take_pieces(), "more_body": self.more_body}
+
+    def _take_pieces(self) -> bytes:
+        pieces = self._pieces
+        self._pieces, self._unread = [], 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _tell(self) -> None:
+        self._news = True
+        if self._waiting is not None:
+            self._waiting.set()
+            self._waiting = None
 
     @property
     def watched(self) -> bool:
@@ -91,58 +260,129 @@ class RequestCycle(RequestResponseCycle):
         self._when_gone = when_gone
         if when_gone is not None:
             # A connection that is not read does not tell that it has ended.
-            if self.flow.read_paused:
-                self.flow.resume_reading()
+            if self._channel.read_paused:
+                self._channel.resume_reading()
             if self.disconnected:
                 self.lose()
 
     def lose(self) -> None:
         """Note that the client has left."""
         self.disconnected = True
-        self.message_event.set()
+        self._tell()
         when_gone, self._when_gone = self._when_gone, None
         if when_gone is not None:
             when_gone()
 
-    def release_body(self) -> None:
-        """Count no longer what was read of the request's body: it is not in memory any more."""
-        release = getattr(getattr(self.on_response, "__self__", None), "release_body", None)
-        if release is not None:
-            release()
-
     def count_body(self, size: int) -> None:
-        """Count `size` more bytes of the request's body, to its reply's end: it was unpacked. Raises Overloaded where all are too many."""
-        count = getattr(getattr(self.on_response, "__self__", None), "count_body", None)
-        if count is not None:
-            count(size)
+        """Count `size` more bytes of the request's body, to its reply's end. Raises Overloaded where those of all requests are too many."""
+        self._counted += size
+        self._channel.server.limits.count_body(size)
 
-    async def send(self, message: Message) -> None:  # type: ignore[override]
+    def release_body(self) -> None:
+        """Count no longer what was read of the request's body: it is answered, or was put elsewhere."""
+        self._channel.server.limits.body_bytes -= self._counted
+        self._counted = 0
+
+    # The reply
+
+    async def send(self, message: Message) -> None:
         """Take one ASGI message."""
-        head = self._head
-        if message["type"] == "http.response.start" and self._announces_length(message):
-            # A second head takes the place of one that was held: uvicorn's own error, where the application failed between the two.
-            self._head = message
+        if self._channel.write_paused and not self.disconnected:
+            await self._channel.drain()
+        if self.disconnected:
             return
-        self._head = None
-        if head is None:
-            if self.held is not None and not message.get("more_body"):
-                self.held.ends = True
-            await super().send(message)  # type: ignore[arg-type]
-        elif not self._send_joined(head, message):
-            await super().send(head)  # type: ignore[arg-type]
-            await super().send(message)  # type: ignore[arg-type]
+        kind = message["type"]
+        if self.response_complete:
+            raise RuntimeError(f"the application sent {kind} after its reply was complete")
+        if kind == "http.response.start" and not self.response_started:
+            # A second head takes the place of one that was held, where the application failed between the two.
+            self._head = message
+            if not any(name.lower() == b"content-length" for name, _ in message.get("headers", ())):
+                self._write(self._take_head())
+            return
+        if kind != "http.response.body" or not (self.response_started or self._head):
+            raise RuntimeError(f"the application sent {kind} in place of another message")
+        head = b"" if self._head is None else self._take_head()
+        self._send_body(head, message.get("body", b""), ends=not message.get("more_body", False))
+
+    def _send_body(self, head: bytes, body: bytes, *, ends: bool) -> None:
+        """Write a piece of the body, and the head where it is held. Raises RuntimeError where the length is not the announced one."""
+        problem = ""
+        if self.scope["method"] == "HEAD":
+            body, self._left = b"", 0
+        elif self._chunked:
+            piece = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = piece + _LAST_CHUNK if ends else piece
+        elif self._left is not None:
+            if len(body) > self._left:
+                body, problem = b"", "longer"
+            else:
+                self._left -= len(body)
+                problem = "shorter" if ends and self._left else ""
+        self._ends = ends
+        if head and len(body) > _MOST_JOINED and self._held is None:
+            self._channel.transport.writelines((head, body))
+        elif head or body:
+            self._write(head + body)
+        if problem:
+            raise RuntimeError(f"the reply is {problem} than its content-length")
+        if ends:
+            self.flush()
+            self._end()
+
+    def _take_head(self) -> bytes:
+        """Return the bytes of the head that is held, and note what they say of the body and the connection. Raises RuntimeError."""
+        message, self._head = self._head, None
+        assert message is not None
+        self.response_started = True
+        self.waiting_for_100_continue = False
+        if self.more_body:
+            # The rest of the request would have to be read before the next one.
+            self.keep_alive = False
+        status, closes, length, chunked = message["status"], False, None, False
+        lines = [STATUS_LINE[status], self._channel.server.own_headers]
+        for name, value in message.get("headers", ()):
+            if _NO_NAME.search(name) or _NO_VALUE.search(value):
+                raise RuntimeError("the name or the value of a header is not valid")
+            name = name.lower()
+            if name == b"content-length" and length is None and not chunked:
+                length = int(value)
+            elif name == b"transfer-encoding" and value.lower() == b"chunked":
+                length, chunked = 0, True
+            elif name == b"connection" and b"close" in [token.strip() for token in value.lower().split(b",")]:
+                self.keep_alive, closes = False, True
+            lines += (name, b": ", value, b"\r\n")
+        if not self.keep_alive and not closes:
+            lines.append(b"connection: close\r\n")
+        if length is None and self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY:
+            # HTTP/1.0 has no chunks: the end of the connection is that of the reply.
+            if self.scope.get("http_version") != "1.0":
+                chunked = True
+                lines.append(b"transfer-encoding: chunked\r\n")
+        elif length is None:
+            length = 0
+        self._left, self._chunked = length, chunked
+        lines.append(b"\r\n")
+        return b"".join(lines)
 
     def send_whole(self, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> bool:
         """Send a whole reply without ASGI's messages, and return whether that was possible.
 
         `headers` are those of the reply, the length of its body among them. What is sent is what `send` would send of the same.
         """
-        if self.response_started or self._head is not None or not self._takes_whole(status):
+        if self.response_started or not self._takes_whole(status):
             return False
         lines = _lines(headers)
         if lines is None:
             return False
-        self._write(self._headed(status, lines), body)
+        self.response_started = True
+        self.waiting_for_100_continue = False
+        head = self._headed(status, lines)
+        if len(body) > _MOST_JOINED:
+            self._channel.transport.writelines((head, body))
+        else:
+            self._channel.transport.write(head + body)
+        self._end()
         return True
 
     def begin_stream(self, headers: Sequence[tuple[str, str]]) -> bool:
@@ -151,139 +391,69 @@ class RequestCycle(RequestResponseCycle):
         What is sent is what `send` would send of the same. It waits for the event loop's next turn, or for what comes until then: the event
         loop sends each write at once, and a short stream would take one system call for its head, one for its text and one for its end.
         """
-        if self.response_started or self._head is not None or self.chunked_encoding is not None:
+        if self.response_started or not self._takes_whole(_OK):
             return False
-        lines = _lines(headers) if self._takes_whole(_OK) else None
+        lines = _lines(headers)
         if lines is None:
             return False
-        self.response_started = self.chunked_encoding = self._streams = True
+        self.response_started = self._chunked = self._streams = True
         self.waiting_for_100_continue = False
-        head = self._headed(_OK, (*lines, "transfer-encoding: chunked"))
-        self.held = HeldWrites(self, head)
-        self.transport = self.held  # type: ignore[assignment]
+        self._held = [self._headed(_OK, (*lines, "transfer-encoding: chunked"))]
+        asyncio.get_running_loop().call_soon(self.flush)
         return True
 
     def takes_piece(self) -> bool:
         """Whether a stream has begun, and `send_piece` sends of it without waiting."""
-        return not (not self._streams or self.response_complete or self.disconnected or self.flow.write_paused)
+        return self._streams and not (self.response_complete or self.disconnected or self._channel.write_paused)
 
     def send_piece(self, piece: bytes) -> None:
         """Send a piece of a stream, which must not be empty, without ASGI's messages, where `takes_piece` says so."""
-        self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        self._write(b"%x\r\n%b\r\n" % (len(piece), piece))
 
     def end_stream(self, piece: bytes) -> bool:
         """Send the last piece of a stream, which may be empty, without ASGI's messages, and return whether that was possible."""
         if not self.keep_alive or not self.takes_piece():
             return False
-        if self.held is not None:
-            self.held.ends = True
-        self.transport.write(b"%x\r\n%b\r\n%b" % (len(piece), piece, _LAST_CHUNK) if piece else _LAST_CHUNK)
-        self._end_response()
+        self._ends = True
+        self._write(b"%x\r\n%b\r\n%b" % (len(piece), piece, _LAST_CHUNK) if piece else _LAST_CHUNK)
+        self._end()
         return True
 
+    def flush(self) -> None:
+        """Send what waits for the event loop's next turn. What is written from now on does not wait."""
+        held, self._held = self._held, None
+        if held and not self._channel.transport.is_closing():
+            self._channel.transport.write(b"".join(held))
+
     def _headed(self, status: int, lines: Sequence[str]) -> bytes:
-        own = _default_lines(tuple(self.default_headers))
+        own = self._channel.server.own_headers
         return b"%b%b%b\r\n\r\n" % (STATUS_LINE[status], own, "\r\n".join(lines).encode("ascii"))
 
-    def _announces_length(self, head: Message) -> bool:
-        return not self.response_started and any(name == b"content-length" for name, _ in head["headers"])
-
     def _takes_whole(self, status: int) -> bool:
-        """Whether head and body may be one write, and the connection stays open behind them."""
-        if self.disconnected or self.flow.write_paused or not self.keep_alive or self.access_log:
+        """Whether nothing was sent of this reply, its body is of its status and method, and the connection stays open behind it."""
+        if self.disconnected or self.more_body or not self.keep_alive or self._channel.write_paused or self._head:
             return False
         return self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY
 
-    def _send_joined(self, head: Message, message: Message) -> bool:
-        """Send a whole reply, and return whether that was possible."""
-        if message.get("more_body") or not self._takes_whole(head["status"]):
-            return False
-        body = message.get("body", b"")
-        written = _written(head["status"], self.default_headers + head["headers"], len(body))
-        if written is None:
-            return False
-        self._write(written, body)
-        return True
-
-    def _write(self, head: bytes, body: bytes) -> None:
-        self.response_started = True
-        self.waiting_for_100_continue = self.chunked_encoding = False
-        if len(body) > _MOST_JOINED:
-            self.transport.writelines((head, body))
-        else:
-            self.transport.write(head + body)
-        self._end_response()
-
-    def _end_response(self) -> None:
-        self.response_complete = True
-        self.message_event.set()
-        self.on_response()
-
-
-class HeldWrites:
-    """Takes the place of a reply's transport until the event loop's next turn, and sends in one write what was written by then."""
-
-    def __init__(self, cycle: RequestCycle, head: bytes) -> None:
-        self._cycle = cycle
-        self._transport = cycle.transport
-        self._held = [head]
-        self.ends = False
-        """Whether what is written next is the reply's end, behind which the connection may be closed, or refuse what follows."""
-        self.is_closing = cycle.transport.is_closing
-        asyncio.get_running_loop().call_soon(self.flush)
-
-    def write(self, data: bytes) -> None:
-        """Hold what is written; more than is worth copying is sent at once, and so is the end."""
+    def _write(self, data: bytes) -> None:
+        if self._held is None:
+            self._channel.transport.write(data)
+            return
         self._held.append(data)
-        if self.ends or len(data) > _MOST_JOINED:
+        if self._ends or len(data) > _MOST_JOINED:
             self.flush()
 
-    def close(self) -> None:
-        """Send what is held, and close the connection."""
-        self.flush()
-        self._transport.close()
-
-    def flush(self) -> None:
-        """Send what is held. What is written from now on is not held."""
-        held, self._held = self._held, []
-        if self._cycle.held is self:
-            self._cycle.held, self._cycle.transport = None, self._transport
-        if held and not self._transport.is_closing():
-            self._transport.write(b"".join(held))
+    def _end(self) -> None:
+        self.response_complete = True
+        self._tell()
+        self.release_body()
+        self._channel.complete(self)
 
 
 def cycle_of(call: object) -> RequestCycle | None:
     """Return the request whose ASGI `send` or `receive` this is; None where another server gave it, or another function wraps it."""
     owner = getattr(call, "__self__", None)
     return owner if type(owner) is RequestCycle else None
-
-
-def _written(status: int, headers: Pairs, length: int) -> bytes | None:
-    """Return the head of a reply with a body of `length` bytes; None where a header speaks of something else, or is not allowed."""
-    announced = b"%d" % length
-    parts = [STATUS_LINE[status]]
-    for name, value in headers:
-        label = _label(name)
-        if label is None or (label == b"content-length: " and value != announced):
-            return None
-        parts += (label, value, b"\r\n")
-    parts.append(b"\r\n")
-    return None if HEADER_VALUE_RE.search(b"".join([value for _, value in headers])) else b"".join(parts)
-
-
-@lru_cache(maxsize=512)
-def _label(name: bytes) -> bytes | None:
-    """Return what stands before the value of a header; None for one that says how the connection goes on, or that HTTP does not allow."""
-    lowered = name.lower()
-    if lowered in (b"connection", b"transfer-encoding") or HEADER_RE.search(name):
-        return None
-    return lowered + b": "
-
-
-@lru_cache(maxsize=16)
-def _default_lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    """Return the lines that the server adds to each reply; the date among them is a new one each second."""
-    return b"".join([b"%b: %b\r\n" % pair for pair in headers])
 
 
 def _lines(headers: Sequence[tuple[str, str]]) -> list[str] | None:
@@ -308,63 +478,6 @@ def is_awaited(cycle: RequestCycle, limits: ServerLimits) -> bool:
 
     Many clients send head and body apart. A body that is long may be refused by its head, and one that is asked for is not sent before.
     """
-    scope: Any = cycle.scope
-    length: bytes = scope[FIRST_HEADERS].get(b"content-length", b"")
+    length: bytes = cycle.scope[FIRST_HEADERS].get(b"content-length", b"")
     longest = min(_AWAITED_BYTES, limits.max_body_bytes())
     return length.isdigit() and int(length) <= longest and not cycle.waiting_for_100_continue
-
-
-class EarlyReply:
-    """Makes a reply close its connection if it is sent before its request has wholly arrived. `revoke` once it has.
-
-    The rest of the request would otherwise have to be read before the next one. `close` is called instead of the transport's own.
-    """
-
-    def __init__(self, cycle: RequestResponseCycle, transport: asyncio.Transport, close: Callable[[], None]) -> None:
-        self._cycle = cycle
-        self._transport = transport
-        self._keep_alive = cycle.keep_alive
-        self.close = close
-        self.write = transport.write
-        self.is_closing = transport.is_closing
-        cycle.keep_alive = False
-        cycle.transport = self  # type: ignore[assignment]
-
-    def revoke(self) -> None:
-        """Restore the reply's transport and whether its connection is kept alive."""
-        self._cycle.keep_alive = self._keep_alive
-        self._cycle.transport = self._transport
-
-    def stay_closed(self) -> None:
-        """Close the connection after the reply in any case."""
-        self._keep_alive = False
-
-
-def without_chunks(cycle: RequestResponseCycle) -> None:
-    """Send a reply of unknown length as it is: its end is the end of the connection."""
-    send = cycle.send
-    unknown_length = False
-
-    async def send_plain(message: Any) -> None:
-        nonlocal unknown_length
-        if message["type"] == "http.response.start":
-            unknown_length = not any(name == b"content-length" for name, _ in message.get("headers", ()))
-            if unknown_length:
-                cycle.chunked_encoding = False
-        elif unknown_length:
-            # uvicorn compares what is sent with what was announced.
-            cycle.expected_content_length = len(message.get("body", b""))
-        await send(message)
-
-    cycle.send = send_plain  # type: ignore[method-assign]
-
-
-def without_upgrade(method: bytes, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the head of an HTTP/1.1 request without the wish that another protocol follows it."""
-    lines = [b"%s %s HTTP/1.1\r\n" % (method, url)]
-    for name, value in headers:
-        if name != b"connection":
-            lines.append(b"%s: %s\r\n" % (name, value))
-        elif b"close" in value.lower():
-            lines.append(b"connection: close\r\n")
-    return b"".join([*lines, b"\r\n"])

@@ -9,32 +9,22 @@ import gc
 import importlib
 import logging
 import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from types import FrameType, TracebackType
-from typing import Literal, Protocol, Self
-
-import uvicorn
-from uvicorn.config import STARTUP_FAILURE as STARTUP_FAILURE
-from uvicorn.supervisors.multiprocess import Multiprocess, Process
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self
 
 from bardo.adapters.config.gateway import ServerLimits
-from bardo.server.protocol import BoundedProtocol
-from bardo.server.shutdown import (
-    CANCELLED_SECONDS,
-    HURRIED_SECONDS,
-    HURRY_SIGNAL,
-    Application,
-    GracefulShutdown,
-    StopSignals,
-)
+from bardo.server.protocol import Connection
+from bardo.server.reply import SERVER_LOG, Application, Message, ServerState
+from bardo.server.shutdown import CANCELLED_SECONDS, HURRIED_SECONDS, GracefulShutdown
+from bardo.server.workers import STARTUP_FAILURE, Supervisor
 from bardo.values.errors import BardoError, ConfigError, InternalError
 
 # Parameters of glibc's `mallopt`, from its <malloc.h>.
@@ -80,27 +70,45 @@ def give_back_when_idle(is_idle: Callable[[], bool], *, seconds: float = _LOOK_S
 
 
 Create = Callable[[], Application]
+LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 
+_log = logging.getLogger("bardo.gateway")
+_server_log = logging.getLogger(SERVER_LOG)
+BACKLOG = 2048
+_OPEN_FILES = 65_536
+# A request makes hundreds of objects and hardly a cycle. With Python's own 700, nearly every request waits for a collection.
+_COLLECTION_THRESHOLDS = (10_000, 10, 10)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # The header that gives the date is renewed this often.
 _TICK_SECONDS = 1.0
 # Connections tell nobody that they have closed.
 _LOOK_SECONDS_SERVER = 0.005
-# How long after a worker that could not start the next one is started.
-_RESTART_SECONDS = 5.0
 # How long a client may take to read the rest of its reply once the server stops.
 _UNREAD_SECONDS = 2.0
-# How often a supervisor looks whether it was told again to end.
-_SIGNAL_SECONDS = 0.1
 
 
-class Server(uvicorn.Server):
+class StartUpFailed(Exception):
+    """The application could not start, and has said why."""
+
+
+class Server:
     """One server. `leave` ends it from another thread; as the main thread's it ends at SIGINT or SIGTERM."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
+    def __init__(self, create: Create) -> None:
+        self._create = create
         self._leaving = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, listener: socket.socket) -> None:
+        """Serve at a socket until told to end. Raises StartUpFailed, and what making the application raises."""
+        try:
+            import uvloop
+        except ImportError:  # There is none for Windows.
+            factory = None
+        else:
+            factory = uvloop.new_event_loop
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(self._serve(listener))
 
     def leave(self, first: Callable[[], None]) -> None:
         """Begin to stop, after `first` was called in the server's loop. Does nothing once it has stopped."""
@@ -112,177 +120,85 @@ class Server(uvicorn.Server):
         first()
         self._leaving.set()
 
-    async def main_loop(self) -> None:
-        """Serve until told to end."""
+    async def _serve(self, listener: socket.socket) -> None:
+        loop = self._loop = asyncio.get_running_loop()
+        with contextlib.suppress(ValueError):  # Another thread gets no signals.
+            for number in _SIGNALS:
+                signal.signal(number, lambda *_: self.leave(lambda: None))
+        lifespan = Lifespan(self._create())
+        state = ServerState(lifespan.app, lifespan.state)
+        await lifespan.start()
+        server = await loop.create_server(lambda: Connection(state, loop), sock=listener, backlog=BACKLOG)
         while not self._leaving.is_set():
-            await self.on_tick(0)
+            state.renew_date()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._leaving.wait(), _TICK_SECONDS)
+        server.close()
+        await self._end_connections(state)
+        await lifespan.stop()
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, and wait for those that are open: whoever serves bounds how long a request may last.
+    async def _end_connections(self, state: ServerState) -> None:
+        """Wait for the connections that are open: whoever serves bounds how long a request may last.
 
         A client that does not read what was sent to it is waited for only a short time.
         """
-        for server in self.servers:
-            server.close()
-        for connection in list(self.server_state.connections):
+        for connection in list(state.connections):
             connection.shutdown()
-        state = self.server_state
-        loop = asyncio.get_running_loop()
+        loop, tasks = asyncio.get_running_loop(), state.limits.tasks
         unread_until = loop.time() + _UNREAD_SECONDS
-        while state.connections or state.tasks:
-            if state.tasks:
+        while state.connections or tasks:
+            if tasks:
                 unread_until = loop.time() + _UNREAD_SECONDS
             elif loop.time() > unread_until:
                 for connection in list(state.connections):
                     connection.transport.abort()
             await asyncio.sleep(_LOOK_SECONDS_SERVER)
-        await self.lifespan.shutdown()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Heed signals where this is the main thread. They are not raised once more at the end: the caller goes on."""
-        self._loop = asyncio.get_running_loop()
-        with contextlib.suppress(ValueError):  # Another thread gets no signals.
-            for number in _SIGNALS:
-                signal.signal(number, lambda *_: self.leave(lambda: None))
-        yield
 
 
-def config(
-    app: Application | Create,
-    *,
-    factory: bool = False,
-    workers: int = 1,
-    log_level: str = "warning",
-    stop_seconds: int | None = None,
-) -> uvicorn.Config:
-    """Return how `app` is served. `stop_seconds` bounds how long uvicorn's own server waits for requests when it stops."""
-    return uvicorn.Config(
-        app,
-        factory=factory,
-        workers=workers,
-        log_level=log_level,
-        http=BoundedProtocol,
-        timeout_graceful_shutdown=stop_seconds,
-        access_log=False,
-        lifespan="on",
-        ws="none",
-        proxy_headers=False,
-        server_header=False,
-    )
+class Lifespan:
+    """The start and the end of an application, by ASGI's messages. `state` is what it gives each of its requests."""
 
+    def __init__(self, app: Application) -> None:
+        self.app = app
+        self.state: dict[str, Any] = {}
+        self._messages: asyncio.Queue[Message] = asyncio.Queue()
+        self._answered = asyncio.Event()
+        self._answer: Message = {}
+        self._task: asyncio.Task[None] | None = None
 
-def serve_here(create: Create, listener: socket.socket, *, log_level: str) -> None:
-    """Serve in this process until a signal ends it. Raises SystemExit(1) where the app's start-up fails."""
-    try:
-        Server(config(create, factory=True, log_level=log_level)).run([listener])
-    except SystemExit:
-        raise SystemExit(1) from None
+    async def start(self) -> None:
+        """Have the application start. Raises StartUpFailed where it cannot; it, or the log, has said why."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        if not await self._ask("startup"):
+            _server_log.error("%s", self._answer.get("message") or "the application did not start")
+            raise StartUpFailed
 
+    async def stop(self) -> None:
+        """Have the application end what it has begun."""
+        assert self._task is not None
+        if not self._task.done() and not await self._ask("shutdown"):
+            _server_log.error("%s", self._answer.get("message") or "the application did not end what it had begun")
 
-class Supervisor(Multiprocess):
-    """Starts the workers, replaces those that have ended, and tells each of them to read the configuration again at SIGHUP.
+    async def _ask(self, what: str) -> bool:
+        self._answer = {}
+        self._answered.clear()
+        self._messages.put_nowait({"type": f"lifespan.{what}"})
+        await self._answered.wait()
+        return self._answer.get("type") == f"lifespan.{what}.complete"
 
-    uvicorn's own also kills a worker that does not answer within five seconds: on a busy machine one that is still starting, so that none
-    ever serves, with all its streams. It replaces all workers at SIGHUP, which ends their streams. And it waits for its workers, whoever
-    tells it again to end: this one has them end their open requests at the second signal, and kills those that are left three seconds
-    later, or at a third.
-    """
+    async def _run(self) -> None:
+        scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
+        try:
+            await self.app(scope, self._messages.get, self._take_answer)
+        except Exception as failure:  # noqa: BLE001 - Whatever it is, the server must know that no answer comes.
+            if not self._answer.get("type", "").endswith(".failed"):
+                _server_log.error("the application failed in its lifespan", exc_info=failure)
+        finally:
+            self._answered.set()
 
-    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
-        super().__init__(config, sockets)
-        self.could_not_start = False
-        """Whether one of the first workers failed at its start, which ended all of them."""
-        self._first: tuple[Process, ...] = ()
-        self.killed_by = 0
-        """The signal at which workers that did not end were killed, 0 where none was."""
-        self._failed: dict[Process, float] = {}
-        self._wishes = StopSignals()
-        self._last_signal = 0
-        for number in _SIGNALS:
-            signal.signal(number, self._told_to_end)
-
-    def _told_to_end(self, number: int, _: FrameType | None) -> None:
-        self._wishes.note()
-        self._last_signal = number
-        self.signal_queue.append(number)
-
-    def join_all(self) -> None:
-        """Wait until all workers have ended."""
-        kill_at: float | None = None
-        while left := [worker for worker in self.processes if worker.process.is_alive()]:
-            multiprocessing.connection.wait([worker.process.sentinel for worker in left], _SIGNAL_SECONDS)
-            if self._wishes.count > 1 and kill_at is None:
-                # A worker that has a loop in order ends by itself.
-                kill_at = time.monotonic() + HURRIED_SECONDS + _SIGNAL_SECONDS if HURRY_SIGNAL is not None else 0.0
-                for worker in left:
-                    if worker.pid is not None and HURRY_SIGNAL is not None:
-                        os.kill(worker.pid, HURRY_SIGNAL)
-            if kill_at is not None and (self._wishes.count > 2 or time.monotonic() >= kill_at):
-                self.killed_by = self._last_signal
-                for worker in left:
-                    worker.process.kill()
-        super().join_all()
-
-    def init_processes(self) -> None:
-        """Start the first workers."""
-        super().init_processes()
-        self._first = tuple(self.processes)
-
-    def keep_subprocess_alive(self) -> None:
-        """Replace the workers that have ended, and stop where one of the first ones could not start."""
-        for index, worker in enumerate(self.processes):
-            if self.should_exit.is_set() or worker.process.is_alive() or not self._may_replace(worker):
-                continue
-            self._failed.pop(worker, None)
-            self.processes[index] = Process(self.config, self.sockets)
-            self.processes[index].start()
-
-    def _may_replace(self, worker: Process) -> bool:
-        """Return whether another worker is to take the place of one that has ended.
-
-        Where one that took the place of another cannot start, the next is started after a while: the configuration may be wrong by now, and
-        the other workers go on with what it was.
-        """
-        worker.kill()
-        worker.join()
-        if worker.exitcode != STARTUP_FAILURE:
-            return True
-        if worker in self._first:
-            self.could_not_start = True
-            self.should_exit.set()
-            return False
-        return time.monotonic() >= self._failed.setdefault(worker, time.monotonic()) + _RESTART_SECONDS
-
-    def handle_hup(self) -> None:
-        """Tell each worker to read the configuration again."""
-        for worker in self.processes:
-            if worker.pid is not None and worker.process.is_alive():
-                os.kill(worker.pid, signal.SIGHUP)
-
-
-def serve_with_workers(
-    create: Create, listener: socket.socket, *, workers: int, log_level: str, stop_seconds: int
-) -> None:
-    """Serve in several processes, and replace those that die. Raises SystemExit(1) where the app's start-up fails."""
-    served = config(create, factory=True, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
-    supervisor = Supervisor(served, [listener])
-    supervisor.run()
-    if supervisor.could_not_start:
-        raise SystemExit(1)
-    if supervisor.killed_by:
-        raise SystemExit(128 + supervisor.killed_by)
-
-
-LogLevel = Literal["debug", "info", "warning", "error", "critical"]
-
-_log = logging.getLogger("bardo.gateway")
-BACKLOG = 2048
-_OPEN_FILES = 65_536
-# A request makes hundreds of objects and hardly a cycle. With Python's own 700, nearly every request waits for a collection.
-_COLLECTION_THRESHOLDS = (10_000, 10, 10)
+    async def _take_answer(self, message: Message) -> None:
+        self._answer = message
+        self._answered.set()
 
 
 def serve(
@@ -316,11 +232,20 @@ def serve(
         threading.Thread(target=announce_once_started, name="bardo-announcement", daemon=True).start()
         create = partial(_create_app, app_factory_path, grace, started)
         if workers == 1:
-            serve_here(create, listener, log_level=log_level)
+            _server_log.setLevel(log_level.upper())
+            try:
+                Server(create).run(listener)
+            except StartUpFailed:
+                raise SystemExit(1) from None
         else:
-            stop_seconds = int(grace + 2 * CANCELLED_SECONDS) + 1
-            created = partial(_create_in_worker, create, stop_seconds)
-            serve_with_workers(created, listener, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
+            # A worker whose supervisor was killed has so long to end its requests.
+            stop_seconds = grace + 2 * CANCELLED_SECONDS + 1
+            supervisor = Supervisor(partial(_serve_as_worker, create, listener, log_level, stop_seconds), workers)
+            supervisor.run()
+            if supervisor.could_not_start:
+                raise SystemExit(1)
+            if supervisor.killed_by:
+                raise SystemExit(128 + supervisor.killed_by)
 
 
 def load_factory(path: str) -> Callable[[], Application]:
@@ -348,10 +273,10 @@ class BackgroundServer:
         self.address = ""
 
     def __enter__(self) -> Self:
-
         listener = _listening(self._host, self._port)
         self.address = _address(self._host, listener.getsockname()[1])
-        self._server = Server(config(self._app, log_level="critical"))
+        _server_log.setLevel(logging.CRITICAL)
+        self._server = Server(lambda: self._app)
         self._serving = self._thread.submit(self._serve, listener)
         self._serving.add_done_callback(lambda _: self._app.started.set())
         self._app.started.wait()
@@ -370,8 +295,8 @@ class BackgroundServer:
     def _serve(self, listener: socket.socket) -> None:
         with listener:
             try:
-                self._server.run([listener])
-            except SystemExit:
+                self._server.run(listener)
+            except StartUpFailed:
                 raise self._app.failure or InternalError("the server did not start") from None
 
 
@@ -390,12 +315,16 @@ def _create_app(path: str, grace: float, started: _Started) -> Application:
     return app
 
 
-def _create_in_worker(create: Callable[[], Application], stop_seconds: float) -> Application:
-    """Return the app of a worker. Where it cannot be made, the worker ends with one line and the exit code of a start-up that failed."""
-
+def _serve_as_worker(create: Create, listener: socket.socket, log_level: str, stop_seconds: float) -> None:
+    """Serve in a process of its own. Where the application cannot start, it ends with one line and an exit code that says so."""
     threading.Thread(target=_end_with_parent, args=(stop_seconds,), name="bardo-parent", daemon=True).start()
+    _server_log.setLevel(log_level.upper())
+    if hasattr(signal, "SIGBREAK"):  # By this a supervisor ends its workers on Windows.
+        signal.signal(signal.SIGBREAK, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
-        return create()
+        Server(create).run(listener)
+    except StartUpFailed:
+        raise SystemExit(STARTUP_FAILURE) from None
     except BardoError as problem:
         _log.error("a worker cannot start: %s", problem)
         raise SystemExit(STARTUP_FAILURE) from problem

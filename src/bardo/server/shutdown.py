@@ -14,19 +14,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
 from bardo.adapters.config.gateway import ServerLimits
 from bardo.adapters.loop_watchdog import LoopWatchdog
+from bardo.server.reply import Application, Message, Receive, Scope, Send
 from bardo.values.stopping import STOPPING
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _log = logging.getLogger("bardo.gateway")
 

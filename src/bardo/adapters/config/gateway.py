@@ -69,7 +69,13 @@ class ServerLimits:
         self.max_connections = min(self.bounds.max_connections, _connections_of_open_files())
         self.body_bytes = 0
         self.tasks: set[asyncio.Task[None]] = set()
-        """The tasks that answer requests: the server's own set, once a connection is made."""
+        """The tasks that answer requests."""
+
+    def count_body(self, size: int) -> None:
+        """Count bytes of a body. Raises Overloaded where those of all requests are too many."""
+        self.body_bytes += size
+        if self.body_bytes > self.bounds.max_total_body_bytes:
+            raise too_many_body_bytes(self.bounds.max_total_body_bytes)
 
     def max_body_bytes(self) -> int:
         """Return how long a body the application takes, by the configuration at work: what it does not say has no bound."""

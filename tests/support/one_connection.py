@@ -1,0 +1,109 @@
+"""A connection of bardo's server without a socket: what a client sends in pieces, and what it gets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from bardo.adapters.config.gateway import ServerBounds
+from bardo.server.protocol import Connection
+from bardo.server.reply import Receive, Scope, Send, ServerState
+
+
+class Wire(asyncio.Transport):
+    """Keeps what is written. `ended` once nothing more can be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = bytearray()
+        self.ended = False
+        self.reads = True
+
+    def write(self, data: Any) -> None:
+        assert not self.ended
+        self.written += data
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def write_eof(self) -> None:
+        self.ended = True
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.ended = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.ended
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+
+class Application:
+    """Answers with the path and the body of a request, and knows of which requests it was asked."""
+
+    def __init__(self, **bounds: Any) -> None:
+        self.bounds = ServerBounds(**bounds)
+        self.asked: list[Scope] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.asked.append(scope)
+        body = b""
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message["body"]
+            if not message["more_body"]:
+                break
+        body = scope["path"].encode() + b" " + body
+        headers = [(b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+class OneConnection:
+    """A connection of a server of its own, inside a running event loop. Leaving the block ends it."""
+
+    def __init__(self, **bounds: Any) -> None:
+        self.app = Application(**bounds)
+        self.wire = Wire()
+        self.server = ServerState(self.app, {})
+        self.connection = Connection(self.server, asyncio.get_running_loop())
+        self.connection.connection_made(self.wire)
+
+    async def send(self, *pieces: bytes) -> None:
+        """Give the server pieces, each once all that can be answered without it has been."""
+        for piece in pieces:
+            self.connection.data_received(piece)
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Let the application do all that it can do."""
+        for _ in range(30):
+            await asyncio.sleep(0)
+
+    def __enter__(self) -> OneConnection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.connection_lost(None)
+
+    @property
+    def statuses(self) -> list[int]:
+        """The statuses of the replies so far."""
+        return [int(part[:3]) for part in bytes(self.wire.written).split(b"HTTP/1.1 ")[1:]]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the requests that the application was asked."""
+        return [scope["path"] for scope in self.app.asked]
