@@ -112,7 +112,7 @@ def cycle_over(
     scope = {"type": "http", "method": method}
     cycle = RequestCycle(channel, scope, keep_alive=keep_alive, expects_100_continue=False)
     if body is not None:
-        cycle.end_body()
+        cycle.add_body(b"", ends=True)
     return cycle
 
 
@@ -379,10 +379,10 @@ def test_a_request_that_was_answered_is_in_no_circle_of_references(by_messages: 
 def test_a_body_that_is_here_is_taken_once() -> None:
     async def take() -> None:
         cycle = cycle_over(OneRequest(Carrier()), body=None)
-        cycle.add_body(b"he")
+        cycle.add_body(b"he", ends=False)
         assert cycle.take_body() is None
-        cycle.add_body(b"llo")
-        cycle.end_body()
+        cycle.add_body(b"llo", ends=False)
+        cycle.add_body(b"", ends=True)
         assert cycle.take_body() == b"hello"
         assert cycle.take_body() is None
         waiting = asyncio.ensure_future(cycle.receive())
@@ -398,11 +398,11 @@ def test_a_body_that_is_here_is_taken_once() -> None:
 def test_who_waits_for_a_body_gets_each_piece() -> None:
     async def wait() -> None:
         cycle = cycle_over(OneRequest(Carrier()), body=None)
-        cycle.add_body(b"he")
+        cycle.add_body(b"he", ends=False)
         assert await cycle.receive() == {"type": "http.request", "body": b"he", "more_body": True}
         waiting = asyncio.ensure_future(cycle.receive())
         await asyncio.sleep(0)
-        cycle.end_body()
+        cycle.add_body(b"", ends=True)
         assert await waiting == {"type": "http.request", "body": b"", "more_body": False}
         assert cycle.take_body() is None
 

@@ -300,6 +300,7 @@ class Connection(Channel):
         self._target = b""
         self._left = int(first.get(b"content-length", 0))
         if not self._left and self._chunks is None:
+            cycle.add_body(b"", ends=True)
             self._end_request(cycle)
 
     # The body
@@ -316,9 +317,8 @@ class Connection(Channel):
             piece = data[start:end] if start or end < len(data) else data
             self._left -= end - start
             is_complete = not self._left
-        if piece:
-            cycle.count_body(len(piece))
-            cycle.add_body(piece)
+        if piece or is_complete:
+            cycle.add_body(piece, ends=is_complete)
         if is_complete:
             self._end_request(cycle)
         return end
@@ -326,7 +326,6 @@ class Connection(Channel):
     def _end_request(self, cycle: RequestCycle) -> None:
         self._chunks = None
         self._arriving = NOTHING
-        cycle.end_body()
         if self._unstarted is not None:
             self._start(cycle)
         if self._deadline is not None:

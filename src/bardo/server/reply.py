@@ -115,54 +115,30 @@ class Channel(asyncio.Protocol):
 class RequestCycle:
     """One request and its reply. A reply that announces its length is written once the first piece of its body is there, in one write."""
 
-    __slots__ = (
-        "__weakref__",
-        "_body_taken",
-        "_channel",
-        "_chunked",
-        "_counted",
-        "_ends",
-        "_head",
-        "_held",
-        "_left",
-        "_news",
-        "_pieces",
-        "_streams",
-        "_unread",
-        "_waiting",
-        "_when_gone",
-        "disconnected",
-        "keep_alive",
-        "more_body",
-        "response_complete",
-        "response_started",
-        "scope",
-        "waiting_for_100_continue",
-    )
+    disconnected = False
+    more_body = True
+    response_started = response_complete = False
+    # The request: how much of its body nobody has taken, and how much counts among all that is in memory.
+    _unread = _counted = 0
+    _body_taken = False
+    # Whether `receive` has something to return, and what wakes whoever waits for it.
+    _news = False
+    _waiting: asyncio.Event | None = None
+    _when_gone: Callable[[], object] | None = None
+    # The reply: a head whose body has not begun; how much of an announced body is to come, None where nothing was announced.
+    _head: Message | None = None
+    _left: int | None = 0
+    _chunked = _streams = False
+    # What is written at the event loop's next turn, and whether what is written next is the reply's end.
+    _held: list[bytes] | None = None
+    _ends = False
 
     def __init__(self, channel: Channel, scope: Scope, *, keep_alive: bool, expects_100_continue: bool) -> None:
         self.scope = scope
-        self.disconnected = False
         self.keep_alive = keep_alive
         self.waiting_for_100_continue = expects_100_continue
-        self.more_body = True
-        self.response_started = self.response_complete = False
         self._channel = channel
-        # The request: what of its body nobody has taken, and how much of it counts among all that is in memory.
         self._pieces: list[bytes] = []
-        self._unread = self._counted = 0
-        self._body_taken = False
-        # Whether `receive` has something to return, and what wakes whoever waits for it.
-        self._news = False
-        self._waiting: asyncio.Event | None = None
-        self._when_gone: Callable[[], object] | None = None
-        # The reply: a head whose body has not begun; how much of an announced body is to come, None where nothing was announced.
-        self._head: Message | None = None
-        self._left: int | None = 0
-        self._chunked = self._streams = False
-        # What is written at the event loop's next turn, and whether what is written next is the reply's end.
-        self._held: list[bytes] | None = None
-        self._ends = False
 
     async def run(self, app: Application) -> None:
         """Have the application answer. What it leaves without an end closes the connection."""
@@ -197,21 +173,21 @@ class RequestCycle:
 
     # The request
 
-    def add_body(self, piece: bytes) -> None:
-        """Take a piece of the request's body."""
-        if self.response_complete:
-            return
-        self._pieces.append(piece)
-        self._unread += len(piece)
-        if self._unread > _MOST_UNREAD:
-            self._channel.pause_reading()
-        self._tell()
-
-    def end_body(self) -> None:
-        """Note that the body has wholly arrived."""
-        self.more_body = False
-        if not self.response_complete:
-            self._tell()
+    def add_body(self, piece: bytes, *, ends: bool) -> None:
+        """Take a piece of the request's body, which may be the last. Raises Overloaded where those of all requests are too many."""
+        if piece and not self.response_complete:
+            size = len(piece)
+            self._pieces.append(piece)
+            self._unread += size
+            self._counted += size
+            self._channel.server.limits.count_body(size)
+            if self._unread > _MOST_UNREAD:
+                self._channel.pause_reading()
+        if ends:
+            self.more_body = False
+        self._news = True
+        if self._waiting is not None:
+            self._wake()
 
     def take_body(self) -> bytes | None:
         """Return the whole body without ASGI's messages; None where not all of it is here, or part of it was taken already."""
@@ -219,7 +195,8 @@ class RequestCycle:
             return None
         self._body_taken = True
         self._news = False
-        return self._take_pieces()
+        pieces, self._pieces = self._pieces, []
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def receive(self) -> Message:
         """Return the next ASGI message."""
@@ -237,14 +214,12 @@ class RequestCycle:
             self._news = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
-        return {"type": "http.request", "body": self._take_pieces(), "more_body": self.more_body}
-
-    def _take_pieces(self) -> bytes:
-        pieces = self._pieces
+        body = b"".join(self._pieces)
         self._pieces, self._unread = [], 0
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return {"type": "http.request", "body": body, "more_body": self.more_body}
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
+        """Have `receive` look what there is to return."""
         self._news = True
         if self._waiting is not None:
             self._waiting.set()
@@ -268,7 +243,7 @@ class RequestCycle:
     def lose(self) -> None:
         """Note that the client has left."""
         self.disconnected = True
-        self._tell()
+        self._wake()
         when_gone, self._when_gone = self._when_gone, None
         if when_gone is not None:
             when_gone()
@@ -445,8 +420,10 @@ class RequestCycle:
 
     def _end(self) -> None:
         self.response_complete = True
-        self._tell()
-        self.release_body()
+        if self._waiting is not None:
+            self._wake()
+        self._channel.server.limits.body_bytes -= self._counted
+        self._counted = 0
         self._channel.complete(self)
 
 
