@@ -21,7 +21,6 @@ OTHER, THREADS = "other", "log, in its thread"
 
 # The first that is found from the innermost frame outwards: a part of a file's path, and a function where not all of the file counts.
 PLACES: tuple[tuple[str, str, str], ...] = (
-    ("/uvicorn/", "", "server"),
     ("/bardo/server/", "", "server"),
     ("/gateway/http.py", "read_body", "decode"),
     ("/gateway/http.py", "", "encode"),

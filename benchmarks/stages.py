@@ -53,7 +53,7 @@ def run(bench: Bench) -> Table:
 
 _NOTES = (
     "Processor time of one request, 16 at once. In brackets: times the first column.",
-    "Server: uvicorn and what it calls to read a request and to write a reply. Decode: the request's body, path and key. Call: what "
+    "Server: what reads a request and writes a reply. Decode: the request's body, path and key. Call: what "
     "holds it together: attempts, failover, health, time limits. Plan: the target, the provider's form of the request. Send: the "
     "connection to the provider, in both directions. Reply: its frames, events and Response. Encode: headers, and what is written anew "
     "for the client. Log: journal, row, and what is kept for replay.",

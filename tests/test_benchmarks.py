@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-import uvicorn
 from benchmarks import panel, reuse, routing
 from benchmarks.bench import Bench, Pace
 from benchmarks.canned import WORD, stream_body, stream_pieces, words_in
@@ -288,7 +287,7 @@ def test_a_stack_is_in_the_stage_of_its_innermost_known_function() -> None:
 
 
 def test_every_place_of_a_stage_is_one_that_there_is() -> None:
-    packages = [Path(package.__file__).parent, Path(uvicorn.__file__).parent]
+    packages = [Path(package.__file__).parent]
     files = {path.as_posix(): path.read_text(encoding="utf-8") for root in packages for path in root.rglob("*.py")}
     for part, function, stage in PLACES:
         inside = [text for path, text in files.items() if part in path]

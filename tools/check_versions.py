@@ -39,12 +39,14 @@ LEFT_OUT = {
 TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "cryptography", "packaging", "pyte")
 """What the tests need, in the versions of tools/constraints.txt."""
 TESTS = {
-    "uvicorn, httptools, h11": (
+    "httptools, uvloop, h11": (
+        "tests/security/test_one_reading_of_requests.py",
         "tests/server/test_server_protocol.py",
         "tests/server/test_server_reply.py",
         "tests/server/test_serving.py",
         "tests/server/test_worker_events.py",
     ),
+    "uvicorn": ("tests/server/test_uvicorn.py",),
     "httptools, uvloop, aiohappyeyeballs, aiohttp": (
         "tests/adapters/net/test_http.py",
         "tests/adapters/net/test_http_connections.py",
