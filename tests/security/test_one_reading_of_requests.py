@@ -206,7 +206,7 @@ async def refused(pieces: list[bytes]) -> tuple[list[int], list[str], bool]:
     with OneConnection() as client:
         await client.send(*pieces)
         answered = [path for path in client.paths if path != "/hostile"]
-        return client.statuses, answered, client.wire.ended
+        return client.statuses, answered, client.wire.is_closing()
 
 
 @each_case("name, status, request_bytes", HOSTILE, ids=NAMES)

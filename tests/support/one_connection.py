@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from bardo.adapters.config.gateway import ServerBounds
@@ -12,40 +12,43 @@ from bardo.server.reply import Receive, Scope, Send, ServerState
 
 
 class Wire(asyncio.Transport):
-    """Keeps what is written. `ended` once nothing more can be."""
+    """Keeps what is written until it is closed, and knows whether more would be read."""
 
     def __init__(self) -> None:
         super().__init__()
         self.written = bytearray()
-        self.ended = False
-        self.reads = True
+        self._ended = False
+        self._reads = True
 
     def write(self, data: Any) -> None:
-        assert not self.ended
+        assert not self._ended
         self.written += data
 
     def writelines(self, list_of_data: Iterable[Any]) -> None:
         self.write(b"".join(list_of_data))
 
     def write_eof(self) -> None:
-        self.ended = True
+        self._ended = True
 
     def can_write_eof(self) -> bool:
         return True
 
     def close(self) -> None:
-        self.ended = True
+        self._ended = True
 
     abort = close
 
     def is_closing(self) -> bool:
-        return self.ended
+        return self._ended
+
+    def is_reading(self) -> bool:
+        return self._reads
 
     def pause_reading(self) -> None:
-        self.reads = False
+        self._reads = False
 
     def resume_reading(self) -> None:
-        self.reads = True
+        self._reads = True
 
 
 class Application:
@@ -71,14 +74,54 @@ class Application:
         await send({"type": "http.response.body", "body": body})
 
 
+class Timer:
+    """What happens at a time, unless it is cancelled."""
+
+    def __init__(self, due: float, act: Callable[[], object]) -> None:
+        self.due = due
+        self.act = act
+        self.open = True
+
+    def cancel(self) -> None:
+        self.open = False
+
+
+class Clock:
+    """The running event loop, whose time stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.timers: list[Timer] = []
+        self._now = 0.0
+
+    def time(self) -> float:
+        return self._now
+
+    def call_later(self, delay: float, act: Callable[..., object], *arguments: object) -> Timer:
+        self.timers.append(Timer(self._now + delay, lambda: act(*arguments)))
+        return self.timers[-1]
+
+    def create_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(work)
+
+    def move(self, seconds: float) -> None:
+        """Let time pass, and do what is due meanwhile."""
+        until = self._now + seconds
+        while due := [timer for timer in self.timers if timer.open and timer.due <= until]:
+            first = min(due, key=lambda timer: timer.due)
+            self._now, first.open = first.due, False
+            first.act()
+        self._now = until
+
+
 class OneConnection:
     """A connection of a server of its own, inside a running event loop. Leaving the block ends it."""
 
-    def __init__(self, **bounds: Any) -> None:
-        self.app = Application(**bounds)
+    def __init__(self, app: Any = None, **bounds: Any) -> None:
+        self.app = app or Application(**bounds)
         self.wire = Wire()
+        self.clock = Clock()
         self.server = ServerState(self.app, {})
-        self.connection = Connection(self.server, asyncio.get_running_loop())
+        self.connection = Connection(self.server, self.clock)  # type: ignore[arg-type]
         self.connection.connection_made(self.wire)
 
     async def send(self, *pieces: bytes) -> None:
