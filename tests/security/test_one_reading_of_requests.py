@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 import pytest
 
@@ -287,3 +288,57 @@ def test_what_is_sound_is_answered_in_any_cut(name: str, request_bytes: bytes, b
                     assert client.statuses == [200, 200], (name, pieces)
 
     asyncio.run(cut())
+
+
+PARTS = (
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b" ",
+    b"\t",
+    b"0",
+    b";",
+    b":",
+    b"\x00",
+    END,
+    SMUGGLED,
+    b"HTTP/1.1",
+    b"HTTP/1.0",
+    b"transfer-encoding: chunked\r\n",
+    b"content-length: 5\r\n",
+    b"connection: close\r\n",
+    b"connection: upgrade\r\nupgrade: websocket\r\n",
+)
+
+
+def damaged(request_bytes: bytes, random: Random) -> bytes:
+    """Return a request with a few bytes that are added, lost or changed."""
+    damaged = bytearray(request_bytes)
+    for _ in range(random.randint(0, 3)):
+        at = random.randrange(len(damaged) + 1)
+        damaged[at : at + random.randint(0, 2)] = random.choice(PARTS)
+    return bytes(damaged)
+
+
+@each_case("number", sample(range(3000), 150, law="damaged requests"))
+def test_the_same_requests_are_answered_however_broken_ones_are_cut(number: int) -> None:
+    """Where more than one thing is wrong, the refusal may name another of them."""
+    random = Random(number)
+    sound = [request for _, _, request in HOSTILE if len(request) < 500] + [request for request, _ in GOOD.values()]
+    whole = b"".join(damaged(random.choice(sound), random) for _ in range(3))
+    at = sorted(random.choices(range(1, len(whole)), k=3))
+    pieces = [whole[: at[0]], whole[at[0] : at[1]], whole[at[1] : at[2]], whole[at[2] :]]
+
+    async def answers(pieces: list[bytes]) -> tuple[list[bytes], int, bool]:
+        with OneConnection() as client:
+            await client.send(*filter(None, pieces))
+            told = bytes(client.wire.written).replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"").split(b"HTTP/1.1 ")[1:]
+            answered = [reply.partition(b"\r\n\r\n")[2] for reply in told if reply.startswith(b"200")]
+            return answered, len(told) - len(answered), client.wire.is_closing()
+
+    async def both() -> None:
+        in_one = await answers([whole])
+        assert in_one == await answers(pieces), (whole, at)
+        assert in_one[1] <= 1, "nothing follows a refusal"
+
+    asyncio.run(both())

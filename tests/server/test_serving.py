@@ -21,7 +21,7 @@ import pytest
 from bardo.adapters.loop_watchdog import STANDSTILL
 from bardo.server import shutdown as graceful_shutdown
 from bardo.server.reply import Application, Message, Receive, Scope, Send
-from bardo.server.serving import BackgroundServer, load_factory, serve
+from bardo.server.serving import BackgroundServer, Lifespan, StartUpFailed, load_factory, serve
 from bardo.server.shutdown import GracefulShutdown
 from bardo.values.errors import ConfigError
 from support.patience import PATIENCE, read_line
@@ -605,3 +605,49 @@ def test_a_loop_that_goes_on_is_left_alone(tmp_path: Path) -> None:
         code, _, errors = process.stop()
     assert code == 0
     assert "goes on after it stood" in errors
+
+
+def lifespan_of(*answers: str) -> Application:
+    """An application that answers each message of its lifespan so, fails at `raises`, and ends at the last."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        for answer in answers:
+            message = await receive()
+            if answer == "raises":
+                raise ValueError("wrong")
+            if answer:
+                await send({"type": f"{message['type']}.{answer}", "message": "told why"})
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("answers", "starts", "logged"),
+    [
+        (("complete", "complete"), True, []),
+        (("complete",), True, []),
+        (("failed",), False, ["told why"]),
+        (("",), False, ["the application did not start"]),
+        (("raises",), False, ["the application failed in its lifespan", "the application did not start"]),
+        (("complete", "failed"), True, ["told why"]),
+        (("complete", "raises"), True, ["the application failed in its lifespan", "the application did not end"]),
+    ],
+    ids=["in order", "ends early", "fails", "is silent", "raises", "fails to end", "raises at its end"],
+)
+def test_an_application_is_started_and_ended(
+    answers: tuple[str, ...], starts: bool, logged: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def live() -> bool:
+        lifespan = Lifespan(lifespan_of(*answers))
+        try:
+            await lifespan.start()
+        except StartUpFailed:
+            return False
+        await asyncio.sleep(0)
+        await lifespan.stop()
+        return True
+
+    with caplog.at_level("ERROR", "bardo.server"):
+        assert asyncio.run(live()) == starts
+    messages = [record.message for record in caplog.records]
+    assert [told.startswith(wanted) for told, wanted in zip(messages, logged, strict=True)] == [True] * len(logged)

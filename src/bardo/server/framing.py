@@ -13,9 +13,9 @@ from bardo.values.errors import BardoError, InvalidRequest
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _VALUE = rb"[\t\x20-\x7e\x80-\xff]*"
-REQUEST_LINE = re.compile(rb"(?:\r\n)?([A-Z][A-Z-]*) ([^\x00-\x20\x7f]+) HTTP/1\.([01])\r\n")
+REQUEST_LINE = re.compile(rb"(?:\r\n)?([A-Z][A-Z-]*) ([\x21-\x7e]+) HTTP/1\.([01])\r\n")
 """The first line of a head: its method, its target and the minor version. One empty line may stand before it (RFC 9112, section 2.2)."""
-_OTHER_VERSION = re.compile(rb"(?:\r\n)?[A-Z][A-Z-]* [^\x00-\x20\x7f]+ HTTP/(?!1\.[01])[0-9]\.[0-9](?:\r|$)")
+_OTHER_VERSION = re.compile(rb"(?:\r\n)?[A-Z][A-Z-]* [\x21-\x7e]+ HTTP/(?!1\.[01])[0-9]\.[0-9](?:\r|$)")
 _CHUNK = re.compile(
     rb"([0-9A-Fa-f]{1,16})((?:;%b(?:=(?:%b|\"(?:[\t \x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*\"))?)*)\r\n"
     % (_TOKEN, _TOKEN)
