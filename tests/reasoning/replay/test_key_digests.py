@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.reasoning.replay.keys import _without_space, digest, history_of, reply_keys, turns_of
+from bardo.reasoning.replay.keys import _turn_digest, _without_space, digest, history_of, reply_keys, turns_of
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request
 
@@ -26,6 +26,15 @@ def test_a_digest_is_of_the_lengths_and_the_bytes_of_its_texts(parts: list[str])
 
 def test_where_a_text_ends_matters() -> None:
     assert len({digest("ab", "c"), digest("a", "bc"), digest("abc"), digest("abc", "")}) == 4
+
+
+def test_a_nul_within_a_text_is_no_end_of_it() -> None:
+    texts = ["a", "b", "a\0b", "a\0", "\0b", "", "\0", "3,4"]
+    said: list[tuple[str, ...]] = [
+        (begin, one, other) for begin in ("", "0" * 30, "truncated") for one in texts for other in texts
+    ]
+    said += [("", "a", "b", "a", "b"), ("", "a", "b", "a\0b"), ("", "3,4;", "a", "b")]
+    assert len({*map(_turn_digest, said)}) == len(said)
 
 
 @pytest.mark.parametrize("around", ["a", "\u00e9"], ids=["ASCII", "another letter"])
@@ -101,12 +110,12 @@ def test_the_next_request_asks_for_every_key_under_which_a_reply_is_kept(
 
 STORED = [
     (
-        "m7426e0eaa4aaa86647925faecc344a",
-        "l763357a7bf92efe11dab4fd2d7b6d5",
+        "m8f47aa15642bf6af30ed11ed46f5a8",
+        "lb743cd1c9218beb7d074b21f9d8db2",
         "c66125143f60f7b15d6218460acf63e",
         "sab4f3e7cbdc539c4887737d88bbc16",
     ),
-    ("m02ae3d85918c86c5315d7d5d40607c", "l11d790dde57f8b2b4507ea9a8c1a2c"),
-    ("m2735eb32fc59ea9f77d47d0697413e", "l72149e900af465f3e2419d7b68f7ff"),
-    ("mc9857916e1beaf2a1d98bfde2467c7", "l571aa3154ad2d72955336506b2d9e3"),
+    ("mbb2cdf21f4adcebfc4544cbdacb0a2", "l44ea42ca11b9de49a2b450a2c1a9bb"),
+    ("ma7001d34f64c56e14bd0de513c6cfa", "lb2071df5c0ecc02e28dae1b26514ff"),
+    ("m39ed47cfdb896bd17786723196740b", "l30ce0866a16d27a140527b4fedc7a6"),
 ]
