@@ -245,9 +245,8 @@ class Draft:
                 written = msgspec.structs.replace(written, tool_choice=None)
                 why = "the tool that was chosen is left out"
                 refitted = (*refitted, Degradation("tool_choice", asked=chosen.name or chosen.mode, sent=None, why=why))
-            written = with_written_names(written, names, naming)
-            parts = facts.parts if written.messages is asked.messages else None
-            wire = dialect(row.dialect).encode_request(written, row, parts)
+            written = with_written_names(written, names, naming, facts)
+            wire = dialect(row.dialect).encode_request(written, row, facts)
         wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
         wire, unsearched = self._within_searches(wire)
         plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)

@@ -14,7 +14,7 @@ import msgspec
 from bardo.catalog.request_shapes import NameRule
 from bardo.values.blocks import Block, ToolCallBlock, ToolResultBlock
 from bardo.values.events import Event, ReplyFields, ToolCallStart
-from bardo.values.histories import facts_of
+from bardo.values.histories import HistoryFacts, facts_of
 from bardo.values.request import Message, Request, Tool
 
 _CALLS = frozenset((ToolCallBlock, ToolResultBlock))
@@ -46,12 +46,15 @@ def _renamed_one(one: Any, rule: NameRule) -> Any:
     return one if rule.takes(one.name) else msgspec.structs.replace(one, name=rule.written(one.name))
 
 
-def with_written_names(request: Request, names: WrittenToolNames | None, rule: NameRule | None) -> Request:
+def with_written_names(
+    request: Request, names: WrittenToolNames | None, rule: NameRule | None, facts: HistoryFacts
+) -> Request:
     """Return a request that has names of tools which are taken: in its tools, in the choice among them, in its calls and their results.
 
-    `names` are those of its tools; its history may have called others. A request whose names are all taken is returned itself.
+    `names` are those of its tools; its history may have called others, and `facts` may be of that. A request whose names are all taken is
+    returned itself.
     """
-    if rule is None or (names is None and takes_names(facts_of(request.messages).calls, rule)):
+    if rule is None or (names is None and takes_names(facts_of(request.messages, facts).calls, rule)):
         return request
     messages = tuple([_of_message(message, rule) for message in request.messages])
     if names is None:

@@ -12,7 +12,7 @@ from bardo.dialects.shared.media import with_known_media
 from bardo.values.blocks import UnknownBlock
 from bardo.values.errors import UpstreamRefused
 from bardo.values.fold import fold
-from bardo.values.histories import parts_of
+from bardo.values.histories import facts_of
 from bardo.values.response import Response
 from bardo.values.wire import Arrival
 from dialects.gemini.support import REQUEST, ROW, events_of, streamed
@@ -109,7 +109,7 @@ def test_a_recorded_request_writes_back(recording: Recording) -> None:
     assert wire.degraded == ()
     again = DIALECT.decode_request(wire.body, arrival)
     # google-genai writes base64 for addresses.
-    asked = with_known_media(request, Losses(DIALECT.declaration), parts_of(request.messages))
+    asked = with_known_media(request, Losses(DIALECT.declaration), facts_of(request.messages).parts)
     assert msgspec.structs.replace(again, body=None, body_bytes=b"") == msgspec.structs.replace(
         asked, body=None, body_bytes=b""
     )

@@ -181,6 +181,7 @@ def _blocks(content: str | list[wire.Block], names: Mapping[str, str], free: lis
     if isinstance(content, str):
         return (TextBlock(content),) if content else ()
     blocks: list[Block | Carrier] = []
+    has_carrier = False
     # One step for each block of a long history: most have no fields beside their own, and nobody is called to find that.
     for block in content:
         if type(block) is wire.Text:
@@ -189,8 +190,11 @@ def _blocks(content: str | list[wire.Block], names: Mapping[str, str], free: lis
                 continue
             more = carried(block, NAME)
             made: Block | Carrier = TextBlock(block.text, carried=more)
+        elif type(block) is wire.Thinking:
+            more = None if block.others is None else carried(block, NAME)
+            made = _thinking(block, more)
         elif type(block) is wire.ToolUse:
-            arguments = arguments_of(block.input or {})
+            arguments = arguments_of(block.input) if block.input else "{}"
             if len(arguments) > FEW_LEVELS:
                 free.append(block.input)
             plain = block.cache_control is None and block.caller is None and block.toolset_name is None
@@ -209,11 +213,12 @@ def _blocks(content: str | list[wire.Block], names: Mapping[str, str], free: lis
             )
         else:
             made, more = _READERS[type(block)](block), None
+            has_carrier = has_carrier or type(made) is Carrier
             free += _free_in(block)
         if more is not None:
             free.append(more.fields)
         blocks.append(made)
-    return settled(blocks) if Carrier in map(type, blocks) else tuple(blocks)  # type: ignore[arg-type]
+    return settled(blocks) if has_carrier else tuple(blocks)  # type: ignore[arg-type]
 
 
 def _parts(content: list[wire.ResultPart], free: list[JsonValue]) -> tuple[ResultPart, ...]:
@@ -266,11 +271,10 @@ def _search_result(block: wire.SearchResult) -> DocumentBlock | UnknownBlock:
     return DocumentBlock(text=PARTS_JOIN.join(texts), name=block.title or "", source=block.source, carried=rest)
 
 
-def _thinking(block: wire.Thinking) -> ReasoningBlock:
+def _thinking(block: wire.Thinking, more: Carried | None) -> ReasoningBlock:
     states = SIGNED_BLOCKS.decode_signature(block.signature) if block.signature else ()
     # Thinking without a signature is nobody's: bardo wrote it so for a provider that signs nothing.
     form = states[0].format if states else "thinking"
-    more = None if block.others is None else carried(block, NAME)
     return ReasoningBlock(text=block.thinking, format=form, opaque=states, carried=more)
 
 
@@ -290,7 +294,6 @@ _PART_READERS: dict[type, Callable[..., ResultPart]] = {
 }
 _READERS: dict[type, Callable[..., Block | Carrier]] = {
     **_PART_READERS,
-    wire.Thinking: _thinking,
     wire.RedactedThinking: _redacted_thinking,
 }
 

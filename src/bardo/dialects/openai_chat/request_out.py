@@ -70,6 +70,9 @@ DECLARATION = Declaration(
 
 
 _MEDIA = (ImageBlock, DocumentBlock)
+_NO_MEDIA = frozenset(_MEDIA).isdisjoint
+# What of an answer stands beside its content.
+_NOT_SHOWN = frozenset((ReasoningBlock, ToolCallBlock, RefusalBlock, ToolResultBlock))
 Content = str | list[JsonObject]
 """What a message says: a text, or parts."""
 
@@ -127,6 +130,7 @@ class MessageWriter:
         self._own = request.dialect == NAME
         self._generic = row.generic
         self._quirks = row.quirks
+        self._form: ReplayForm = row.quirks.replay
         self._losses = losses
         # Whether the user may not speak right behind a result, so that the model does so between them.
         self._speaks_between = "no_user_after_tool" in shape_at(row, request.model).rules
@@ -150,7 +154,6 @@ class MessageWriter:
         return written
 
     def _assistant(self, message: Message) -> JsonObject:
-        shown: list[Block] = []
         texts: list[str] = []
         thoughts: list[ReasoningBlock] = []
         calls: list[JsonObject] = []
@@ -159,26 +162,32 @@ class MessageWriter:
         states: list[Opaque] = []
         plain = True
         for block in message.blocks:
-            if isinstance(block, ReasoningBlock):
+            if type(block) is ReasoningBlock:
                 thoughts.append(block)
-            elif isinstance(block, TextBlock):
-                shown.append(block)
+            elif type(block) is TextBlock:
                 texts.append(block.text)
-                states += block.opaque
+                if block.opaque:
+                    states += block.opaque
                 if block.carried is not None and self._losses.has_own_fields(block.carried):
                     plain = False
-            elif isinstance(block, ToolCallBlock):
-                self._add_call(block, calls, older)
-            elif isinstance(block, RefusalBlock):
+            elif type(block) is ToolCallBlock:
+                if block.carried is None and not block.opaque:
+                    calls.append(call_object(block.id, block.name, argument_text(block.arguments), {}))
+                else:
+                    self._add_call(block, calls, older)
+            elif type(block) is RefusalBlock:
                 refusals.append(block.text)
-            elif not isinstance(block, ToolResultBlock):
-                shown.append(block)
+            elif type(block) is not ToolResultBlock:
                 plain = False
-                own = block.value if isinstance(block, UnknownBlock) and block.dialect == NAME else None
+                own = block.value if type(block) is UnknownBlock and block.dialect == NAME else None
                 if isinstance(own, dict) and "tool_call" in own:
                     calls.append(own["tool_call"])
         # Several blocks of text were one answer, cut only by what stood between them.
-        content = "".join(texts) if plain else self._content(shown)
+        content: Content
+        if plain:
+            content = texts[0] if len(texts) == 1 else "".join(texts)
+        else:
+            content = self._content([block for block in message.blocks if type(block) not in _NOT_SHOWN])
         output: JsonObject = {"role": "assistant", "content": content or (None if calls or older else "")}
         if refusals:
             output["content"] = content or None
@@ -225,7 +234,7 @@ class MessageWriter:
         for block in thoughts:
             if block.carried is not None:
                 self._losses.lose_fields(block.carried)
-        form: ReplayForm = self._quirks.replay
+        form = self._form
         if form == "none" and self._generic:
             form = _FIELDS.get(thoughts[0].format, "reasoning_details" if self._own else "none")
         text = (
@@ -271,7 +280,7 @@ class MessageWriter:
                 output[form] = text
         for block in thoughts:
             for state in block.opaque:
-                if not form == state.format == "content_list":
+                if not form == state.format == "content_list" and (state.format, form) not in self._dropped:
                     self._drop_state(state.format, sent=form)
 
     def _drop_state(self, style: str, sent: str | None = None) -> None:
@@ -285,7 +294,7 @@ class MessageWriter:
         results: list[ToolResultBlock] = []
         others: list[Block] = []
         for block in message.blocks:
-            if isinstance(block, ToolResultBlock):
+            if type(block) is ToolResultBlock:
                 results.append(block)
             else:
                 others.append(block)
@@ -316,7 +325,7 @@ class MessageWriter:
         """Return pictures and documents among the results, which go into the user's message after them."""
         found: list[Block] = []
         for result in results:
-            for part in result.content:
+            for part in () if _NO_MEDIA(map(type, result.content)) else result.content:
                 if isinstance(part, _MEDIA):
                     kind = "image" if isinstance(part, ImageBlock) else "document"
                     why = "the result of a tool is text in Chat Completions"
@@ -336,7 +345,7 @@ class MessageWriter:
         return message if carried is None else {**message, **fields_for(NAME, carried)}
 
     def _content(self, blocks: Sequence[Block]) -> Content:
-        if len(blocks) == 1 and isinstance(only := blocks[0], TextBlock) and only.carried is None:
+        if len(blocks) == 1 and type(only := blocks[0]) is TextBlock and only.carried is None:
             return only.text
         parts = [part for block in blocks if (part := self._part(block)) is not None]
         if not parts:

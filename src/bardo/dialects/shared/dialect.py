@@ -30,11 +30,10 @@ from bardo.dialects.shared.tools import CallsInFrames, carry_hosted
 from bardo.dialects.shared.turns import unknown_as_words, with_last_markers, with_marked_end, with_turn, without_fields
 from bardo.streams.frames import Frame
 from bardo.streams.sse import FrameEnds, encode_sse
-from bardo.values.blocks import Block
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InvalidRequest, Unsupported, UpstreamRefused
 from bardo.values.events import Event, ReplyStart
-from bardo.values.histories import parts_of
+from bardo.values.histories import HistoryFacts, facts_of
 from bardo.values.operations import Embeddings, EmbedRequest, ModelInfo, NativeInput, TokenCount
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -350,19 +349,18 @@ class Dialect:
     models: ModelsForm | None = None
     time_fields: Callable[[float, float], JsonObject] | None = None
 
-    def encode_request(
-        self, request: Request, row: ProviderRow, parts: frozenset[type[Block]] | None = None
-    ) -> WireRequest:
+    def encode_request(self, request: Request, row: ProviderRow, facts: HistoryFacts | None = None) -> WireRequest:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON.
 
-        `parts` are the classes of blocks in its messages, as `parts_of` gives them; None where they are to be found.
+        `facts` are those of a conversation, which hold for the request where that is its own; None where they are to be found.
         """
         early = Losses(self.declaration)
         is_foreign = request.dialect != self.name
         shape = shape_at(row, request.model)
         request = with_sound_history(request, shape, early)
+        facts = facts_of(request.messages, facts)
         # None of these steps adds a class that a later one looks for.
-        parts = parts_of(request.messages) if parts is None else parts
+        parts = facts.parts
         request = with_plain_sound(with_known_media(request, early, parts), parts)
         if is_foreign:
             request = carry_sound(request, self.name, parts)
@@ -376,7 +374,7 @@ class Dialect:
         request, carried = carry_shared(request, row, early)
         if is_foreign and not self.search_results:
             request = results_as_text(request, early, parts)
-        body, losses = self._written(request, row, early)
+        body, losses = self._written(request, row, early, facts)
         if losses.surplus:
             body, losses = self._with_fewer_markers(request, row, early, losses.surplus)
         if carried or hosted:
@@ -392,11 +390,14 @@ class Dialect:
             body = {**row.paths.fields(body, request.model), **paid_by}
         return WireRequest(path=path, body=write_json(body), degraded=losses.all)
 
-    def _written(self, request: Request, row: ProviderRow, early: Losses) -> tuple[JsonObject, Losses]:
-        """Return a body and all that is lost of the request."""
+    def _written(
+        self, request: Request, row: ProviderRow, early: Losses, facts: HistoryFacts | None = None
+    ) -> tuple[JsonObject, Losses]:
+        """Return a body and all that is lost of the request. `facts` may be those of an earlier form of its conversation."""
         losses = self.field_losses(request, row)
         losses.add_all(early.all)
-        report_message_lacks(request, losses)
+        own = request.dialect in losses.declaration.speaks
+        report_message_lacks(facts_of(request.messages, facts), losses, own=own)
         body = self.encode_body(request, row, losses)
         losses.lose_unplaced_markers()
         return body, losses

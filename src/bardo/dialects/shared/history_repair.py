@@ -7,7 +7,7 @@ between a call and its result. What a target demands is said by rows (`catalog/d
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -62,7 +62,6 @@ _JOINED = frozenset(
 _JOINS_ITS_OWN = frozenset(("anthropic_messages", "bedrock_invoke"))
 # Dialects whose requests hold items or steps in place of turns.
 _OF_ITEMS = frozenset(("openai_responses", "gemini_interactions"))
-_NO_CALLS = frozenset[str]()
 
 
 _Place = tuple[int, int, int]
@@ -77,50 +76,63 @@ def is_sound(request: Request, shape: RequestShape, dialect: str) -> bool:
     checks_calls = "answered_calls" in rules and not any(name in request.extra for name in _KEEPS_TURNS)
     joined, unique = dialect in _JOINED, "unique_calls" in rules
     user_first, no_user_after_tool = "user_first" in rules, "no_user_after_tool" in rules
-    # The calls that wait for a result, and the ids of all calls before.
-    waiting: Set[str] = _NO_CALLS
+    # The calls that wait for a result: those of the last turn in their order, or else any. `called` are the ids of all calls before.
+    expected: list[str] = []
+    waiting: set[str] = set()
     called: set[str] = set()
     # `spoken`: not only the system has spoken. `heard`: the user has said something, or the model has.
     after_results = after_model = spoken = heard = False
     for message in request.messages:
-        if message.role == "system":
-            if ("one_system" in rules and spoken) or (no_user_after_tool and (after_results or after_model)):
-                return False
-            if waiting and checks_calls:
-                return False
-        elif message.role == "assistant":
+        role = message.role
+        if role == "assistant":
             if user_first and not heard:
                 return False
             calls = [block for block in message.blocks if type(block) is ToolCallBlock]
-            keys: Set[str] = {call.id or f"name:{call.name}" for call in calls} if calls else _NO_CALLS
+            keys = [call.id or f"name:{call.name}" for call in calls] if calls else []
             if checks_calls:
-                if waiting and (not joined or after_results):
+                if (expected or waiting) and (not joined or after_results):
                     return False
-                if len(keys) < len(calls) or not waiting.isdisjoint(keys):
+                if len(keys) > 1 and len({*keys}) < len(keys):
                     return False
-            if unique and calls:
-                if not called.isdisjoint(keys) or not all(call.id for call in calls):
+            if unique and keys:
+                if not called.isdisjoint(keys) or "" in [call.id for call in calls]:
                     return False
-                called |= keys
-            waiting = waiting | keys if joined and waiting else keys
+                called.update(keys)
+            if joined and (expected or waiting):
+                waiting.update(expected)
+                if checks_calls and not waiting.isdisjoint(keys):
+                    return False
+                waiting.update(keys)
+                expected = []
+            else:
+                expected, waiting = keys, waiting and set()
             after_results, after_model, spoken, heard = False, True, True, True
-        else:
+        elif role == "user":
             blocks = message.blocks
             results = [block.call_id or f"name:{block.name}" for block in blocks if type(block) is ToolResultBlock]
             others = len(results) < len(blocks) or not results
-            answered: Set[str] = {*results} if results else _NO_CALLS
-            if checks_calls:
-                if len(answered) < len(results) or not waiting >= answered or (waiting and not results):
-                    return False
-                if results and others and len(waiting) > len(answered):
-                    return False
             if no_user_after_tool and others and (after_results or results):
                 return False
-            waiting = waiting - answered
+            if waiting or results != expected:
+                waiting.update(expected)
+                answered = {*results}
+                if checks_calls:
+                    if len(answered) < len(results) or not waiting >= answered or (waiting and not results):
+                        return False
+                    if results and others and len(waiting) > len(answered):
+                        return False
+                waiting -= answered
+            # Most turns answer all calls of the turn before, in their order.
+            expected = []
             after_results, after_model, spoken = bool(results), False, True
             heard = heard or (user_first and says_something(message))
+        else:
+            if ("one_system" in rules and spoken) or (no_user_after_tool and (after_results or after_model)):
+                return False
+            if checks_calls and (expected or waiting):
+                return False
     # Calls that nothing follows are not answered yet; where a result follows, each of them needs its own.
-    return not (checks_calls and waiting and after_results)
+    return not (checks_calls and (expected or waiting) and after_results)
 
 
 def refuse_repairs(repairs: Iterable[Degradation], target: str) -> None:

@@ -7,6 +7,7 @@ Fields that another dialect has too, under the same name or in another place, ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.degradation import Degradation
+from bardo.values.histories import HistoryFacts
 from bardo.values.request import Request, Sampling, Tool
 
 _NO_SAMPLING = Sampling()
@@ -195,19 +197,21 @@ def report_tool_lacks(request: Request, losses: Losses) -> None:
             losses.lose_fields(tool.carried)
 
 
-def report_message_lacks(request: Request, losses: Losses) -> None:
-    """Report all that the messages of a request hold and the dialect declares to lack, and fields of other dialects.
+def report_message_lacks(facts: HistoryFacts, losses: Losses, *, own: bool) -> None:
+    """Report all that a conversation holds and the dialect declares to lack, and fields of other dialects.
 
-    Fields of reasoning are reported by the encoders, which send it or report the whole of it.
+    `own`: it came in a dialect whose fields are those of this one. Fields of reasoning are reported by the encoders, which send it or
+    report the whole of it.
     """
     declaration = losses.declaration
-    own = request.dialect in declaration.speaks
     checks = declaration.own_checks if own else declaration.foreign_checks
+    if _holds_no_lack(facts, checks):
+        return
 
     # Most blocks hold nothing that could be lost: nobody is called to find that.
     plain = frozenset((TextBlock, ToolCallBlock)).difference(checks.blocks, checks.kinds)
     passes_thinking = ReasoningBlock not in checks.kinds
-    for message in request.messages:
+    for message in facts.messages:
         carried = message.carried
         if carried is not None and (message.role != "system" or carried.fields.keys() != {"role"}):
             # OpenAI's roles `developer` and `system` are one in every other dialect.
@@ -220,6 +224,20 @@ def report_message_lacks(request: Request, losses: Losses) -> None:
             elif kind in plain and block.carried is None:  # type: ignore[union-attr]
                 continue
             _report_block(block, kind, losses, checks)
+
+
+def _holds_no_lack(facts: HistoryFacts, checks: Checks) -> bool:
+    """Whether nothing in a conversation is to be reported, as of most: without a step of Python for each block."""
+    if not facts.parts.isdisjoint(checks.kinds):
+        return False
+    looked_at = facts.parts.intersection(checks.blocks)
+    if looked_at - {ToolResultBlock} or facts.carries_fields:
+        return False
+    for check in checks.blocks[ToolResultBlock] if looked_at else ():
+        values = [*map(attrgetter(check.attribute), facts.results)]
+        if values.count(check.default) < len(values):
+            return False
+    return True
 
 
 def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> None:

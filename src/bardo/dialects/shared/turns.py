@@ -112,7 +112,12 @@ _REFUSAL = "refusal"
 def holds_fields(body: JsonObject, names: Sequence[str]) -> bool:
     """Whether an assistant's message of a body has one of these fields."""
     messages = body.get("messages")
-    return isinstance(messages, list) and any(map(_finding(names), messages))
+    if not isinstance(messages, list):
+        return False
+    # Of most messages nobody is called to find that they have none.
+    if {*map(type, messages)} == {dict} and all(map(frozenset(names).isdisjoint, messages)):
+        return False
+    return any(map(_finding(names), messages))
 
 
 def without_fields(body: JsonObject, names: Sequence[str], losses: Losses) -> JsonObject:
