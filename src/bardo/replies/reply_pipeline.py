@@ -101,13 +101,14 @@ class ReplyPipeline:
         """Fold events that have passed the stages, and return them without secrets."""
         if self.watch.seen:
             events = [without_secrets(event, self._secrets) for event in events]
-        if len(events) >= MANY and Failed not in map(type, events):
+        if Failed in map(type, events):
+            for event in events:
+                if type(event) is Failed and self.failure is None:
+                    self._clean(event.error)
+                    self.failure = event.error
+        elif len(events) >= MANY:
             for run in runs_of(events):
                 self.fold.feed_run(run)
             return events
-        for event in events:
-            if type(event) is Failed and self.failure is None:
-                self._clean(event.error)
-                self.failure = event.error
-            self.fold.feed(event)
+        self.fold.feed_all(events)
         return events

@@ -25,10 +25,26 @@ def build_chain(
     `not_held` is how many characters of it are not among the blocks, because a stream was too long to hold.
     `summarizes`: the model shows summaries of its thinking, in whatever field.
     """
-    thoughts = tuple([block for block in blocks if type(block) is ReasoningBlock])
-    content = (
-        "\n\n".join([readable for block in thoughts if (readable := block.readable)]) or None if thoughts else None
-    )
+    # One pass, for every reply: of one with thinking it takes a third of the time that passes for each question do.
+    found: list[ReasoningBlock] = []
+    interleaved = called = holds_state = False
+    for block in blocks:
+        if type(block) is ReasoningBlock:
+            found.append(block)
+            interleaved = interleaved or called
+        elif type(block) is TextBlock:
+            holds_state = holds_state or bool(block.opaque)
+        elif type(block) is ToolCallBlock:
+            called, holds_state = True, holds_state or bool(block.opaque)
+        elif type(block) is UnknownBlock:
+            # A tool the provider ran itself: thinking after its result is resumed thinking too.
+            called = True
+    thoughts = tuple(found)
+    content: str | None = None
+    if len(thoughts) == 1:
+        content = thoughts[0].readable or None
+    elif thoughts:
+        content = "\n\n".join([readable for block in thoughts if (readable := block.readable)]) or None
     tokens = usage.reasoning_tokens or 0
     reported = usage.reasoning_tokens is not None and not (usage.approx and tokens)
     # Some hosts report 0 beside readable thinking (Venice, Ollama's Responses route): their 0 is no count.
@@ -41,34 +57,14 @@ def build_chain(
     return ReasoningChain(
         provider=provider,
         model=model,
-        visibility=visibility_of(thoughts, evidence=tokens > 0 or _holds_state(blocks), summarizes=summarizes),
+        visibility=visibility_of(thoughts, evidence=tokens > 0 or holds_state, summarizes=summarizes),
         content=content,
         reasoning_tokens=tokens,
         reported=reported,
         tokens_approx=approximate,
         empty=empty and content is None and not withheld,
         withheld=withheld,
-        interleaved=bool(thoughts) and _follows_a_call(blocks),
+        interleaved=interleaved,
         blocks=thoughts,
         cost=ReasoningCost(reasoning_tokens=tokens, billed_as_output=billed_as_output),
     )
-
-
-def _holds_state(blocks: tuple[ReplyBlock, ...]) -> bool:
-    """Whether text or a call has opaque state, as only a model that thought leaves it."""
-    # Asked for every reply, where a loop costs half of what `any` does.
-    for block in blocks:  # noqa: SIM110
-        if (type(block) is TextBlock or type(block) is ToolCallBlock) and block.opaque:
-            return True
-    return False
-
-
-def _follows_a_call(blocks: tuple[ReplyBlock, ...]) -> bool:
-    # A tool the provider ran itself is an unknown block: thinking after its result is resumed thinking too.
-    called = False
-    for block in blocks:
-        kind = type(block)
-        if called and kind is ReasoningBlock:
-            return True
-        called = called or kind is ToolCallBlock or kind is UnknownBlock
-    return False

@@ -106,6 +106,13 @@ class ResponseFold:
         self._made = None
         return ()
 
+    def feed_all(self, events: Sequence[Event]) -> None:
+        """Take events, in less time than one by one."""
+        take = _TAKE
+        for event in events:
+            take[type(event)](self, event)
+        self._made = None
+
     def feed_run(self, pieces: Sequence[Event]) -> None:
         """Take pieces of one text, thinking, refusal or call, at least one: texts at once, where all of them can be held."""
         if len(pieces) > 1 and type(pieces[0]) is not ToolCallChunk:

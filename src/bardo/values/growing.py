@@ -25,15 +25,19 @@ class GrowingBlock:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self.parts: dict[int, list[str]] = {}
+        self.parts: dict[int, list[str]] | None = None
         self.opaque: OpaqueStates | None = None
         self.carried: CarriedFields | None = None
         self.id = self.name = self.format = ""
 
     def think(self, text: str, part: int | None) -> None:
         """Add thinking text, or a piece of one part of its summary."""
-        target = self.pieces if part is None else self.parts.setdefault(part, [])
-        target.append(text)
+        if part is None:
+            self.pieces.append(text)
+            return
+        if self.parts is None:
+            self.parts = {}
+        self.parts.setdefault(part, []).append(text)
 
     def add_state(self, opaque: Opaque) -> None:
         """Add a piece of opaque state."""
@@ -69,7 +73,8 @@ class GrowingText(GrowingBlock):
 
     def block(self) -> ReplyBlock:
         """Return the block as far as it has come."""
-        return TextBlock("".join(self.pieces), self.states, self.fields)
+        opaque = () if self.opaque is None else self.opaque.states()
+        return TextBlock("".join(self.pieces), opaque, None if self.carried is None else self.carried.carried())
 
 
 class GrowingRefusal(GrowingBlock):
@@ -91,10 +96,10 @@ class GrowingThinking(GrowingBlock):
         """Return the block as far as it has come."""
         return ReasoningBlock(
             text="".join(self.pieces),
-            summary=tuple("".join(self.parts[part]) for part in sorted(self.parts)),
+            summary=tuple(["".join(pieces) for _, pieces in sorted(self.parts.items())]) if self.parts else (),
             format=self.format,
-            opaque=self.states,
-            carried=self.fields,
+            opaque=() if self.opaque is None else self.opaque.states(),
+            carried=None if self.carried is None else self.carried.carried(),
         )
 
 

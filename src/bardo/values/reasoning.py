@@ -99,10 +99,12 @@ def visibility_of(blocks: Sequence[ReasoningBlock], *, evidence: bool, summarize
     """
     if not blocks:
         return ReasoningVisibility.OPAQUE if evidence else ReasoningVisibility.NONE
-    if any(block.text for block in blocks):
-        return ReasoningVisibility.SUMMARIZED if summarizes else ReasoningVisibility.VISIBLE
-    if any(any(block.summary) for block in blocks):
+    summed_up = False
+    for block in blocks:
+        if block.text:
+            return ReasoningVisibility.SUMMARIZED if summarizes else ReasoningVisibility.VISIBLE
+        summed_up = summed_up or any(block.summary)
+        evidence = evidence or bool(block.opaque)
+    if summed_up:
         return ReasoningVisibility.SUMMARIZED
-    if evidence or any(block.opaque for block in blocks):
-        return ReasoningVisibility.OPAQUE
-    return ReasoningVisibility.NONE
+    return ReasoningVisibility.OPAQUE if evidence else ReasoningVisibility.NONE
