@@ -267,17 +267,20 @@ def _turns_of(messages: Sequence[Message]) -> _Turns:
     follows_result = False
     for place, message in enumerate(messages):
         if message.role != "assistant":
-            follows_result = ToolResultBlock in message.kinds
+            follows_result = ToolResultBlock in map(type, message.blocks)
             continue
-        has_result = calls = thinks = reads = False
+        has_result = calls = thinks = reads = has_states = False
         for block in message.blocks:
             if type(block) is ReasoningBlock:
-                thinks, reads = True, reads or bool(block.readable)
+                thinks, reads = True, reads or bool(block.text or block.readable)
+                has_states = has_states or bool(block.opaque)
             elif type(block) is ToolCallBlock:
-                calls = True
+                calls, has_states = True, has_states or bool(block.opaque)
+            elif type(block) is TextBlock:
+                has_states = has_states or bool(block.opaque)
             elif type(block) is ToolResultBlock:
                 has_result = True
-        if has_state(message):
+        if has_states:
             found.stateful.append(place)
         if thinks:
             found.thinking.append(place)
@@ -291,4 +294,7 @@ def _turns_of(messages: Sequence[Message]) -> _Turns:
 
 def _any_readable(blocks: tuple[Block, ...]) -> bool:
     """Whether thinking that can be read stands in these blocks."""
-    return any(isinstance(block, ReasoningBlock) and block.readable for block in blocks)
+    for block in blocks:  # noqa: SIM110 - asked of each turn of each call, where a loop costs half of what `any` does.
+        if type(block) is ReasoningBlock and (block.text or block.readable):
+            return True
+    return False

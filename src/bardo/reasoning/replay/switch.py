@@ -12,7 +12,7 @@ from operator import is_
 import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules
-from bardo.reasoning.replay.keys import call_digest, has_state, states_of
+from bardo.reasoning.replay.keys import call_digest, states_of
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -60,7 +60,11 @@ class Switch:
         """Return why any of these states may not be sent, empty where all may."""
         if states and (self._refused is None or (self._refused and any(one.data in self._refused for one in states))):
             return _REFUSED
-        return next((why for one in states if (why := self._refusal(one.format, origin or self._origin_of(one)))), "")
+        for one in states:
+            why = self._refusal(one.format, origin or self._origin_of(one))
+            if why:
+                return why
+        return ""
 
     def _refusal(self, form: str, origin: Origin | None) -> str:
         # Most state of a conversation has one origin, but for its prefix, which no row looks at.
@@ -72,8 +76,15 @@ class Switch:
         return known
 
     def sorts(self, message: Message) -> bool:
-        """Whether any block of a message has state, or is thinking that may not be sent without."""
-        return has_state(message) or (self.signed and any(map(self._is_unsigned, message.blocks)))
+        """Whether any block of a message has state that may not be sent, or is thinking that may not be sent without."""
+        for block in message.blocks:
+            if type(block) is ReasoningBlock or type(block) is TextBlock or type(block) is ToolCallBlock:
+                if block.opaque:
+                    if self.refusal(block.opaque):
+                        return True
+                elif self.signed and type(block) is ReasoningBlock:
+                    return True
+        return False
 
     def sorted_out(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
         """Return the blocks of one message without the state that may not be sent."""
