@@ -143,6 +143,8 @@ class ToolResultBlock(msgspec.Struct, frozen=True, tag="tool_result", kw_only=Tr
     @property
     def text(self) -> str:
         """The textual part of the result."""
+        if len(self.content) == 1 and type(self.content[0]) is TextBlock:
+            return self.content[0].text
         return "".join(block.text for block in self.content if isinstance(block, TextBlock))
 
 

@@ -125,7 +125,8 @@ class _Turn:
         blocks = self.blocks
         if len(blocks) > 1:
             blocks = sorted(blocks, key=_is_no_result)
-        return {"role": self.role, "content": _shortest(blocks), **self.fields}
+        written: Written = {"role": self.role, "content": _shortest(blocks)}
+        return {**written, **self.fields} if self.fields else written
 
 
 def _messages(request: Request, losses: Losses) -> tuple[list[Written], list[_Turn]]:
@@ -197,7 +198,7 @@ def _is_no_result(block: Written) -> bool:
 
 def _shortest(blocks: list[Written]) -> object:
     """Return one text without fields as a string, anything else as it is."""
-    if len(blocks) == 1 and blocks[0].get("type") == "text" and blocks[0].keys() == {"type", "text"}:
+    if len(blocks) == 1 and len(blocks[0]) == 2 and blocks[0].get("type") == "text" and "text" in blocks[0]:
         return str(blocks[0]["text"])
     return blocks
 
@@ -205,32 +206,33 @@ def _shortest(blocks: list[Written]) -> object:
 def _blocks(message: Message, losses: Losses) -> list[Written]:
     found: list[Written] = []
     for block in message.blocks:
-        if isinstance(block, ToolCallBlock):
+        if type(block) is ToolCallBlock:
             found.append(_call(block, losses))
-        elif isinstance(block, ToolResultBlock):
+        elif type(block) is ToolResultBlock:
             found.append(_result(block, losses))
-        elif isinstance(block, ReasoningBlock):
+        elif type(block) is ReasoningBlock:
             found += _thinking(block, losses)
         else:
-            _add_part(block, found, losses)
+            _add_part(block, found, losses)  # type: ignore[arg-type]
     return found
 
 
 def _add_part(block: RefusalBlock | ResultPart, found: list[Written], losses: Losses) -> None:
     """Add a block that may also stand in the result of a tool."""
-    if isinstance(block, UnknownBlock):
+    if type(block) is UnknownBlock:
         if block.dialect == NAME and isinstance(block.value, dict):
             found.append(block.value)
-    elif isinstance(block, ImageBlock):
+    elif type(block) is ImageBlock:
         found.append(_image(block, losses))
-    elif isinstance(block, DocumentBlock):
+    elif type(block) is DocumentBlock:
         found += _document(block, losses)
-    else:
-        if isinstance(block, TextBlock):
+    elif type(block) is TextBlock or type(block) is RefusalBlock:
+        if type(block) is TextBlock and block.opaque:
             losses.lose_states(block.opaque)
         text = block.text
         if text and not text.isspace():
-            found.append({"type": "text", "text": text, **losses.own_fields(block.carried)})
+            written: Written = {"type": "text", "text": text}
+            found.append(written if block.carried is None else {**written, **losses.own_fields(block.carried)})
         elif text:
             # Anthropic refuses text without a word in it.
             losses.lose(_BLANK, text, "text of nothing but space is not accepted")
@@ -290,7 +292,8 @@ def _thinking(block: ReasoningBlock, losses: Losses) -> Sequence[Written]:
 
 
 def _call(block: ToolCallBlock, losses: Losses) -> Written:
-    losses.lose_states(block.opaque)
+    if block.opaque:
+        losses.lose_states(block.opaque)
     arguments = block.arguments
     if is_object(arguments):
         given = msgspec.Raw(arguments.encode())
@@ -298,21 +301,20 @@ def _call(block: ToolCallBlock, losses: Losses) -> Written:
         given = input_of(arguments)
         if not has_no_arguments(arguments):
             losses.lose("tool arguments", arguments, "input must be a JSON object", sent={INVALID_JSON: arguments})
-    own = losses.own_fields(block.carried)
-    return {"type": "tool_use", "id": block.id, "name": block.name, "input": given, **own}
+    written: Written = {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
+    return written if block.carried is None else {**written, **losses.own_fields(block.carried)}
 
 
 def _result(block: ToolResultBlock, losses: Losses) -> Written:
     content: list[Written] = []
     for part in block.content:
         _add_part(part, content, losses)
-    return {
-        "type": "tool_result",
-        "tool_use_id": block.call_id,
-        **({"content": _shortest(content)} if content else {}),
-        **({"is_error": True} if block.is_error else {}),
-        **losses.own_fields(block.carried),
-    }
+    written: Written = {"type": "tool_result", "tool_use_id": block.call_id}
+    if content:
+        written["content"] = _shortest(content)
+    if block.is_error:
+        written["is_error"] = True
+    return written if block.carried is None else {**written, **losses.own_fields(block.carried)}
 
 
 def _tools(request: Request, losses: Losses) -> list[Written]:

@@ -59,9 +59,9 @@ class ContentWriter:
         contents: list[Part] = []
         turn = _UserTurn()
         for message in messages[leading:]:
-            call_ids = [block.id for block in message.blocks if isinstance(block, ToolCallBlock)]
-            if call_ids:
-                self._calls.update((block.id, block) for block in message.blocks if isinstance(block, ToolCallBlock))
+            calls = [block for block in message.blocks if type(block) is ToolCallBlock]
+            for call in calls:
+                self._calls[call.id] = call
             written = [(block, self._block(block)) for block in message.blocks]
             parts = [part for _, some in written for part in some]
             if not parts:
@@ -73,7 +73,7 @@ class ContentWriter:
             if self._own or role == "model":
                 contents += turn.contents()
                 contents.append(content)
-                turn = _UserTurn(call_ids, after=turn)
+                turn = _UserTurn([call.id for call in calls], after=turn)
             else:
                 turn.add(content, written)
         contents += turn.contents()

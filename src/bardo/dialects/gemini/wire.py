@@ -260,6 +260,8 @@ def finish_word(finish: Finish) -> str:
 
 def camel(name: str) -> str:
     """Return `response_mime_type` as `responseMimeType`; the real API takes both spellings."""
+    if "_" not in name:
+        return name
     first, *others = name.split("_")
     return first + "".join(word[:1].upper() + word[1:] for word in others)
 

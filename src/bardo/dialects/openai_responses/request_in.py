@@ -162,7 +162,7 @@ def decode_input(items: Sequence[JsonValue], at: str) -> list[Message]:
     """Return the messages of a list of input items. Raises InvalidRequest, naming the item."""
     reader = _InputReader()
     for place, item in enumerate(items):
-        reader.take(item, f"{at}[{place}]")
+        reader.take(item, at, place)
     return reader.finish()
 
 
@@ -175,12 +175,12 @@ class _InputReader:
         self._results: list[Block] = []
         self._names: dict[str, str] = {}
 
-    def take(self, item: JsonValue, at: str) -> None:
-        """Take one item; one with a role and no type is a message."""
-        fields: JsonObject = item if type(item) is dict else take(item, dict, at)
+    def take(self, item: JsonValue, at: str, place: int) -> None:
+        """Take the item at some place of the list at `at`; one with a role and no type is a message."""
+        fields: JsonObject = item if type(item) is dict else take(item, dict, f"{at}[{place}]")
         kind = fields.get("type")
         if type(kind) is not str or not kind:
-            kind = _kind_untold(fields, at)
+            kind = _kind_untold(fields, f"{at}[{place}]")
             fields = {**fields, "type": kind} if kind == "message" else fields
         struct = wire.ITEMS.get(kind)
         if struct is None:
@@ -189,7 +189,15 @@ class _InputReader:
             else:
                 self._say(UnknownBlock(NAME, fields))
             return
-        match read(fields, struct, at):
+        try:
+            value: Wire = msgspec.convert(fields, struct)
+        except msgspec.ValidationError:
+            value = read(fields, struct, f"{at}[{place}]")
+        match value:
+            case wire.Message() as message:
+                self._message(message, f"{at}[{place}]")
+            case wire.Reasoning() as thought:
+                self._reasoning(thought)
             case wire.FunctionCall() as call:
                 self._names[call.call_id] = call.name
                 self._say(_call(call, call.arguments or "", _additional(call)))
@@ -201,10 +209,6 @@ class _InputReader:
                 self._result(result, {"type": "custom_tool_call_output", **_additional(result)})
             case wire.FunctionCallOutput() as result:
                 self._result(result, _additional(result))
-            case wire.Reasoning() as thought:
-                self._reasoning(thought)
-            case wire.Message() as message:
-                self._message(message, at)
 
     def finish(self) -> list[Message]:
         """Return the messages."""
@@ -213,8 +217,9 @@ class _InputReader:
         return self._messages
 
     def _say(self, *blocks: Block | Carrier) -> None:
-        self._end_results()
-        self._turn.extend(blocks)
+        if self._results:
+            self._end_results()
+        self._turn += blocks
 
     def _end_turn(self) -> None:
         if self._turn:
@@ -251,7 +256,7 @@ class _InputReader:
         if sealed is not None and sealed.target:
             self._return_state(sealed)
             return
-        text, summary = "".join(_texts(item.content)), _texts(item.summary)
+        text, summary = "".join(_texts(item.content)) if item.content else "", _texts(item.summary)
         form = item.format or FORMAT
         if sealed is None:
             states = [Opaque("id", item.id, FORMAT)] if item.id and not is_made(item.id) else []
@@ -386,12 +391,14 @@ def _carried(fields: JsonObject) -> Carried | None:
 
 def _additional(item: Wire) -> JsonObject:
     """Return the fields bardo has no word for."""
-    return _without_made_id(carried_fields(item) or {})
+    fields = carried_fields(item)
+    return {} if fields is None else _without_made_id(fields)
 
 
 def _without_made_id(fields: JsonObject) -> JsonObject:
     """Return fields without an id that bardo made, which means nothing to a provider."""
-    if isinstance(fields.get("id"), str) and is_made(fields["id"]):
+    own = fields.get("id")
+    if isinstance(own, str) and is_made(own):
         del fields["id"]
     return fields
 

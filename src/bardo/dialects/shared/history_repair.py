@@ -173,9 +173,9 @@ def _report_joined_turns(request: Request, losses: Losses) -> None:
     repeated: set[str] = set()
     role: str
     for message in request.messages:
-        if not any(not isinstance(block, TextBlock) or block.text.strip() for block in message.blocks):
+        role = "" if message.role == "system" or ToolResultBlock in map(type, message.blocks) else message.role
+        if not says_something(message):
             continue
-        role = "" if message.role == "system" or ToolResultBlock in message.kinds else message.role
         if role and role == last:
             repeated.add(role)
         last = role

@@ -87,7 +87,8 @@ class Losses:
     def lose(self, what: str, asked: object, why: str, *, sent: object = None, key: str = "") -> None:
         """Add a loss, unless one of its name and `key` is there."""
         self.notes += 1
-        self._by_key.setdefault((what, key), Degradation(what, asked=asked, sent=sent, why=why))
+        if (what, key) not in self._by_key:
+            self._by_key[what, key] = Degradation(what, asked=asked, sent=sent, why=why)
 
     def lose_each(self, what: str, asked: object, why: str, *, sent: object = None) -> None:
         """Add a loss, once for each value of `asked`."""
