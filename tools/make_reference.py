@@ -159,7 +159,8 @@ MEANINGS = {
     "requests together, per worker; further requests get a 503, and one with more is answered while it is alone",
     "gateway.body_seconds": "seconds for a request's body to arrive; a slower request gets a 408",
     "gateway.max_headers": "the most headers of a request; more get a 431",
-    "gateway.max_header_bytes": "the most bytes of a request's URL and headers, and of the extensions and trailers of a body in chunks; more get a 431",
+    "gateway.max_header_bytes": "the most bytes of a request's URL and headers, and of the extensions and trailers of a body in chunks; "
+    "more get a 431",
     "gateway.head_seconds": "seconds for a request's headers to arrive, also on a new connection; a slower request gets a 408",
     "gateway.max_connections": "the most client connections per worker, and never more than half of its limit of open files; more "
     "get a 503",

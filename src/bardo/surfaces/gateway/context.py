@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sys
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -184,8 +185,10 @@ def _broken(encoding: str) -> InvalidRequest:
 
 VALUES = "bardo.values"
 """Where a request's scope holds how many values its body has."""
-_SHORT_BYTES, _SLICE_BYTES = 4096, 1024 * 1024
+_SHORT_BYTES, _SLICE_BYTES = 4096, 256 * 1024
 _FEW_VALUES = 2_000
+# Looked for in one go: counting pairs of letters takes six times as long.
+_IN_PROSE = re.compile(rb', (?!["{\[ ])')
 
 
 class HeldValues:
@@ -220,8 +223,7 @@ class HeldValues:
 
 def count_values(body: bytes) -> int:
     """Return about how many values a piece of JSON holds, and no fewer unless they are numbers: its commas, without those of prose."""
-    in_prose = body.count(b", ") - body.count(b', "') - body.count(b", {") - body.count(b", [") - body.count(b",  ")
-    return 1 + body.count(b",") - max(in_prose, 0)
+    return 1 + body.count(b",") - len(_IN_PROSE.findall(body))
 
 
 _log = logging.getLogger("bardo.gateway")
