@@ -73,7 +73,6 @@ NAMES = [
     "HeadersTooLarge",
     "HealthChanged",
     "HealthSettings",
-    "HttpSettings",
     "ImageBlock",
     "InferenceEvent",
     "InferenceProfile",

@@ -47,7 +47,7 @@ TESTS = {
         "tests/server/test_worker_events.py",
     ),
     "uvicorn": ("tests/server/test_uvicorn.py",),
-    "httptools, uvloop, aiohappyeyeballs, aiohttp": (
+    "httptools, uvloop, aiohappyeyeballs": (
         "tests/adapters/net/test_http.py",
         "tests/adapters/net/test_http_connections.py",
         "tests/adapters/net/test_http_destinations.py",

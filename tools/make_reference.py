@@ -34,7 +34,6 @@ from bardo.adapters.config.routing import CachingSettings, LearnedSettings, Rout
 from bardo.adapters.config.settings import (
     GatewaySettings,
     GolemSettings,
-    HttpSettings,
     InferenceSettings,
     LogSettings,
     MemorySettings,
@@ -180,7 +179,6 @@ MEANINGS = {
     "timeouts.first_byte": "seconds until the reply's headers, including connecting",
     "timeouts.idle": "seconds between two chunks of its reply",
     "timeouts.total": "seconds from sending the request until the reply is complete; `0` is no limit",
-    "http.client": "the HTTP client for providers: `direct`, bardo's own, or `aiohttp`, which needs `bardo[aiohttp]`",
     "log.enabled": "whether calls are logged at all",
     "log.path": "the log's file; empty: `bardo/log.db` in `XDG_DATA_HOME`, else in `~/.local/share`",
     "log.retention_days": "after how many days a call is [removed](../how-to/export-the-log.md), with content, feedback and episode; the "
@@ -406,7 +404,6 @@ MEANINGS = {
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "gateway": GatewaySettings,
     "timeouts": TimeoutSettings,
-    "http": HttpSettings,
     "log": LogSettings,
     "replay": ReplaySettings,
     "responses": ResponseSettings,

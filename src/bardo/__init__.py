@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         GatewaySettings,
         GolemSettings,
         HeaderVariable,
-        HttpSettings,
         InferenceSettings,
         KeyEntry,
         LogSettings,
@@ -191,7 +190,7 @@ _HOMES: dict[str, str] = {
         "PublishedEvent ReasoningText ReasoningCaptured SchemaFallback SchemaValidated WebSearchUsed"
     ),
     "bardo.adapters.config.settings": (
-        "GatewaySettings GolemSettings HeaderVariable HttpSettings InferenceSettings KeyEntry "
+        "GatewaySettings GolemSettings HeaderVariable InferenceSettings KeyEntry "
         "LogSettings ProviderEntry ProviderIdSettings ReasoningSettings ReplaySettings ResponseSettings Settings "
         "TimeoutSettings load_settings parse_settings RefreshSettings StateSettings TelemetrySettings MemorySettings"
     ),
@@ -310,7 +309,6 @@ __all__ = [
     "HeadersTooLarge",
     "HealthChanged",
     "HealthSettings",
-    "HttpSettings",
     "ImageBlock",
     "InferenceEvent",
     "InferenceProfile",

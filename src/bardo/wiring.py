@@ -28,7 +28,7 @@ from bardo.adapters.config.settings import (
     log_path,
     state_path,
 )
-from bardo.adapters.net.client import Client, Deadlines, HttpTransport, Transport, aiohttp_session
+from bardo.adapters.net.client import Deadlines, HttpTransport, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log.feedback import FeedbackStore
 from bardo.adapters.stores.replay_store import ReplayKeeper, open_keeper
@@ -117,13 +117,8 @@ _TABLES: tuple[Callable[[], object], ...] = (
 )
 
 
-def preload(client: Client) -> None:
-    """Import every dialect and library, and read every table of the catalog. It takes a few tenths of a second, once.
-
-    aiohttp is loaded where `client` names it. Raises ConfigError where it is not installed.
-    """
-    if client == "aiohttp":
-        aiohttp_session()
+def preload() -> None:
+    """Import every dialect and library, and read every table of the catalog. It takes a few tenths of a second, once."""
     for name in (*DIALECTS, *CLIENT_FORMS):
         dialect(name)
     for module in _MODULES:
@@ -133,12 +128,12 @@ def preload(client: Client) -> None:
 
 
 _SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "transport": ("http",),
+    "transport": (),
     "replay": ("replay",),
     "responses": ("responses",),
     "provider_ids": ("provider_ids", "state", "log"),
     "learned": ("routing", "log"),
-    "payments": ("payments", "http", "state", "log"),
+    "payments": ("payments", "state", "log"),
     "episodes": ("memory", "log", "inference"),
     "retention": ("log",),
     "log": ("log",),
@@ -172,7 +167,7 @@ class ConfigurationParts:
         self._parts: dict[str, Any] = {}
         self._taken: set[str] = set()
         self._given: set[str] = set()
-        self.transport: Transport = transport or self._part("transport", lambda: HttpTransport(settings.http.client))
+        self.transport: Transport = transport or self._part("transport", HttpTransport)
         self.health: HealthKeeper = self._part("health", lambda: HealthKeeper(health_store(settings.health)))
         self.memory: CallMemory = self._part("memory", CallMemory)
         self.sharing: HealthSharing | None = None

@@ -74,6 +74,12 @@ MISTAKES: dict[str, tuple[str, int, str]] = {
     "a single table": ('[providers]\nid = "openai"', 1, "[[providers]]"),
     "a named table": ('[providers.openai]\nmodels = ["x"]', 1, 'id = "openai"'),
     "one id twice": ('[[providers]]\nid = "openai"\n[[providers]]\nid = "openai"', 4, "unique"),
+    "another HTTP client": ('[http]\nclient = "aiohttp"', 1, "leave it out: there is one HTTP client"),
+    "a word that chooses no HTTP client": (
+        '[http]\nclient = "direct"\nretries = 1',
+        1,
+        "leave it out: there is one HTTP client",
+    ),
     "a strategy": ('[routing]\nstrategy = "cheap"', 2, '"score"'),
     "an effort": ('[reasoning]\neffort = "high"', 2, "[aliases]"),
     "an alias of nothing": ('[aliases]\nfast = ""', 2, "provider/model"),
@@ -86,6 +92,10 @@ def test_a_mistake_is_told_with_its_line_and_what_was_meant(text: str, line: int
         parse_settings(f"{text}\n", "my.toml")
     assert f"my.toml, line {line}: " in caught.value.message
     assert meant in caught.value.hint
+
+
+def test_the_word_for_the_http_client_that_is_left_may_stay() -> None:
+    assert parse_settings('[http]\nclient = "direct"\n') == parse_settings("")
 
 
 @pytest.mark.parametrize(

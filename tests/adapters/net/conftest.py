@@ -9,8 +9,6 @@ from collections.abc import Iterator
 import pytest
 import uvloop
 
-from bardo.adapters.net.client import HttpTransport
-
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
@@ -20,14 +18,11 @@ def closed_port() -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
-@pytest.fixture(params=["direct", "direct on uvloop", "aiohttp"])
-def each_client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Run a test with each client that HttpTransport may send calls through."""
-    client, _, loop = str(request.param).partition(" on ")
-    if loop:
-        policy = asyncio.get_event_loop_policy()
+@pytest.fixture(params=["asyncio", "uvloop"])
+def each_loop(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run a test on each event loop that the HTTP client may belong to."""
+    policy = asyncio.get_event_loop_policy()
+    if request.param == "uvloop":
         asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    monkeypatch.setattr(HttpTransport.__init__, "__defaults__", (client,))
-    yield client
-    if loop:
-        asyncio.set_event_loop_policy(policy)
+    yield request.param
+    asyncio.set_event_loop_policy(policy)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from bardo import __version__
 from bardo.adapters.net.addresses import is_loopback
-from bardo.adapters.net.client import Call, Deadlines, aiohttp_session
+from bardo.adapters.net.client import Call, Deadlines
 from bardo.adapters.net.fake import FakeReply, FakeTransport
-from bardo.adapters.net.session import USER_AGENT
 from bardo.values.errors import (
     BardoError,
     BrokenStream,
-    ConfigError,
     InternalError,
     MalformedReply,
     Unreachable,
@@ -32,7 +29,7 @@ from support.tiny_provider import (
     played,
 )
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_client")]
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_loop")]
 
 KINDS = pytest.mark.parametrize("kind", ["real", "fake"])
 
@@ -267,7 +264,7 @@ def test_a_proxy_of_the_environment_is_not_used_for_this_machine(monkeypatch: py
         reply = await stage.send()
         assert await reply.read(10) == b"ok"
         [call] = stage.provider.calls
-        assert (call.headers["user-agent"], call.headers["accept-encoding"]) == (USER_AGENT, "identity")
+        assert (call.headers["user-agent"], call.headers["accept-encoding"]) == (f"bardo/{__version__}", "identity")
         assert "cookie" not in call.headers
 
     played("real", answering(FakeReply(headers={"Set-Cookie": "a=b"}, chunks=[b"ok"])), scene)
@@ -287,17 +284,3 @@ def test_a_proxy_of_the_environment_is_not_used_for_this_machine(monkeypatch: py
 )
 def test_loopback_addresses_are_told_from_others(url: str, loopback: bool) -> None:
     assert is_loopback(url) is loopback
-
-
-def test_importing_the_client_does_not_load_the_library() -> None:
-    probe = "import sys, bardo.adapters.net.client; sys.exit('aiohttp' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
-
-
-def test_aiohttp_is_an_extra_and_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name == "bardo.adapters.net.session"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "aiohttp", None)
-    with pytest.raises(ConfigError) as caught:
-        aiohttp_session()
-    assert ".[aiohttp]" in caught.value.hint

@@ -21,7 +21,7 @@ from bardo.values.errors import BrokenStream, Unreachable, UpstreamTimeout
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL, Stage, TinyProvider, answering, asked, played, real, speaking
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_client")]
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_loop")]
 
 OK = FakeReply(chunks=[b"ok"])
 

@@ -14,7 +14,7 @@ from support.certificate import server_context
 from support.patience import PATIENCE
 from support.tiny_provider import SECRET, USUAL, TinyProvider, answering, speaking
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_client")]
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_loop")]
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 KEY = {"x-api-key": SECRET}

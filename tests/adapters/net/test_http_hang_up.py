@@ -22,7 +22,7 @@ from support.certificate import certificate, server_context
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL, TinyProvider, asked, never, port_of, real
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_client")]
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_loop")]
 
 
 class Listener:
@@ -93,7 +93,7 @@ def test_closing_the_transport_ends_the_calls_that_wait_and_the_replies_that_are
 
 CHILD = """
 import asyncio, os, sys
-import bardo.adapters.net.session
+import bardo.adapters.net.transport
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport
 
 async def main():

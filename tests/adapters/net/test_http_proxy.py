@@ -14,7 +14,7 @@ from bardo.adapters.net.fake import FakeReply
 from bardo.values.errors import ConfigError, Unreachable
 from support.tiny_provider import SECRET, USUAL, TinyProvider, answering
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_client")]
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_loop")]
 
 Surroundings = Callable[..., None]
 

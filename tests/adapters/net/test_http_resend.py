@@ -8,17 +8,16 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import pytest
 
 from bardo.adapters.net.client import Call, HttpTransport
-from bardo.adapters.net.session import Sending
+from bardo.adapters.net.connection import idle_limit
 from bardo.values.errors import BrokenStream
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL
 
-pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_client")]
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_loop")]
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 STREAMED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
@@ -156,12 +155,8 @@ def test_a_kept_connection_that_ends_at_the_next_request_is_replaced_once(
 
 async def first_byte(transport: HttpTransport) -> None:
     """Wait until the call that is open has read a byte of its reply."""
-    if transport._direct is not None:
-        connections: Any = transport._direct._addresses
-    else:
-        assert transport._session is not None
-        aiohttps: Any = transport._session._client.connector
-        connections = aiohttps._acquired
+    assert transport._direct is not None
+    connections = transport._direct._addresses
     while not any(connection.heard for connection in connections):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
@@ -273,12 +268,4 @@ def test_a_connection_that_the_server_keeps_for_no_time_is_not_used_again() -> N
 def test_how_long_a_server_keeps_a_connection_is_what_it_says_less_the_way_there(
     header: str | None, limit: float | None
 ) -> None:
-    from bardo.adapters.net.session import ReplyProtocol
-
-    async def run() -> None:
-        sending = Sending(fresh=False)
-        sending.protocol = ReplyProtocol(asyncio.get_running_loop())
-        sending.keep(header)
-        assert sending.protocol.idle_limit == limit
-
-    asyncio.run(run())
+    assert idle_limit(header) == limit

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-import uvloop
 
 from bardo.adapters.net import transport as direct_transport
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport
@@ -18,19 +17,10 @@ from support.certificate import certificate, server_context
 from support.patience import PATIENCE
 from support.tiny_provider import SECRET, USUAL, TinyProvider, answering, asked, port_of
 
-pytestmark = pytest.mark.each_python
+pytestmark = [pytest.mark.each_python, pytest.mark.usefixtures("each_loop")]
 
 URL = f"https://provider.example/v1?key={SECRET}"
 OPENED = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 proxy\r\n\r\n"
-
-
-@pytest.fixture(params=["asyncio", "uvloop"], autouse=True)
-def each_loop(request: pytest.FixtureRequest) -> Iterator[None]:
-    policy = asyncio.get_event_loop_policy()
-    if request.param == "uvloop":
-        asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    yield
-    asyncio.set_event_loop_policy(policy)
 
 
 @pytest.fixture(autouse=True)

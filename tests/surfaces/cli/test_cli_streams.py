@@ -49,10 +49,10 @@ PRINTING = [
 # Each command in a child of one process that has loaded the program: its streams are set up as a shell does it before Python starts.
 EACH = """
 import json, os, sys, tempfile
-import aiohttp, rich.console, rich.status, rich.table, sqlalchemy
+import rich.console, rich.status, rich.table, sqlalchemy
 from bardo.surfaces.cli import main
 from bardo.surfaces.cli.app import make_app
-import bardo.adapters.net.session, bardo.adapters.stores.log, bardo.surfaces.cli.demo, bardo.surfaces.gateway.main
+import bardo.adapters.net.transport, bardo.adapters.stores.log, bardo.surfaces.cli.demo, bardo.surfaces.gateway.main
 
 def outcome(words, stdin, stdout, stderr):
     with tempfile.TemporaryFile() as told:

@@ -174,7 +174,7 @@ class Mistakes:
         for name in [name for name in tables if name not in known]:
             where = f"{place.of(name)}: unknown key {name!r}"
             if name in TABLES:
-                self._found.append(ConfigError(where, hint=f"write {TABLES[name]}"))
+                self._found.append(ConfigError(where, hint=meant_key("", name)))
             elif not isinstance(tables[name], dict) and name in self._keys:
                 self._found.append(ConfigError(where, hint=f"write it below {self._tables_with(name)}"))
             else:

@@ -18,6 +18,7 @@ import msgspec
 from bardo.values.errors import ConfigError
 from bardo.values.redaction import is_secret, looks_like_key, may_be_secret
 
+_NOTHING = "nothing: "
 _LAYERS = "[inference.pipeline]"
 _MODELS_OF_A_FALLBACK = 'an alias may list several models: [aliases] NAME = ["first/model", "second/model"]'
 
@@ -39,6 +40,7 @@ TABLES = {
     "router_settings": "[routing]",
     "logging": "[log]",
     "timeout": "[timeouts]",
+    "http": f"{_NOTHING}there is one HTTP client, which goes through HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
     "thinking": "[reasoning]",
     "structured_outputs": "[inference.structured_outputs]",
     "repair_history": "[inference] repair_history",
@@ -69,7 +71,6 @@ TABLES = {
 }
 """What is written in the place of a name at the top of the file."""
 
-_NOTHING = "nothing: "
 _KEYS: dict[str, dict[str, str]] = {
     "gateway": {
         "bind": "host",
@@ -137,7 +138,7 @@ def meant_key(table: str, key: str) -> str:
     if table.startswith("inference.pipeline.") and key in ("enabled", "enable", "on"):
         layer = table.removeprefix("inference.pipeline.")
         return f"leave it out: the profile below {_LAYERS} names which layers run, and [{table}] says how {layer} does"
-    found = _KEYS.get(table, {}).get(key, "")
+    found = _KEYS.get(table, {}).get(key, "") if table else TABLES.get(key, "")
     if found.startswith(_NOTHING):
         return f"leave it out: {found.removeprefix(_NOTHING)}"
     return f"write {found}" if found else ""

@@ -44,7 +44,6 @@ from bardo.adapters.config.routing import GolemSettings as GolemSettings
 from bardo.adapters.config.routing import SearchSettings as SearchSettings
 from bardo.adapters.config.rows import choices_of, read_formats, read_models
 from bardo.adapters.log_filter import know
-from bardo.adapters.net.calls import Client
 from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow
 from bardo.planning.aliases import Alias
@@ -138,12 +137,6 @@ class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     first_byte: Seconds = 600.0
     idle: Seconds = 120.0
     total: Silence = 0.0
-
-
-class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What calls providers: bardo's own client, or aiohttp, which comes with the extra `bardo[aiohttp]`."""
-
-    client: Client = "direct"
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -254,7 +247,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     gateway: GatewaySettings = GatewaySettings()
     timeouts: TimeoutSettings = TimeoutSettings()
-    http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
     replay: ReplaySettings = ReplaySettings()
     responses: ResponseSettings = ResponseSettings()
@@ -316,6 +308,9 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     lists, aliases, workloads = mistakes.lists(tables), tables.pop("aliases", {}), tables.pop("workloads", {})
     inference = tables.get("inference")
     profiles = inference.pop("profiles", {}) if isinstance(inference, dict) else {}
+    if tables.get("http") == {"client": "direct"}:
+        # It chose between two HTTP clients, and says what holds now in any case.
+        del tables["http"]
     mistakes.unknown_tables(tables, _Tables.__struct_fields__)
     choices = choices_of(RoutingSettings) | choices_of(GolemSettings)
     read = mistakes.read(tables, _Tables, Place(text, source), choices).value or _Tables()
@@ -416,7 +411,6 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
 
     gateway: GatewaySettings = GatewaySettings()
     timeouts: TimeoutSettings = TimeoutSettings()
-    http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
     replay: ReplaySettings = ReplaySettings()
     responses: ResponseSettings = ResponseSettings()

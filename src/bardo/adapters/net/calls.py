@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
-Client = Literal["direct", "aiohttp"]
-"""What sends calls: bardo's own client, or aiohttp."""
 
 
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True):

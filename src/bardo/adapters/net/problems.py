@@ -8,24 +8,18 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bardo.adapters.net.addresses import ForbiddenAddress
 from bardo.adapters.net.calls import Call, Deadlines
 from bardo.values.errors import (
-    BardoError,
     BrokenStream,
     ConfigError,
     InternalError,
     MalformedReply,
-    ProviderError,
     Unreachable,
     UpstreamTimeout,
 )
-
-if TYPE_CHECKING:
-    from aiohttp import ClientConnectorError, ClientError
 
 _CHECK_ADDRESS = "check base_url, and that the server runs and listens there"
 _CHECK_NAME = "check the host name in base_url, and this machine's network and DNS"
@@ -56,56 +50,6 @@ def _host_and_port(host: str, port: int | None) -> str:
     return f"{shown}:{port}" if port else shown
 
 
-def unanswered(failure: ClientError, call: Call, deadlines: Deadlines) -> BardoError:
-    """Name the failure of a call that got no reply."""
-    from aiohttp import (
-        ClientConnectorError,
-        ClientHttpProxyError,
-        ClientResponseError,
-        ConnectionTimeoutError,
-        InvalidURL,
-        NonHttpUrlClientError,
-    )
-
-    match failure:
-        case ConnectionTimeoutError():
-            return no_connection_in_time(call, deadlines)
-        case ClientConnectorError():
-            return unreachable(failure, call)
-        case ClientHttpProxyError():
-            return refused_by_proxy(call, failure.status, failure.message)
-        case ClientResponseError():
-            return unreadable(call, failure.message)
-        case InvalidURL() | NonHttpUrlClientError():
-            return unsendable_address(call)
-    return broken_off(call, f"no answer came, {reason(failure)}")
-
-
-def unreachable(failure: ClientConnectorError, call: Call) -> Unreachable:
-    """Say at which step a connection failed: the name, the network, the proxy or TLS."""
-    from aiohttp import (
-        ClientConnectorCertificateError,
-        ClientConnectorDNSError,
-        ClientProxyConnectionError,
-        ClientSSLError,
-    )
-
-    # Where a proxy stands between, this is the proxy.
-    place = _host_and_port(failure.host, failure.port)
-    match failure:
-        case ClientConnectorDNSError() if isinstance(failure.os_error, ForbiddenAddress):
-            cause: Exception = failure.os_error
-        case ClientConnectorDNSError():
-            cause = socket.gaierror()
-        case ClientSSLError() | ClientConnectorCertificateError():
-            cause = ssl.SSLError()
-        case ClientProxyConnectionError():
-            return no_proxy(call, failure.host, failure.port, failure)
-        case _:
-            cause = failure.os_error
-    return _no_way(place, cause, reason(failure), call)
-
-
 def unconnected(failure: BaseException, call: Call) -> Unreachable:
     """Say at which step a direct connection failed: the name, the network or TLS."""
     return _no_way(origin(call.url), failure, reason(failure), call)
@@ -130,13 +74,6 @@ def _no_way(place: str, cause: BaseException, why: str, call: Call) -> Unreachab
         case _:
             message, hint = f"no connection to {place}: {why}", _CHECK_NETWORK
     return Unreachable(message, hint=hint, provider=call.provider)
-
-
-def interrupted(failure: ClientError, call: Call) -> ProviderError:
-    """Name the failure of a reply whose body was being read."""
-    if "content-encoding" in str(failure):
-        return unreadable(call, str(failure))
-    return cut_off(call)
 
 
 def cut_off(call: Call) -> BrokenStream:

@@ -180,7 +180,7 @@ def refresh_lists(names: Sequence[str], config: Path | None, *, accept: bool, dr
 
 
 async def _refresh(providers: Sequence[Provider], settings: Settings, *, accept: bool, dry: bool) -> list[Outcome]:
-    transport = HttpTransport(settings.http.client)
+    transport = HttpTransport()
     try:
         refresh = CatalogRefresh(open_listings(settings), transport, Keyring())
         return await refresh.refresh(providers, accept=accept, dry=dry)

@@ -228,7 +228,6 @@ def _packages(settings: Settings) -> list[Finding]:
     wanted = (
         (settings.telemetry.metrics, "prometheus_client", "[telemetry] metrics", "telemetry"),
         (settings.telemetry.otlp, "opentelemetry.exporter", "[telemetry] otlp", "telemetry"),
-        (settings.http.client == "aiohttp", "aiohttp", "[http] client", "aiohttp"),
         (bool(settings.payments.wallet_key_env), "x402", "[payments] wallet_key_env", "x402"),
         (bool(settings.inference.pipeline.embedding), "onnxruntime", "[inference.pipeline] embedding", "onnx"),
         (
@@ -420,7 +419,7 @@ def watch(settings: Settings, address: str | None, every: float, *, as_json: boo
 
 
 async def _watch(settings: Settings, address: str, every: float, *, as_json: bool) -> None:
-    transport = HttpTransport(settings.http.client)
+    transport = HttpTransport()
     try:
         report: HealthReport | BardoError = await ask(transport, address)
         while True:
@@ -443,7 +442,7 @@ def ask_once(settings: Settings) -> HealthReport:
     """Return the health that the gateway of these settings reports. Raises BardoError where none answers."""
 
     async def run() -> HealthReport:
-        transport = HttpTransport(settings.http.client)
+        transport = HttpTransport()
         try:
             return await ask(transport, address_of(settings), _ASKING_ONCE)
         finally:

@@ -166,7 +166,7 @@ class _Job:
         from bardo.adapters.stores.export.clickhouse import PASSWORD_VARIABLE
         from bardo.adapters.stores.export.exporting import export_to_clickhouse
 
-        transport = HttpTransport(self._settings.http.client)
+        transport = HttpTransport()
         try:
             return await export_to_clickhouse(
                 reader,

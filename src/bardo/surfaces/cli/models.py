@@ -61,7 +61,7 @@ async def _listed_providers(settings: Settings) -> list[Provider]:
 @asynccontextmanager
 async def open_directory(settings: Settings, keyring: Keyring) -> AsyncIterator[ProviderDirectory]:
     """Yield the directory of a configuration, whose providers can be asked for their lists meanwhile."""
-    transport = HttpTransport(settings.http.client)
+    transport = HttpTransport()
     directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
     try:
         yield directory

@@ -106,7 +106,7 @@ async def _reconcile(ledger: Ledger, settings: Settings) -> list[ReconciledPayme
     from bardo.services.payments.network import PaymentNetworks
     from bardo.services.payments.reconcile import Reconciler
 
-    transport = HttpTransport(settings.http.client)
+    transport = HttpTransport()
     try:
         return await Reconciler(ledger, PaymentNetworks(transport, settings.payments.servers), time.time).all()
     finally:

@@ -191,7 +191,7 @@ def probe(
 
 
 async def _probe(model: str, provider: str, settings: Settings, options: Options) -> bool:
-    keyring, transport = Keyring(), HttpTransport(settings.http.client)
+    keyring, transport = Keyring(), HttpTransport()
     try:
         directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
         target = await target_named(model, provider, directory, discovers=not options.dry_run)

@@ -44,7 +44,7 @@ async def check_providers(settings: Settings, keyring: Keyring) -> list[Finding]
     """Ask every provider for its models, all at once."""
     configured = [provider_of(entry, settings.source) for entry in settings.providers]
     asked = configured or with_keys(keyring)
-    transport = HttpTransport(settings.http.client)
+    transport = HttpTransport()
     try:
         directory = ProviderDirectory((), transport, keyring, clock=time.monotonic)
         servers_asked = [server for provider in asked for server in provider.servers]

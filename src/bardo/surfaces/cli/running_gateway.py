@@ -50,7 +50,7 @@ def through_gateway(settings: Settings, address: str) -> Settings:
     """Return settings whose only provider is a gateway, which logs the call itself. Raises InvalidRequest for no http(s) address."""
     base = checked_address(address, "--gateway")
     entry = ProviderEntry(id=PROVIDER, preset=_PRESET, base_url=f"{base}/v1")
-    fresh = Settings(timeouts=settings.timeouts, http=settings.http, providers=(entry,), log=LogSettings(enabled=False))
+    fresh = Settings(timeouts=settings.timeouts, providers=(entry,), log=LogSettings(enabled=False))
     return msgspec.structs.replace(fresh, source=settings.source)
 
 

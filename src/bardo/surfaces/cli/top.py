@@ -295,7 +295,7 @@ class _Top:
 
     async def run(self, *, live: bool) -> None:
         """Show the gateway until q or Ctrl-C, or once. Raises BardoError where it does not answer at the beginning."""
-        transport = HttpTransport(self._settings.http.client)
+        transport = HttpTransport()
         feed = GatewayFeed(transport, self._view.address, self._key)
         tasks: list[asyncio.Task[None]] = []
         try:

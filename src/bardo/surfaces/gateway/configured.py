@@ -80,7 +80,7 @@ class ConfiguredGateway:
 
     async def start(self) -> None:
         """Begin what goes on beside the requests."""
-        preload(self.settings.http.client)
+        preload()
         if self._accounts is not None and not self._kept_accounts:
             self._accounts.start()
         if not self.settings.providers:

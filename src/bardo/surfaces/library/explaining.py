@@ -307,7 +307,7 @@ async def run_layers(settings: Settings, request: Request, plan: Plan) -> DryRun
 
     Raises BardoError where a layer refuses the call, and what `plan` raises.
     """
-    transport, keyring = HttpTransport(settings.http.client), Keyring()
+    transport, keyring = HttpTransport(), Keyring()
     runner = Runner(
         ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic),
         transport,
