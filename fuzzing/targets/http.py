@@ -7,8 +7,8 @@ import gzip
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bardo.adapters.net.connection import DirectConnection, Disconnected, NotHttp
-from bardo.adapters.net.transport import Unpacker
+from bardo.adapters.net.connection import Disconnected, HttpConnection, NotHttp
+from bardo.adapters.net.reply import BodyUnpacker
 from fuzzing.inputs import Input
 from fuzzing.laws import Laws, hold, same
 from fuzzing.target import Target
@@ -91,8 +91,8 @@ Seen = tuple[bool, int, dict[str, str], bytes, bool, str, bool]
 
 def _read(pieces: Iterable[bytes]) -> Seen:
     loop, transport = _Loop(), _Transport()
-    free: list[DirectConnection] = []
-    connection = DirectConnection(loop, free.append)
+    free: list[HttpConnection] = []
+    connection = HttpConnection(loop, free.append)
     connection.connection_made(transport)
     reply = connection.send(b"GET / HTTP/1.1\r\n\r\n", b"")
     for piece in pieces:
@@ -133,7 +133,7 @@ def _unpack(one: Input, laws: Laws) -> None:
 
 
 def _unpacked(pieces: Sequence[bytes]) -> tuple[bytes, str]:
-    unpacker = Unpacker("gzip")
+    unpacker = BodyUnpacker("gzip")
     body = b""
     try:
         for piece in pieces:

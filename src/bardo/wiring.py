@@ -83,9 +83,9 @@ if TYPE_CHECKING:
     from bardo.services.payments.payer import Payments
     from bardo.services.telemetry.telemetry import Telemetry
 
-# The HTTP client, JSON Schema, JSON repair, and names of hosts that are not ASCII.
+# What the HTTP client loads with its first call, JSON Schema, JSON repair, and names of hosts that are not ASCII.
 _MODULES = (
-    "bardo.adapters.net.transport",
+    "httptools",
     "aiohappyeyeballs",
     "jsonschema_rs",
     "json_repair",

@@ -37,12 +37,8 @@ def test_calls_begin_only_where_the_address_is_known_to_be_the_operators() -> No
 
 
 def test_nothing_goes_around_the_transport() -> None:
-    found = {file for file, tree in trees() if file not in LOADED_FOR_ERRORS and uses_a_client(tree)}
+    found = {file for file, tree in trees() if uses_a_client(tree)}
     assert found == set(OTHER_CLIENTS)
-
-
-LOADED_FOR_ERRORS = {"adapters/net/problems.py", "adapters/net/transport.py", "adapters/net/connection.py"}
-"""The transport and the names of its errors."""
 
 
 def trees() -> list[tuple[str, ast.Module]]:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bardo.adapters.net.connection import DirectConnection, FirstByteDeadlines, Incoming
+from bardo.adapters.net.connection import FirstByteDeadlines, HttpConnection, Incoming
 from bardo.values.errors import BardoError, UpstreamTimeout
 
 pytestmark = pytest.mark.each_python
@@ -17,7 +17,7 @@ def late(name: str) -> BardoError:
 
 
 def incoming() -> Incoming:
-    return Incoming(DirectConnection(asyncio.get_running_loop(), lambda connection: None))
+    return Incoming(HttpConnection(asyncio.get_running_loop(), lambda connection: None))
 
 
 async def failed(one: Incoming) -> str:
@@ -30,7 +30,7 @@ async def failed(one: Incoming) -> str:
 def test_replies_fail_in_the_order_of_their_deadlines_whichever_came_first() -> None:
     async def told() -> None:
         loop = asyncio.get_running_loop()
-        deadlines, order = FirstByteDeadlines(loop), list[str]()
+        deadlines, order = FirstByteDeadlines(), list[str]()
 
         async def watch(name: str) -> None:
             order.append(await failed(replies[name]))
@@ -59,7 +59,7 @@ def test_replies_fail_in_the_order_of_their_deadlines_whichever_came_first() -> 
 def test_a_deadline_that_has_passed_is_over_at_once() -> None:
     async def told() -> None:
         loop = asyncio.get_running_loop()
-        deadlines, one = FirstByteDeadlines(loop), incoming()
+        deadlines, one = FirstByteDeadlines(), incoming()
         deadlines.add(one, loop.time() - 1, lambda: late("over"))
         assert (await failed(one)).startswith("over")
 

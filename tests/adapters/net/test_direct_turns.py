@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from functools import wraps
 
-from bardo.adapters.net.connection import BYTES_A_TURN, DirectConnection, Incoming
+from bardo.adapters.net.connection import BYTES_A_TURN, HttpConnection, Incoming
 
 Test = Callable[[], Coroutine[None, None, None]]
 
@@ -47,9 +47,9 @@ class Scene:
     """A connection, its reply of a million bytes, and who gets the connection back."""
 
     def __init__(self) -> None:
-        self.released: list[DirectConnection] = []
+        self.released: list[HttpConnection] = []
         self.transport = _Transport()
-        self.connection = DirectConnection(asyncio.get_running_loop(), self.released.append)
+        self.connection = HttpConnection(asyncio.get_running_loop(), self.released.append)
         self.connection.connection_made(self.transport)
         self.incoming: Incoming = self.connection.send(b"", b"")
 

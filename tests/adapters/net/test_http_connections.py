@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport, Reply
-from bardo.adapters.net.connection import DirectConnection
+from bardo.adapters.net.connection import HttpConnection
 from bardo.adapters.net.fake import FakeReply
 from bardo.values.errors import BrokenStream, Unreachable, UpstreamTimeout
 from support.patience import PATIENCE
@@ -79,7 +79,7 @@ def test_connections_that_a_provider_refuses_are_not_held(closed_port: int) -> N
 def new_connections() -> int:
     """Return how many connections of the direct client there are, open or not, which were not there at `gc.freeze()`."""
     gc.collect()
-    return sum(isinstance(one, DirectConnection) for one in gc.get_objects())
+    return sum(isinstance(one, HttpConnection) for one in gc.get_objects())
 
 
 @contextmanager

@@ -93,7 +93,6 @@ def test_closing_the_transport_ends_the_calls_that_wait_and_the_replies_that_are
 
 CHILD = """
 import asyncio, os, sys
-import bardo.adapters.net.transport
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport
 
 async def main():

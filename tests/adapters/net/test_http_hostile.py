@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.adapters.net.client import Call, HttpTransport
-from bardo.adapters.net.connection import DirectConnection
+from bardo.adapters.net.connection import HttpConnection
 from bardo.values.errors import ProviderError
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL, speaking
@@ -217,7 +217,7 @@ def heard(*pieces: bytes) -> Seen:
     """Return what a connection makes of a reply that comes in these pieces, and then ends."""
     loop = asyncio.new_event_loop()
     try:
-        connection = DirectConnection(loop, lambda _: None)
+        connection = HttpConnection(loop, lambda _: None)
         connection.connection_made(_Wire())
         incoming = connection.send(b"", b"")
         for piece in pieces:

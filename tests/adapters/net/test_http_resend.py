@@ -155,9 +155,7 @@ def test_a_kept_connection_that_ends_at_the_next_request_is_replaced_once(
 
 async def first_byte(transport: HttpTransport) -> None:
     """Wait until the call that is open has read a byte of its reply."""
-    assert transport._direct is not None
-    connections = transport._direct._addresses
-    while not any(connection.heard for connection in connections):  # noqa: ASYNC110
+    while not any(connection.heard for connection in transport._addresses):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bardo.adapters.net import transport as direct_transport
+from bardo.adapters.net import client as http_client
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport
 from bardo.adapters.net.fake import FakeReply
 from bardo.values.errors import BardoError, MalformedReply, Unreachable, UpstreamTimeout
@@ -26,7 +26,7 @@ OPENED = b"HTTP/1.1 200 Connection established\r\nVia: 1.1 proxy\r\n\r\n"
 @pytest.fixture(autouse=True)
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     context = ssl.create_default_context(cadata=certificate().decode().partition("-----END PRIVATE KEY-----\n")[2])
-    monkeypatch.setattr(direct_transport, "_tls", lambda: context)
+    monkeypatch.setattr(http_client, "_tls", lambda: context)
 
 
 class TunnelProxy:

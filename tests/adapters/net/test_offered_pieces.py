@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from bardo.adapters.net.bodies import TimedReply
 from bardo.adapters.net.calls import Call
-from bardo.adapters.net.connection import DirectConnection, Incoming
-from bardo.adapters.net.transport import DirectReply
+from bardo.adapters.net.connection import HttpConnection, Incoming
+from bardo.adapters.net.reply import HttpReply
 from bardo.values.errors import InternalError, UpstreamTimeout
 
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -22,12 +21,12 @@ class Wire:
 
     def __init__(self, *, idle: float = 60.0) -> None:
         loop = asyncio.get_running_loop()
-        self.connection = DirectConnection(loop, lambda _: None)
+        self.connection = HttpConnection(loop, lambda _: None)
         self.connection.connection_made(_Transport())
         self.incoming: Incoming = self.connection.send(b"", b"")
         self.connection.data_received(HEAD)
-        self._open: set[TimedReply] = set()
-        self.reply = DirectReply(self.incoming, Call(url="http://localhost/"), idle, self._open, resent=False)
+        self._open: set[HttpReply] = set()
+        self.reply = HttpReply(self.incoming, Call(url="http://localhost/"), idle, self._open, resent=False)
 
     def say(self, *pieces: bytes) -> None:
         """Have pieces come in one read each."""
@@ -137,7 +136,7 @@ def test_a_compressed_reply_is_read_as_usual() -> None:
     async def scene() -> None:
         wire = Wire()
         wire.incoming.headers["content-encoding"] = "gzip"
-        reply = DirectReply(wire.incoming, Call(url="http://localhost/"), 60.0, set(), resent=False)
+        reply = HttpReply(wire.incoming, Call(url="http://localhost/"), 60.0, set(), resent=False)
         reply.offer_pieces(lambda piece: True)
         assert wire.incoming.offer is None
         await reply.close()

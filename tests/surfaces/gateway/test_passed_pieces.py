@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from bardo.adapters.net.connection import Incoming
-from bardo.adapters.net.transport import DirectReply
+from bardo.adapters.net.reply import HttpReply
 from bardo.simulators import Fault, Script, ToolCall, Turn
 from support.any_model import Simulator
 from support.gateway import House, house, model_of
@@ -31,9 +31,9 @@ def script() -> Script:
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Return the pieces that are passed on without waking a task."""
-    found, offer = list[bytes](), DirectReply.offer_pieces
+    found, offer = list[bytes](), HttpReply.offer_pieces
 
-    def offer_pieces(self: DirectReply, take: Callable[[bytes], bool]) -> None:
+    def offer_pieces(self: HttpReply, take: Callable[[bytes], bool]) -> None:
         def noting(piece: bytes) -> bool:
             passed = take(piece)
             if passed:
@@ -42,7 +42,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
         offer(self, noting)
 
-    monkeypatch.setattr(DirectReply, "offer_pieces", offer_pieces)
+    monkeypatch.setattr(HttpReply, "offer_pieces", offer_pieces)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
@@ -34,15 +34,10 @@ def allowed_addresses(host: str, infos: Sequence[Any]) -> list[Any]:
     """Return the lines of `getaddrinfo` for a host that may be connected to. Raises ForbiddenAddress where none is left."""
     if _is_address(host):
         return list(infos)
-    found = [info for info in infos if not is_forbidden(str(info[4][0]))]
-    check_some(host, found, infos)
-    return found
-
-
-def check_some(host: str, found: Sequence[Any], all_of_them: Iterable[Any]) -> None:
-    """Raise ForbiddenAddress where a name has addresses, and none of them is allowed."""
-    if not found and any(True for _ in all_of_them):
+    allowed = [info for info in infos if not is_forbidden(str(info[4][0]))]
+    if infos and not allowed:
         raise ForbiddenAddress(f"{host} leads to an address that belongs to no provider")
+    return allowed
 
 
 def is_forbidden(text: str) -> bool:

@@ -14,9 +14,8 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol, cast
-
-from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from functools import cache
+from typing import Any, cast
 
 from bardo.adapters.net.addresses import Address
 from bardo.values.errors import BardoError, InternalError
@@ -42,11 +41,6 @@ def watched_socket(info: tuple[Any, ...]) -> socket.socket:
     return carrier
 
 
-def has_something_to_read(carrier: Any) -> bool:
-    """Whether bytes, or an end, wait on a socket; also where there is none."""
-    return carrier is None or reading_watch(carrier)()
-
-
 def reading_watch(carrier: Any) -> Callable[[], bool]:
     """Return what tells whether bytes, or an end, wait on a socket, as long as it is open."""
     if not hasattr(select, "poll"):
@@ -69,25 +63,20 @@ def idle_limit(header: str | None) -> float | None:
 _HIGH_WATER = 128 * 1024
 
 
+@cache
+def _llhttp() -> Any:
+    """Return the parser's module, which is loaded with the first connection: a client that is made and makes no call does without."""
+    import httptools
+
+    return httptools
+
+
 class Disconnected(Exception):
     """The connection ended before the reply did; the cause, where there was one, is chained."""
 
 
 class NotHttp(Exception):
     """What came is no HTTP/1.1 reply, in the parser's words."""
-
-
-class Connection(Protocol):
-    """What a reply needs of the connection that it comes over. `last_heard` is when bytes came, by the loop's clock."""
-
-    loop: asyncio.AbstractEventLoop
-    last_heard: float
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def abort(self) -> None: ...
 
 
 class Incoming:
@@ -109,7 +98,7 @@ class Incoming:
         "until_close",
     )
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
         self._held: list[bytes] = []
         self._size = 0
@@ -204,7 +193,7 @@ _SWITCHING_PROTOCOLS = 101
 _WITHOUT_BODY = (204, 304)
 
 
-class DirectConnection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One connection. `release` is called with it whenever it may serve again, `forget` once it is lost; `served`: it carried a request.
 
     `heard`: a byte came since the last request. `idle_limit` is how many seconds the server keeps it silent, where it said so.
@@ -213,8 +202,8 @@ class DirectConnection(asyncio.Protocol):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        release: Callable[[DirectConnection], None],
-        forget: Callable[[DirectConnection], object] = lambda _: None,
+        release: Callable[[HttpConnection], None],
+        forget: Callable[[HttpConnection], object] = lambda _: None,
     ) -> None:
         self.loop = loop
         self.served = False
@@ -228,7 +217,7 @@ class DirectConnection(asyncio.Protocol):
         # A stream has a piece for each of its events: the parser puts them into a list without a function of Python's in between.
         self._pieces: list[bytes] = []
         self.on_body = self._pieces.append
-        self._parser = HttpResponseParser(self)
+        self._parser = _llhttp().HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
@@ -344,9 +333,9 @@ class DirectConnection(asyncio.Protocol):
             finally:
                 if self._pieces:
                     self._take_pieces()
-        except HttpParserUpgrade:
+        except _llhttp().HttpParserUpgrade:
             incoming.fail(NotHttp("it switches protocols unasked"))
-        except HttpParserError as problem:
+        except _llhttp().HttpParserError as problem:
             incoming.fail(NotHttp(str(problem)))
         else:
             if self._overhead > _OVERHEAD_BYTES and not incoming.complete:
@@ -457,8 +446,7 @@ _TICK_SECONDS = 0.001
 class FirstByteDeadlines:
     """The replies of one transport whose head has not come."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
         self._waiting: dict[Incoming, tuple[float, OutOfTime]] = {}
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = math.inf
@@ -481,11 +469,11 @@ class FirstByteDeadlines:
     def _set_alarm(self, when: float) -> None:
         self.close()
         self._alarm_at = when
-        self._alarm = self._loop.call_at(when, self._look)
+        self._alarm = asyncio.get_running_loop().call_at(when, self._look)
 
     def _look(self) -> None:
         self._alarm, self._alarm_at = None, math.inf
-        now = self._loop.time() + _TICK_SECONDS
+        now = asyncio.get_running_loop().time() + _TICK_SECONDS
         for incoming, (until, out_of_time) in list(self._waiting.items()):
             if until <= now:
                 del self._waiting[incoming]
@@ -521,7 +509,7 @@ class TunnelReply(asyncio.Protocol):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.status: asyncio.Future[tuple[int, str]] = loop.create_future()
-        self._parser = HttpResponseParser(self)
+        self._parser = _llhttp().HttpResponseParser(self)
         self._word = b""
         self._taken = 0
 
@@ -533,9 +521,9 @@ class TunnelReply(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except HttpParserUpgrade:
+        except _llhttp().HttpParserUpgrade:
             self._fail(NotHttp("it switches protocols unasked"))
-        except HttpParserError as problem:
+        except _llhttp().HttpParserError as problem:
             self._fail(NotHttp(str(problem)))
 
     def connection_lost(self, failure: Exception | None) -> None:

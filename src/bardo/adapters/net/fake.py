@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import msgspec
 
 from bardo.adapters.net import problems
-from bardo.adapters.net.bodies import read_bounded
 from bardo.adapters.net.calls import Call, Deadlines, Reply
+from bardo.adapters.net.reply import read_bounded
 from bardo.values.errors import BardoError, InternalError
 
 

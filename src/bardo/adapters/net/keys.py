@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 import msgspec
 
 from bardo.adapters.net import aws
-from bardo.adapters.net.client import Call
+from bardo.adapters.net.calls import Call
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.planning.route import Provider

@@ -155,14 +155,13 @@ def unsendable_header(call: Call) -> ConfigError:
 
 def reason(failure: BaseException) -> str:
     """Return a cause in plain words. The library's own may quote the whole URL."""
-    cause = getattr(failure, "certificate_error", None) or getattr(failure, "os_error", failure)
-    if isinstance(cause, socket.gaierror):
+    if isinstance(failure, socket.gaierror):
         return "its name cannot be resolved"
-    if detail := getattr(cause, "verify_message", None):
+    if detail := getattr(failure, "verify_message", None):
         return f"certificate not trusted, {_lowered(detail)}"
-    if detail := getattr(cause, "reason", None):
+    if detail := getattr(failure, "reason", None):
         return _lowered(str(detail).replace("_", " ").lower())
-    if number := getattr(cause, "errno", None):
+    if number := getattr(failure, "errno", None):
         return _lowered(os.strerror(number))
     return "the connection was closed"
 
