@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
+import brotli
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.each_python
 H = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = H + b"Transfer-Encoding: chunked\r\n\r\n"
 TWO = b"Content-Length: 2\r\n\r\nok"
+BR = brotli.compress(b"ok")
+ZSTD = bytes.fromhex("28b52ffd2002110000") + b"ok"
 CHUNKS = b"\r\n\r\n2\r\nok\r\n0\r\n\r\n"
 
 
@@ -87,6 +90,10 @@ ALLOWED: dict[str, tuple[bytes, int, bytes]] = {
     "many headers": (H + b"X: y\r\n" * 9_000 + TWO, 200, b"ok"),
     "a word that is no encoding": (H + b"Content-Encoding: utf-8\r\n" + TWO, 200, b"ok"),
     "gzip": (H + b"Content-Encoding: X-GZip\r\n\r\n" + gzip.compress(b"ok"), 200, b"ok"),
+    "identity, gzip": (H + b"Content-Encoding: identity, gzip\r\n\r\n" + gzip.compress(b"ok"), 200, b"ok"),
+    "br": (H + b"Content-Encoding: br\r\n\r\n" + BR, 200, b"ok"),
+    "zstd": (H + b"Content-Encoding: zstd\r\n\r\n" + ZSTD, 200, b"ok"),
+    "zstd in frames": (H + b"Content-Encoding: zstd\r\n\r\n" + ZSTD * 2, 200, b"okok"),
     "gzip in members": (H + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"o") + gzip.compress(b"k"), 200, b"ok"),
     "deflate": (H + b"Content-Encoding: deflate\r\n\r\n" + zlib.compress(b"ok"), 200, b"ok"),
     "deflate without a head": (H + b"Content-Encoding: deflate\r\n\r\n" + zlib.compress(b"ok", wbits=-15), 200, b"ok"),
@@ -112,6 +119,16 @@ FORBIDDEN: dict[str, bytes] = {
     "a header without a name": H + b": x\r\n" + TWO,
     "a line without a colon": H + b"X\r\n" + TWO,
     "a carriage return in a header": H + b"X: a\rb\r\n" + TWO,
+    "a zero byte in a header": H + b"X: a\x00b\r\n" + TWO,
+    "gzip, chunked": H + b"Transfer-Encoding: gzip, chunked" + CHUNKS,
+    "gzip and chunked on two lines": H + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked" + CHUNKS,
+    "chunked, gzip": H + b"Transfer-Encoding: chunked, gzip" + CHUNKS,
+    "chunked twice": H + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked" + CHUNKS,
+    "chunked and identity on two lines": H + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity" + CHUNKS,
+    "gzip alone": H + b"Transfer-Encoding: gzip\r\n\r\nok",
+    "a word like chunked": H + b"Transfer-Encoding: xchunked\r\n\r\nok",
+    "chunked with a parameter": H + b"Transfer-Encoding: chunked;q=1" + CHUNKS,
+    "a transfer encoding in HTTP/1.0": b"HTTP/1.0 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok",
     "a negative chunk": CHUNKED + b"-1\r\nok\r\n0\r\n\r\n",
     "a chunk in 0x": CHUNKED + b"0x2\r\nok\r\n0\r\n\r\n",
     "a chunk that is longer than it says": CHUNKED + b"2\r\nok!!\r\n0\r\n\r\n",
@@ -131,6 +148,12 @@ FORBIDDEN: dict[str, bytes] = {
     "HTTP/1.2": b"HTTP/1.2 200 OK\r\n" + TWO,
     "HTTP/0.9": b"HTTP/0.9 200 OK\r\n" + TWO,
     "http/1.1": b"http/1.1 200 OK\r\n" + TWO,
+    "RTSP": b"RTSP/1.0 200 OK\r\n" + TWO,
+    "ICE": b"ICE/1.0 200 OK\r\n" + TWO,
+    "RTSP behind empty lines": b"\r\n\r\nRTSP/1.0 200 OK\r\n" + TWO,
+    "RTSP behind 100 Continue": b"HTTP/1.1 100 Continue\r\n\r\nRTSP/1.0 200 OK\r\n" + TWO,
+    "RTSP behind 100 without carriage returns": b"HTTP/1.1 100 Continue\nX: y\n\nRTSP/1.0 200 OK\r\n" + TWO,
+    "100 of RTSP": b"RTSP/1.0 100 Continue\r\n\r\n" + H + TWO,
     "ICY": b"ICY 200 OK\r\n" + TWO,
     "status 000": b"HTTP/1.1 000 OK\r\n" + TWO,
     "status 099": b"HTTP/1.1 099 OK\r\n" + TWO,
@@ -147,6 +170,13 @@ FORBIDDEN: dict[str, bytes] = {
     "fewer bytes than announced": H + b"Content-Length: 5\r\n\r\nok",
     "gzip that is none": H + b"Content-Encoding: gzip\r\n" + TWO,
     "gzip that is cut": H + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"ok")[:-4],
+    "gzip twice": H + b"Content-Encoding: gzip, gzip\r\n\r\n" + gzip.compress(gzip.compress(b"ok")),
+    "gzip and br on two lines": H + b"Content-Encoding: gzip\r\nContent-Encoding: br\r\n" + TWO,
+    "compress": H + b"Content-Encoding: compress\r\n" + TWO,
+    "more behind deflate": H + b"Content-Encoding: deflate\r\n\r\n" + zlib.compress(b"ok") + b"more",
+    "zstd that is none": H + b"Content-Encoding: zstd\r\n" + TWO,
+    "zstd that is cut": H + b"Content-Encoding: zstd\r\n\r\n" + ZSTD[:-2],
+    "br that is cut": H + b"Content-Encoding: br\r\n\r\n" + BR[:-1],
     "br that is none": H + b"Content-Encoding: br\r\n" + TWO,
 }
 

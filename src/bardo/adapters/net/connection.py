@@ -191,6 +191,23 @@ _STATUSES = range(100, 600)
 _VERSIONS = ("1.0", "1.1")
 _SWITCHING_PROTOCOLS = 101
 _WITHOUT_BODY = (204, 304)
+# Headers that are one list, in however many lines they come: a `close`, or a coding, in any of them holds.
+_LISTS = frozenset({"connection", "transfer-encoding", "content-encoding"})
+_FRAMINGS = ("", "identity", "chunked")
+_STATUS_LINE = re.compile(rb"[\r\n]*HTTP/")
+_HEAD_END = re.compile(rb"\n\r?\n")
+
+
+def _names_http(heads: bytes, before: int) -> bool:
+    """Whether each of the heads, of which so many come `before` the last, names HTTP: the parser takes RTSP and ICE for it."""
+    place = 0
+    for number in range(before + 1):
+        status_line = _STATUS_LINE.match(heads, place)
+        if status_line is None:
+            return False
+        end = _HEAD_END.search(heads, status_line.end()) if number < before else None
+        place = 0 if end is None else end.end()
+    return True
 
 
 class HttpConnection(asyncio.Protocol):
@@ -223,6 +240,8 @@ class HttpConnection(asyncio.Protocol):
         )
         self._incoming: Incoming | None = None
         self._overhead = 0
+        self._heads = b""
+        self._interim_heads = 0
         self._informational = False
         self._keeps = False
         self._surplus = False
@@ -253,7 +272,8 @@ class HttpConnection(asyncio.Protocol):
         """Write a request and return its reply, of which nothing has come yet."""
         incoming = self._incoming = Incoming(self)
         self.heard = False
-        self._overhead = 0
+        self._overhead = self._interim_heads = 0
+        self._heads = b""
         if self._transport is None:
             incoming.fail(Disconnected())
         else:
@@ -327,6 +347,8 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             return
         self._overhead += len(data)
+        if not incoming.headed:
+            self._heads += data
         try:
             try:
                 self._parser.feed_data(data)
@@ -375,35 +397,47 @@ class HttpConnection(asyncio.Protocol):
         incoming = self._incoming
         # Trailers come after the head, and nobody reads them.
         if incoming is not None and not incoming.headed and not self._surplus:
+            if b"\0" in value:
+                incoming.fail(NotHttp("a header holds a zero byte"))
             text = value.strip(b" \t").decode("utf-8", "surrogateescape")
             key = name.decode("utf-8", "surrogateescape").lower()
-            if key == "connection" and key in incoming.headers:
-                # One list, in however many lines it comes: a `close` in any of them holds.
+            if key in _LISTS and key in incoming.headers:
                 text = f"{incoming.headers[key]}, {text}"
             incoming.headers[key] = text
 
     def on_headers_complete(self) -> None:
         incoming, status = self._incoming, self._parser.get_status_code()
-        if incoming is None or self._surplus:
+        if incoming is None or self._surplus or incoming.failure is not None:
             return
-        version = self._parser.get_http_version()
-        if status not in _STATUSES or version not in _VERSIONS:
-            what = f"its status is {status:03}" if status not in _STATUSES else f"it names HTTP/{version}"
-            incoming.fail(NotHttp(what))
-            return
+        version, headers = self._parser.get_http_version(), incoming.headers
+        framing = headers.get("transfer-encoding", "").lower()
         self._informational = 100 <= status < 200
+        wrong = ""
+        if status not in _STATUSES:
+            wrong = f"its status is {status:03}"
+        elif version not in _VERSIONS:
+            wrong = f"it names HTTP/{version}"
+        elif framing not in _FRAMINGS:
+            wrong = "its transfer-encoding is not chunked"
+        elif not self._informational and not _names_http(self._heads, self._interim_heads):
+            wrong = "it names another protocol than HTTP"
+        if wrong:
+            incoming.fail(NotHttp(wrong))
+            return
         if self._informational:
+            self._interim_heads += 1
             if status == _SWITCHING_PROTOCOLS:
                 incoming.fail(NotHttp("it switches protocols unasked"))
             return
-        incoming.status, headers = status, incoming.headers
+        incoming.status = status
         connection = headers.get("connection", "").lower()
         self._keeps = "keep-alive" in connection if version == "1.0" else "close" not in connection
-        framed = "content-length" in headers or "chunked" in headers.get("transfer-encoding", "").lower()
+        framed = "content-length" in headers or framing == "chunked"
         incoming.until_close = not framed and status not in _WITHOUT_BODY
         if "keep-alive" in headers and (limit := idle_limit(headers["keep-alive"])) is not None:
             self.idle_limit = limit
         incoming.headed = True
+        self._heads = b""
         incoming.wake()
 
     def on_message_complete(self) -> None:
