@@ -12,7 +12,7 @@ pytestmark = pytest.mark.each_python
 
 @pytest.fixture(autouse=True)
 def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bardo.adapters.net.addresses.proxy_for", lambda scheme, host: None)
+    monkeypatch.setattr("bardo.adapters.net.addresses.proxy_for", lambda scheme, host, port: None)
 
 
 @pytest.mark.parametrize(

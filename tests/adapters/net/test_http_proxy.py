@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 from collections.abc import Callable
 
 import pytest
 
-from bardo.adapters.net.addresses import proxy_for
+from bardo.adapters.log_filter import clean_log_lines
+from bardo.adapters.net.addresses import check_proxies, proxy_for, way_of
 from bardo.adapters.net.client import Call, HttpTransport
 from bardo.adapters.net.fake import FakeReply
 from bardo.values.errors import ConfigError, Unreachable
@@ -89,31 +91,91 @@ def test_a_proxy_that_is_not_there_is_named(surroundings: Surroundings) -> None:
     [
         ("", "provider.example", True),
         ("provider.example", "provider.example", False),
+        ("provider.example", "api.provider.example", False),
+        ("PROVIDER.example.", "provider.example", False),
+        ("provider.example", "provider.example.", False),
         (".example", "api.provider.example", False),
+        (".provider.example", "provider.example", False),
+        ("*.provider.example", "api.provider.example", False),
+        ("vider.example", "provider.example", True),
+        ("provider.example.org", "provider.example", True),
         ("other.example", "provider.example", True),
+        ("other.example,provider.example", "provider.example", False),
+        (" other.example  provider.example ", "provider.example", False),
+        ("bücher.example", "xn--bcher-kva.example", False),
         ("*", "provider.example", False),
+        ("other.example, *", "provider.example", False),
+        ("*", "10.1.2.3", False),
+        ("provider.example:443", "provider.example", False),
+        ("provider.example:8443", "provider.example", True),
+        ("provider.example:x", "provider.example", True),
+        ("10.1.2.3", "10.1.2.3", False),
+        ("10.1.2.3:443", "10.1.2.3", False),
+        ("10.1.2.3:80", "10.1.2.3", True),
+        ("10.1.2", "10.1.2.3", True),
+        ("2.3", "10.1.2.3", True),
         ("10.0.0.0/8, fd00::/8", "10.1.2.3", False),
         ("10.0.0.0/8, fd00::/8", "fd00::1", False),
+        ("[fd00::1]:443", "fd00::1", False),
+        ("[fd00::1]:80", "fd00::1", True),
+        ("[fd00::1]", "fd00:0::1", False),
+        ("fd00::1", "fd00::1", False),
+        ("fe80::1", "fe80::1%eth0", False),
         ("10.0.0.0/8", "11.1.2.3", True),
         ("10.0.0.0/8", "provider.example", True),
         ("not/a/network", "10.1.2.3", True),
+        (", ,", "provider.example", True),
     ],
 )
 def test_a_host_that_is_excepted_needs_no_proxy(
     surroundings: Surroundings, exceptions: str, host: str, used: bool
 ) -> None:
     surroundings(HTTPS_PROXY="http://proxy.example:3128", NO_PROXY=exceptions)
-    assert (proxy_for("https", host) is not None) is used
+    assert (proxy_for("https", host, 443) is not None) is used
 
 
-@pytest.mark.parametrize("value", ["socks5://127.0.0.1:1080", "http://", "http://proxy.example:port"])
-def test_a_proxy_of_another_kind_is_not_silently_left_out(surroundings: Surroundings, value: str) -> None:
-    surroundings(HTTPS_PROXY=value)
-    with pytest.raises(ConfigError, match=r"the proxy for provider\.example"):
-        proxy_for("https", "provider.example")
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("socks5://somebody:{}@127.0.0.1:1080", "is of the kind socks5"),
+        ("SOCKS5H://127.0.0.1:1080", "is of the kind socks5h"),
+        ("http://", "has no usable address"),
+        ("http://somebody:{}@proxy.example:port", "has no usable address"),
+        ("{}@[bad", "has no usable address"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "ALL_PROXY"])
+def test_a_proxy_of_another_kind_is_not_silently_left_out(
+    surroundings: Surroundings, variable: str, value: str, said: str
+) -> None:
+    surroundings(**{variable: value.format(SECRET)})
+    with pytest.raises(ConfigError) as caught:
+        check_proxies(["http://127.0.0.1:1/v1", "https://provider.example/v1"])
+    assert caught.value.message == (
+        f"the proxy for provider.example in {variable} {said}: bardo goes through http and https proxies"
+    )
+    assert variable in caught.value.hint
+    assert SECRET not in str(caught.value)
+
+
+def test_a_proxy_that_nothing_goes_through_may_be_of_any_kind(surroundings: Surroundings) -> None:
+    surroundings(ALL_PROXY="socks5://127.0.0.1:1080", HTTPS_PROXY="http://127.0.0.1:1", NO_PROXY=".internal")
+    check_proxies(["http://localhost:1/v1", "https://provider.example", "http://model.internal:8000/v1"])
 
 
 def test_a_proxy_is_for_its_own_scheme(surroundings: Surroundings) -> None:
     surroundings(HTTP_PROXY="http://proxy.example:3128")
-    assert proxy_for("https", "provider.example") is None
-    assert proxy_for("http", "provider.example") == "http://proxy.example:3128"
+    assert proxy_for("https", "provider.example", 443) is None
+    assert proxy_for("http", "provider.example", 80) == "http://proxy.example:3128"
+
+
+def test_the_password_of_a_proxy_is_kept_out_of_lines_and_errors(
+    surroundings: Surroundings, caplog: pytest.LogCaptureFixture
+) -> None:
+    surroundings(HTTPS_PROXY=f"http://somebody:{SECRET}@proxy.example:3128")
+    assert way_of("https://provider.example") is not None
+    clean_log_lines()
+    proof = base64.b64encode(f"somebody:{SECRET}".encode()).decode()
+    logging.getLogger("bardo").warning("the proxy said %s and %s", proof, SECRET)
+    assert SECRET not in caplog.text
+    assert proof not in caplog.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -60,7 +61,7 @@ class TunnelProxy:
         try:
             self.heads.append(await reader.readuntil(b"\r\n\r\n"))
             writer.write(self._answer)
-            if self._answer.startswith(b"HTTP/1.1 200"):
+            if b"HTTP/1.1 200" in self._answer or b"HTTP/1.0 200" in self._answer:
                 inner, outer = await asyncio.open_connection("127.0.0.1", self._port)
                 try:
                     await asyncio.gather(self._carry(reader, outer), self._carry(inner, writer))
@@ -132,6 +133,31 @@ def test_a_proxy_that_refuses_is_named_with_its_words(monkeypatch: pytest.Monkey
     problem = failure(monkeypatch, b"HTTP/1.1 403 Not from here\r\nContent-Length: 4\r\n\r\nno!\n")
     assert isinstance(problem, Unreachable)
     assert problem.message == "the proxy opens no way to provider.example:443: 403 Not from here"
+
+
+def test_a_proxy_that_quotes_its_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    proof = base64.b64encode(f"somebody:{SECRET}".encode())
+    problem = failure(monkeypatch, b"HTTP/1.1 407 Basic " + proof + b" of \x1b[31m " + SECRET.encode() + b"\r\n\r\n")
+    assert isinstance(problem, Unreachable)
+    assert proof.decode() not in problem.message
+    assert "\x1b" not in problem.message
+    assert problem.message.startswith("the proxy opens no way to provider.example:443: 407 Basic [key]")
+
+
+@pytest.mark.parametrize(
+    "line", [b"HTTP/1.1 000 OK", b"HTTP/1.1 099 OK", b"HTTP/2.0 200 OK", b"HTTP/1.1 600 OK", b"HTTP/1.1 101 OK"]
+)
+def test_a_proxy_whose_status_is_none_opens_nothing(monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
+    assert isinstance(failure(monkeypatch, line + b"\r\n\r\n"), MalformedReply)
+
+
+def test_a_proxy_may_say_something_before_it_opens_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        answer = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 200\r\n\r\n"
+        async with tunnelled(monkeypatch, answer=answer) as (transport, _, _):
+            assert await asked(transport, URL) == b"ok"
+
+    asyncio.run(run())
 
 
 def test_a_proxy_that_speaks_something_else_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,19 @@ def test_a_missing_key_is_a_problem_with_the_variable_to_set(folder: Path) -> No
     assert "set SIMULATED_KEY" in found(ran, "provider anthropic")["fix"]
 
 
+def test_a_proxy_that_cannot_be_used_is_a_problem_of_the_providers_behind_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-value")
+    monkeypatch.setenv("ALL_PROXY", "socks5://somebody:sk-other-value@127.0.0.1:1")
+    (folder / "bardo.toml").write_text('[[providers]]\nid = "openai"\n')
+    ran = bardo("doctor", "--json")
+    assert ran.code == 1
+    assert "in ALL_PROXY is of the kind socks5" in found(ran, "provider openai")["found"]
+    assert "NO_PROXY" in found(ran, "provider openai")["fix"]
+    assert "sk-other-value" not in ran.out
+
+
 def test_a_refused_key_is_told_from_a_missing_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMULATED_KEY", "sk-wrong-value")
     with simulated(Simulator("groq", key="right"), Simulator("vllm", fault=Fault("refused")), folder=folder):

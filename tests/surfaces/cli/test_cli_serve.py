@@ -157,6 +157,17 @@ def test_a_broken_configuration_is_one_clear_line(folder: Path) -> None:
     assert bardo("serve", "--config", "missing.toml").code == 2
 
 
+def test_a_proxy_that_cannot_be_used_is_said_before_anything_is_served(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://somebody:sk-secret-of-a-test@127.0.0.1:1")
+    (folder / "bardo.toml").write_text('[[providers]]\nid = "openai"\n')
+    ran = program("serve", "--port", "0")
+    assert ran.code == 2
+    assert "the proxy for api.openai.com in HTTPS_PROXY is of the kind socks5" in ran.err
+    assert "sk-secret-of-a-test" not in ran.err
+
+
 def test_a_log_that_cannot_be_opened_is_said_before_anything_is_served(folder: Path) -> None:
     (folder / "no.db").write_text("this is no database, it is prose " * 100)
     (folder / "bardo.toml").write_text('[log]\npath = "no.db"\n')

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from base64 import b64encode
-from collections.abc import Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.request import getproxies, getproxies_environment, proxy_bypass
 
+from bardo.adapters.log_filter import know
 from bardo.catalog.network_rows import blocked_networks
 from bardo.values.errors import ConfigError
 
@@ -72,17 +74,36 @@ def _wrapped(address: _Address) -> tuple[ipaddress.IPv4Address, ...]:
     return ()
 
 
-def proxy_for(scheme: str, host: str) -> str | None:
-    """Return the URL of the proxy for calls to `host`, or None where they go straight. Raises ConfigError for one that cannot be used."""
+_VARIABLES = {"http": "HTTP_PROXY", "https": "HTTPS_PROXY", "all": "ALL_PROXY"}
+_SEPARATORS = re.compile(r"[,\s]+")
+
+
+def proxy_for(scheme: str, host: str, port: int) -> str | None:
+    """Return the URL of the proxy for calls to a host, or None where they go straight. Raises ConfigError for one that cannot be used."""
     proxies = getproxies()
-    named = proxies.get(scheme) or proxies.get("all")
-    if not named or proxy_bypass(host) or _is_within(host, proxies.get("no", "")):
+    name = scheme if proxies.get(scheme) else "all"
+    named = proxies.get(name)
+    if not named:
+        return None
+    # Where no variable names a proxy, the settings of macOS and of Windows do, with exceptions of their own.
+    from_variables = getproxies_environment()
+    if is_excepted(host, port, from_variables.get("no", "")) if from_variables else proxy_bypass(host):
         return None
     proxy = named if "://" in named else f"http://{named}"
     if not _is_usable(proxy):
-        hint = "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, or name the host in NO_PROXY"
-        raise ConfigError(f"the proxy for {host} is not an http(s) proxy", hint=hint)
+        kind = proxy.partition("://")[0].lower()
+        said = f"is of the kind {kind}" if kind.isalnum() and kind not in ("http", "https") else "has no usable address"
+        raise ConfigError(
+            f"the proxy for {host} in {_VARIABLES[name]} {said}: bardo goes through http and https proxies",
+            hint=f"write http://HOST:PORT in {_VARIABLES[name]}, or name {host} in NO_PROXY",
+        )
     return proxy
+
+
+def check_proxies(urls: Iterable[str]) -> None:
+    """Raise ConfigError where calls to one of these addresses would go through a proxy that cannot be used."""
+    for url in urls:
+        way_of(url)
 
 
 def _is_usable(proxy: str) -> bool:
@@ -93,6 +114,52 @@ def _is_usable(proxy: str) -> bool:
         return False
 
 
+def is_excepted(host: str, port: int, exceptions: str) -> bool:
+    """Whether `NO_PROXY` names a host: `*`, a name with all below it, an address, a network as in 10.0.0.0/8, each also with a port.
+
+    A dot or `*.` before a name changes nothing, as with curl.
+    """
+    host = host.lower().partition("%")[0].rstrip(".")
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        address = None
+    for word in filter(None, _SEPARATORS.split(exceptions)):
+        place, named_port = _without_port(word)
+        if named_port not in ("", str(port)):
+            continue
+        if place == "*":
+            return True
+        if address is not None:
+            network = _network(place)
+            if network is not None and address in network:
+                return True
+            continue
+        with suppress(ValueError):
+            name = _ascii_name(place.lower().removeprefix("*").strip("."))
+            if name and (host == name or host.endswith(f".{name}")):
+                return True
+    return False
+
+
+def _without_port(word: str) -> tuple[str, str]:
+    """Return a host or network and the port behind it, which may be missing: brackets stand round an address of IPv6 that has one."""
+    if word.startswith("["):
+        place, _, rest = word[1:].partition("]")
+        return place, rest.removeprefix(":")
+    if word.count(":") == 1:
+        place, _, port = word.partition(":")
+        return place, port
+    return word, ""
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
 @lru_cache(maxsize=1024)
 def is_loopback(url: str) -> bool:
     """Say whether `url` leads to this machine, where a proxy from the environment has no business."""
@@ -101,22 +168,6 @@ def is_loopback(url: str) -> bool:
         return host == "localhost" or host.endswith(".localhost") or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _is_within(host: str, exceptions: str) -> bool:
-    """Say whether `host` is an address in one of the networks of `exceptions`, as in `10.0.0.0/8`: the library knows names only."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return any(address in network for network in map(_network, exceptions.split(",")) if network is not None)
-
-
-def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    try:
-        return ipaddress.ip_network(text.strip(), strict=False)
-    except ValueError:
-        return None
 
 
 # What is complete goes out as it is: undoing its escapes would break a signature.
@@ -135,6 +186,12 @@ class Proxy(NamedTuple):
     host: str
     port: int
     authorization: str
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be shown to nobody: the password, and the user and the password as they are sent."""
+        proof = self.authorization.removeprefix("Basic ")
+        return (b64decode(proof).decode().partition(":")[2], proof) if proof else ()
 
 
 class Address(NamedTuple):
@@ -171,10 +228,12 @@ def way_of(url: str) -> RequestRoute | None:
         parts = urlsplit(url)
         secure, host, port = _place(parts)
         host_line = _host_line(parts)
-        named = None if is_loopback(url) else proxy_for(parts.scheme, host)
+        named = None if is_loopback(url) else proxy_for(parts.scheme, host, port)
         proxy = None if named is None else proxy_of(named)
     except ValueError:
         return None
+    if proxy is not None:
+        know(proxy.secrets)
     path = parts.path or "/"
     target = _escaped(f"{path}?{parts.query}" if parts.query else path)
     headers = _authorization("authorization", parts)

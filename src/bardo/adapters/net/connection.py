@@ -19,6 +19,8 @@ from typing import Any, cast
 
 from bardo.adapters.net.addresses import Address
 from bardo.values.errors import BardoError, InternalError
+from bardo.values.printable import printable
+from bardo.values.secrets import secrets_of
 
 # Shorter than servers and networks usually keep a silent connection.
 IDLE_SECONDS = 50.0
@@ -451,10 +453,10 @@ class HttpConnection(asyncio.Protocol):
 
     def _take_pieces(self) -> None:
         """Give the reply what the parser found of its body."""
-        pieces = self._pieces
+        pieces, incoming = self._pieces, self._incoming
         self._overhead = 0
-        if self._incoming is not None and not self._surplus:
-            self._incoming.add(pieces)
+        if incoming is not None and incoming.failure is None and not self._surplus:
+            incoming.add(pieces)
         pieces.clear()
 
     def _end(self, incoming: Incoming) -> None:
@@ -517,6 +519,7 @@ class FirstByteDeadlines:
 
 
 _HEAD_BYTES = 64 * 1024
+_WORD_CHARACTERS = 200
 
 
 class ProxyRefused(Exception):
@@ -572,7 +575,9 @@ class TunnelReply(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if status >= 200 and not self.status.done():
+        if status not in _STATUSES or self._parser.get_http_version() not in _VERSIONS:
+            self._fail(NotHttp("its status or version is none"))
+        elif status >= 200 and not self.status.done():
             self.status.set_result((status, self._word.decode("ascii", "replace")))
         self._word = b""
 
@@ -592,7 +597,9 @@ async def open_tunnel(
         transport.write(connect_head(address))
         status, word = await reply.status
         if not 200 <= status < 300:
-            raise ProxyRefused(status, word)
+            # Some proxies quote what they were asked.
+            secrets = secrets_of(() if address.proxy is None else address.proxy.secrets)
+            raise ProxyRefused(status, printable(secrets.in_text(word))[:_WORD_CHARACTERS])
         loop = asyncio.get_running_loop()
         upgraded = await loop.start_tls(transport, protocol, tls, server_hostname=address.host)
         protocol.connection_made(cast(asyncio.Transport, upgraded))

@@ -27,6 +27,7 @@ from bardo.adapters.config.failover import is_file_name, place_of
 from bardo.adapters.config.gateway import check_bind
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.settings import Settings, load_settings, log_path, provider_of, state_path
+from bardo.adapters.net.addresses import check_proxies
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.database.problems import STATE
 from bardo.adapters.stores.database.sqlite_file import check_ledger
@@ -178,6 +179,8 @@ def _serve(
     )
     settings = msgspec.structs.replace(settings, gateway=gateway)
     _check_ledgers(settings)
+    configured = [provider_of(entry, settings.source) for entry in settings.providers] or with_keys(Keyring())
+    check_proxies(url for provider in configured for url in provider.base_urls)
     check_bind(gateway, has_keys=has_keys(settings))
     _check_log(settings)
     # The workers are processes of their own: they read the configuration themselves.
