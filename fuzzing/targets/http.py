@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import brotli
 
 from bardo.adapters.net.connection import Disconnected, HttpConnection, NotHttp
 from bardo.adapters.net.reply import BodyUnpacker
@@ -112,7 +115,7 @@ def _read(pieces: Iterable[bytes]) -> Seen:
 
 
 def _check(one: Input, laws: Laws) -> None:
-    if one.variant == "gzip":
+    if one.variant != "http":
         _unpack(one, laws)
         return
     whole = _read([one.body])
@@ -123,17 +126,17 @@ def _check(one: Input, laws: Laws) -> None:
 
 
 def _unpack(one: Input, laws: Laws) -> None:
-    body, end = _unpacked([one.body])
+    body, end = _unpacked(one.variant, [one.body])
     for pieces in laws.cuts_of(one.body):
-        other, other_end = _unpacked(pieces)
+        other, other_end = _unpacked(one.variant, pieces)
         same(other_end, end, "any cut ends in the same way")
         # How much was unpacked before the mistake was met depends on where the bytes were cut.
         longer, shorter = (body, other) if len(body) > len(other) else (other, body)
         hold(longer.startswith(shorter) if end == "refused" else other == body, "any cut unpacks to the same")
 
 
-def _unpacked(pieces: Sequence[bytes]) -> tuple[bytes, str]:
-    unpacker = BodyUnpacker("gzip")
+def _unpacked(encoding: str, pieces: Sequence[bytes]) -> tuple[bytes, str]:
+    unpacker = BodyUnpacker(encoding)
     body = b""
     try:
         for piece in pieces:
@@ -153,9 +156,12 @@ TARGET = Target(
     seeds=lambda: [
         *(Input("http", seed) for seed in _SEEDS),
         Input("gzip", gzip.compress(b"ebb " * 50, mtime=0) + gzip.compress(b"flow", mtime=0)),
+        Input("deflate", zlib.compress(b"ebb " * 50)),
+        Input("br", brotli.compress(b"ebb " * 50)),
+        Input("zstd", bytes.fromhex("28b52ffd2002110000") + b"ok"),
     ],
     check=_check,
-    work=lambda one: None if one.variant == "gzip" else _read([one.body]),
+    work=lambda one: _read([one.body]) if one.variant == "http" else None,
     words=lambda variant: _WORDS,
     per_byte=60,
 )
