@@ -399,7 +399,7 @@ def assemble(
     keeps = reuse_in(variables)
     if keeps is not None:
         reuse.turn(keeps)
-    check_memory(settings)
+    check_memory(settings.memory, settings.log, settings.source)
     for lost in settings.unheeded:
         _log.warning("%s of the configuration is not honoured: %s", lost.what, lost.why, extra={"field": lost.what})
     earlier = None if before is None else before.lasting

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.adapters.config.embeddings import model_of_vectors
-from bardo.adapters.config.pipeline import may_mask
-from bardo.adapters.config.settings import parse_settings
+from bardo.adapters.config.settings import may_mask, model_of_vectors, parse_settings
 from bardo.values.errors import ConfigError
 
 TABLE = "[inference.embeddings]\n"

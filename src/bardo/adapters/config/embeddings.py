@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 
@@ -13,9 +13,6 @@ from bardo.adapters.config.providers import ProviderEntry, provider_ids, provide
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.values.errors import ConfigError
-
-if TYPE_CHECKING:
-    from bardo.adapters.config.settings import Settings
 
 LOCAL = "local"
 """The provider that stands for this machine: the table that ships, or the model of `[inference.pipeline] embedding`."""
@@ -35,29 +32,32 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     seconds: Annotated[float, msgspec.Meta(gt=0, le=300)] = 2.0
 
 
-def model_of_vectors(settings: Settings) -> str | None:
+def model_asked(asked: EmbeddingSettings, providers: Sequence[ProviderEntry], source: str) -> str | None:
     """Return the model that is asked for vectors, with its provider (`venice/text-embedding-bge-m3`); None where no provider is."""
-    asked = settings.inference.embeddings
     if asked.provider == LOCAL:
         return None
-    row = _row(asked.provider, settings.providers, settings.source)
+    row = _row(asked.provider, providers, source)
     return f"{asked.provider}/{_model(asked, row)}"
 
 
-def check_embeddings(settings: Settings, place: Place) -> None:
-    """Raise ConfigError for a provider that makes no vectors with the model that is named; `place` is that of `[inference.embeddings]`."""
-    asked = settings.inference.embeddings
+def check_embeddings(
+    asked: EmbeddingSettings, own_model: str, providers: Sequence[ProviderEntry], place: Place
+) -> None:
+    """Raise ConfigError for a provider that makes no vectors with the model that is named.
+
+    `own_model` is the folder of a model of this machine, and `place` that of `[inference.embeddings]`.
+    """
     if asked.provider == LOCAL:
         if asked.model:
             hint = f'name the provider that has it, as provider = "{VENICE}", or a folder with embedding below [inference.pipeline]'
             raise ConfigError(f'{place.of("model")}: provider = "{LOCAL}" asks no model of a provider', hint=hint)
         return
-    if settings.inference.pipeline.embedding:
+    if own_model:
         message = f"{place.of('provider')}: [inference.pipeline] embedding names a model of this machine, and provider another one"
         raise ConfigError(message, hint=f'leave one of them out; provider = "{LOCAL}" is the model of this machine')
-    row = _row(asked.provider, settings.providers, settings.source)
+    row = _row(asked.provider, providers, place.source)
     if row is None:
-        known = (LOCAL, *provider_ids(settings.providers))
+        known = (LOCAL, *provider_ids(providers))
         near = get_close_matches(asked.provider[:100], known, n=1)
         hint = (
             f"did you mean {near[0]!r}?" if near else f'write provider = "{LOCAL}", or add [[providers]] with this id'

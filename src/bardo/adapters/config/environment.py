@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import msgspec
 
 from bardo.planning.aliases import Alias
 from bardo.values.errors import ConfigError
 
-if TYPE_CHECKING:
-    from bardo.adapters.config.settings import Settings
+S = TypeVar("S", bound=msgspec.Struct)
+"""The whole configuration, whose tables are found by their names."""
 
 _FIELDS: dict[str, tuple[str, str]] = {
     "BARDO_HOST": ("gateway", "host"),
@@ -46,7 +46,7 @@ _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
 _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
 
 
-def with_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
+def with_environment(settings: S, environment: Mapping[str, str]) -> S:
     """Return the settings with what the environment says over them. Raises ConfigError naming the variable."""
     for variable, (section, field) in _FIELDS.items():
         if value := environment.get(variable):
@@ -55,7 +55,7 @@ def with_environment(settings: Settings, environment: Mapping[str, str]) -> Sett
         settings = _with_shared_files(settings, folder)
     named = {alias: Alias(model=value) for name, alias in _ALIASES.items() if (value := environment.get(name))}
     if named:
-        settings = msgspec.structs.replace(settings, aliases={**settings.aliases, **named})
+        settings = msgspec.structs.replace(settings, aliases={**attrgetter("aliases")(settings), **named})
     for variable, provider in _ADDRESSES.items():
         if address := environment.get(variable):
             settings = _with_address(settings, provider, address)
@@ -70,7 +70,7 @@ def reuse_in(environment: Mapping[str, str]) -> bool | None:
     return None if not said else said == "on"
 
 
-def _with_shared_files(settings: Settings, folder: str) -> Settings:
+def _with_shared_files(settings: S, folder: str) -> S:
     """Return the settings with a file of a folder for each store that would be in memory."""
     for section in _OF_WORKERS:
         table = attrgetter(section)(settings)
@@ -81,7 +81,7 @@ def _with_shared_files(settings: Settings, folder: str) -> Settings:
     return settings
 
 
-def _with_field(settings: Settings, variable: str, value: str, section: str, field: str) -> Settings:
+def _with_field(settings: S, variable: str, value: str, section: str, field: str) -> S:
     table = attrgetter(section)(settings)
     fields = {**msgspec.structs.asdict(table), **_INSTEAD_OF.get(variable, {}), field: value}
     try:
@@ -98,12 +98,12 @@ def _with_field(settings: Settings, variable: str, value: str, section: str, fie
     return msgspec.structs.replace(settings, **{last: changed})
 
 
-def _with_address(settings: Settings, provider: str, address: str) -> Settings:
+def _with_address(settings: S, provider: str, address: str) -> S:
     """Return the settings with an address for each table of a provider that gives none of its own."""
     entries = (
         msgspec.structs.replace(entry, base_url=address)
         if (entry.preset or entry.id) == provider and not entry.base_url and not entry.base_urls
         else entry
-        for entry in settings.providers
+        for entry in attrgetter("providers")(settings)
     )
     return msgspec.structs.replace(settings, providers=tuple(entries))

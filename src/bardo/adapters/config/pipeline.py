@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -27,9 +27,6 @@ from bardo.context.steps.settings import (
 )
 from bardo.values.errors import ConfigError
 from bardo.values.request import CacheAllowance
-
-if TYPE_CHECKING:
-    from bardo.adapters.config.settings import Settings
 
 OWN_LAYERS = "bardo.layers"
 """The group of entry points that name layers of other packages."""
@@ -258,9 +255,17 @@ class PipelineSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     cache: CacheSettings = CacheSettings()
 
 
-def check_pipeline(settings: Settings, place: Place) -> None:
-    """Raise ConfigError for a profile or a layer that nobody knows; `place` is that of `[inference.pipeline]`."""
-    own = settings.inference.pipeline
+def check_pipeline(
+    own: PipelineSettings,
+    named: Iterable[tuple[str, str, str]],
+    allowed: Iterable[tuple[str, tuple[str, ...]]],
+    place: Place,
+) -> None:
+    """Raise ConfigError for a profile or a layer that nobody knows; `place` is that of `[inference.pipeline]`.
+
+    `named` are the profiles of keys, aliases and workloads: what names one, its name, and the profile; `allowed` those that callers may
+    name: where that is said, and the profiles.
+    """
     check_cache(own.cache, place.inside("cache"))
     profiles, layers = profile_names(own), known_layers(own)
     _check_known(own.profile, profiles, "profile", place.of("profile"))
@@ -271,11 +276,11 @@ def check_pipeline(settings: Settings, place: Place) -> None:
         _check_known(name, layers, "layer", place.of("locked"))
     for name in own.own:
         _check_known(name, layers, "layer", place.of("own"))
-    for table, owner, named in profiles_named(settings):
-        _check_known(named, profiles, "profile", f"{settings.source}: {table} {owner!r}")
-    for table, owner, allowed in _profiles_allowed(settings):
-        for name in allowed:
-            _check_known(name, (*profiles, ANY), "profile", f"{settings.source}: {table} {owner}".rstrip())
+    for table, owner, name in named:
+        _check_known(name, profiles, "profile", f"{place.source}: {table} {owner!r}")
+    for setting, names in allowed:
+        for name in names:
+            _check_known(name, (*profiles, ANY), "profile", f"{place.source}: {setting}")
     check_classify(own.classify, place.inside("classify"))
     if own.embedding:
         # Read for those who have a model of their own.
@@ -302,32 +307,10 @@ def own_layer_points() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=OWN_LAYERS)}
 
 
-def profiles_named(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Yield which profiles keys, aliases and workloads name: what names one, its name, and the profile."""
-    yield from (("key", one.id, one.pipeline) for one in settings.keys if one.pipeline)
-    yield from (("alias", name, one.pipeline) for name, one in settings.aliases.items() if one.pipeline)
-    yield from (("workload", name, one.pipeline) for name, one in settings.workloads.items() if one.pipeline)
-
-
-def may_mask(settings: Settings) -> bool:
-    """Whether a call may have the layer `privacy`: a profile that the configuration names has it, or one that callers may name."""
-    own = settings.inference.pipeline
-    used = {own.profile, *(profile for _, _, profile in profiles_named(settings))} - {"", OFF}
-    allowed = {name for _, _, names in _profiles_allowed(settings) for name in names}
-    used |= set(profile_names(own)) - {OFF} if ANY in allowed else allowed - {OFF}
-    layers = {layer for name in used for layer in layers_of(name, own)}
-    return "privacy" in layers or own.privacy != PrivacySettings()
-
-
 def layers_of(profile: str, settings: PipelineSettings) -> tuple[str, ...]:
     """Return the names of the layers of a profile: one of the operator's own, or of bardo's."""
     own = settings.profiles.get(profile)
     return own.layers if own is not None else layers_of_profile(profile)
-
-
-def _profiles_allowed(settings: Settings) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    yield "[gateway] client_pipelines", "", settings.gateway.client_pipelines
-    yield from (("key", f"{one.id!r} pipelines", one.pipelines) for one in settings.keys)
 
 
 def profile_names(settings: PipelineSettings) -> tuple[str, ...]:

@@ -323,6 +323,11 @@ class Place:
         self._index = index
 
     @property
+    def source(self) -> str:
+        """The name of the file."""
+        return self._source
+
+    @property
     def table(self) -> str:
         """The name of the table, empty for the root."""
         return self._table

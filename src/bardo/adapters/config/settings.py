@@ -13,14 +13,22 @@ import msgspec
 from bardo.adapters.config.accounts import BudgetSettings, PaymentSettings, check_budgets, check_payments, read_keys
 from bardo.adapters.config.accounts import KeyEntry as KeyEntry
 from bardo.adapters.config.chat import DiscordSettings, TelegramSettings, check_chat
-from bardo.adapters.config.embeddings import EmbeddingSettings, check_embeddings
+from bardo.adapters.config.embeddings import EmbeddingSettings, check_embeddings, model_asked
 from bardo.adapters.config.environment import with_environment
 from bardo.adapters.config.failover import FailoverSettings, HealthSettings, check_failover, check_health, check_store
 from bardo.adapters.config.gateway import BatchSettings, Count, Seconds, Silence, check_gateway
 from bardo.adapters.config.gateway import GatewaySettings as GatewaySettings
 from bardo.adapters.config.mistakes import Mistakes, read_tables, read_text
 from bardo.adapters.config.paths import named_path
-from bardo.adapters.config.pipeline import PipelineSettings, check_pipeline
+from bardo.adapters.config.pipeline import (
+    ANY,
+    OFF,
+    PipelineSettings,
+    PrivacySettings,
+    check_pipeline,
+    layers_of,
+    profile_names,
+)
 from bardo.adapters.config.problems import HeaderVariable as HeaderVariable
 from bardo.adapters.config.problems import Place, address_secrets
 from bardo.adapters.config.providers import FILE_NAME, provider_ids, read_aliases, read_prices, read_providers
@@ -109,13 +117,13 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     embedding: str = PIPELINE
 
 
-def check_memory(settings: Settings) -> None:
+def check_memory(memory: MemorySettings, log: LogSettings, source: str) -> None:
     """Raise ConfigError where the memory is on and the log does not keep what is said."""
-    if not settings.memory.enabled:
+    if not memory.enabled:
         return
-    missing = "enabled" if not settings.log.enabled else "content" if not settings.log.content else ""
+    missing = "enabled" if not log.enabled else "content" if not log.content else ""
     if missing:
-        where = f"{settings.source}: " if settings.source else ""
+        where = f"{source}: " if source else ""
         raise ConfigError(
             f"{where}[memory] is on, and [log] {missing} is off: reasoning is kept only where content is",
             hint=f"set {missing} = true under [log], or enabled = false under [memory]",
@@ -311,9 +319,9 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     if tables.get("http") == {"client": "direct"}:
         # It chose between two HTTP clients, and says what holds now in any case.
         del tables["http"]
-    mistakes.unknown_tables(tables, _Tables.__struct_fields__)
+    mistakes.unknown_tables(tables, _table_kinds())
     choices = choices_of(RoutingSettings) | choices_of(GolemSettings)
-    read = mistakes.read(tables, _Tables, Place(text, source), choices).value or _Tables()
+    read = mistakes.read(tables, Settings, Place(text, source), choices).value or Settings()
     with mistakes.collected():
         rows["aliases"] = read_aliases(aliases, text, source)
     with mistakes.collected():
@@ -326,14 +334,15 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     _check_rows(read, rows, mistakes, text, source)
     _check_each(read, _LAST_CHECKS, mistakes, Place(text, source))
     mistakes.check()
-    settings = Settings(**msgspec.structs.asdict(read), **rows, source=source)
-    check_embeddings(settings, Place(text, source, "inference.embeddings"))
-    check_pipeline(settings, Place(text, source, "inference.pipeline"))
-    check_memory(settings)
+    settings = msgspec.structs.replace(read, **rows, source=source)
+    inference, place = settings.inference, Place(text, source, "inference")
+    check_embeddings(inference.embeddings, inference.pipeline.embedding, settings.providers, place.inside("embeddings"))
+    check_pipeline(inference.pipeline, profiles_named(settings), _profiles_allowed(settings), place.inside("pipeline"))
+    check_memory(settings.memory, settings.log, source)
     return settings
 
 
-def _workload_rows(workloads: Any, profiles: Any, read: _Tables, text: str, source: str) -> dict[str, Any]:
+def _workload_rows(workloads: Any, profiles: Any, read: Settings, text: str, source: str) -> dict[str, Any]:
     """Return the rows of `[workloads]`, with the profiles applied. Raises ConfigError."""
     made = settle_workloads(
         read_workloads(workloads, text, source),
@@ -346,14 +355,14 @@ def _workload_rows(workloads: Any, profiles: Any, read: _Tables, text: str, sour
     return {"workloads": made.rows, "unheeded": made.unheeded}
 
 
-def _check_each(read: _Tables, checks: Mapping[str, Check], mistakes: Mistakes, place: Place) -> None:
+def _check_each(read: Settings, checks: Mapping[str, Check], mistakes: Mistakes, place: Place) -> None:
     """Check each table alone, and collect the mistakes."""
     for name, check in checks.items():
         with mistakes.collected():
             check(getattr(read, name), place.inside(name))
 
 
-def _check_rows(read: _Tables, rows: Mapping[str, Any], mistakes: Mistakes, text: str, source: str) -> None:
+def _check_rows(read: Settings, rows: Mapping[str, Any], mistakes: Mistakes, text: str, source: str) -> None:
     """Check what tables say about rows of other tables, and collect the mistakes."""
     if "aliases" in rows and "workloads" in rows:
         with mistakes.collected():
@@ -406,41 +415,20 @@ _ROW_READERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], str, str], Any
 }
 
 
-class _Tables(msgspec.Struct, forbid_unknown_fields=True):
-    """The file without its lists of tables, which are read one by one, so that an error can name which it is."""
-
-    gateway: GatewaySettings = GatewaySettings()
-    timeouts: TimeoutSettings = TimeoutSettings()
-    log: LogSettings = LogSettings()
-    replay: ReplaySettings = ReplaySettings()
-    responses: ResponseSettings = ResponseSettings()
-    provider_ids: ProviderIdSettings = ProviderIdSettings()
-    reasoning: ReasoningSettings = ReasoningSettings()
-    inference: InferenceSettings = InferenceSettings()
-    routing: RoutingSettings = RoutingSettings()
-    search: SearchSettings = SearchSettings()
-    golem: GolemSettings = GolemSettings()
-    state: StateSettings = StateSettings()
-    failover: FailoverSettings = FailoverSettings()
-    budgets: BudgetSettings = BudgetSettings()
-    health: HealthSettings = HealthSettings()
-    payments: PaymentSettings = PaymentSettings()
-    batches: BatchSettings = BatchSettings()
-    refresh: RefreshSettings = RefreshSettings()
-    telemetry: TelemetrySettings = TelemetrySettings()
-    memory: MemorySettings = MemorySettings()
-    telegram: TelegramSettings = TelegramSettings()
-    discord: DiscordSettings = DiscordSettings()
-
-
 @cache
 def _tables_of_keys() -> dict[str, tuple[str, ...]]:
     """Return under which tables each key may stand."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name, struct in _named_tables(_Tables, ""):
+    tables: dict[str, tuple[str, ...]] = {}
+    for name, struct in _named_tables(Settings, ""):
         for key in struct.__struct_fields__:
-            found[key] = (*found.get(key, ()), f"[{name}]")
-    return found
+            tables[key] = (*tables.get(key, ()), f"[{name}]")
+    return tables
+
+
+@cache
+def _table_kinds() -> tuple[str, ...]:
+    """Return the names of the tables at the top of the file, without its lists of tables, which are read one by one."""
+    return tuple(name for name, _ in _named_tables(Settings, "") if "." not in name)
 
 
 def _named_tables(struct: type[msgspec.Struct], below: str) -> Iterator[tuple[str, type[msgspec.Struct]]]:
@@ -448,6 +436,34 @@ def _named_tables(struct: type[msgspec.Struct], below: str) -> Iterator[tuple[st
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             yield f"{below}{name}", kind
             yield from _named_tables(kind, f"{below}{name}.")
+
+
+def profiles_named(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """Yield which profiles keys, aliases and workloads name: what names one, its name, and the profile."""
+    yield from (("key", one.id, one.pipeline) for one in settings.keys if one.pipeline)
+    yield from (("alias", name, one.pipeline) for name, one in settings.aliases.items() if one.pipeline)
+    yield from (("workload", name, one.pipeline) for name, one in settings.workloads.items() if one.pipeline)
+
+
+def _profiles_allowed(settings: Settings) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield which profiles callers may name: where that is said, and the profiles."""
+    yield "[gateway] client_pipelines", settings.gateway.client_pipelines
+    yield from ((f"key {one.id!r} pipelines", one.pipelines) for one in settings.keys)
+
+
+def may_mask(settings: Settings) -> bool:
+    """Whether a call may have the layer `privacy`: a profile that the configuration names has it, or one that callers may name."""
+    own = settings.inference.pipeline
+    used = {own.profile, *(profile for _, _, profile in profiles_named(settings))} - {"", OFF}
+    allowed = {name for _, names in _profiles_allowed(settings) for name in names}
+    used |= set(profile_names(own)) - {OFF} if ANY in allowed else allowed - {OFF}
+    layers = {layer for name in used for layer in layers_of(name, own)}
+    return "privacy" in layers or own.privacy != PrivacySettings()
+
+
+def model_of_vectors(settings: Settings) -> str | None:
+    """Return the model that is asked for vectors, with its provider (`venice/text-embedding-bge-m3`); None where no provider is."""
+    return model_asked(settings.inference.embeddings, settings.providers, settings.source)
 
 
 def default_log_path(environment: Mapping[str, str] | None = None) -> Path:

@@ -16,7 +16,8 @@ from typing import Any, cast
 import msgspec
 
 from bardo.adapters.config.accounts import KeyEntry
-from bardo.adapters.config.pipeline import ANY, OFF, own_layer_points, profile_names, profiles_named
+from bardo.adapters.config.pipeline import ANY, OFF, own_layer_points, profile_names
+from bardo.adapters.config.settings import profiles_named
 from bardo.catalog.layer_rows import LayerPlace, layer_rows, layers_of_profile, profile_rows
 from bardo.context.layer import Layer
 from bardo.services.pipeline.call_layers import LayerPlan, LayerSelection

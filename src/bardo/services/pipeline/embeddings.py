@@ -13,8 +13,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bardo.adapters.config.embeddings import model_of_vectors
-from bardo.adapters.config.pipeline import OFF, may_mask
+from bardo.adapters.config.pipeline import OFF
+from bardo.adapters.config.settings import may_mask, model_of_vectors
 from bardo.adapters.embedding.embeddings import MOST_WAITING, Embeddings
 from bardo.context.effects import Embed, TextVectors
 from bardo.embedding.static_embedding import shortened

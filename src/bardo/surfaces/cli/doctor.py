@@ -27,12 +27,19 @@ import typer
 from bardo._version import __version__
 from bardo.accounting.payments import Payer, dollars
 from bardo.adapters.config.accounts import keys_that_are_set
-from bardo.adapters.config.embeddings import model_of_vectors
 from bardo.adapters.config.gateway import check_bind
-from bardo.adapters.config.pipeline import OFF, layers_of, profiles_named
+from bardo.adapters.config.pipeline import OFF, layers_of
 from bardo.adapters.config.problems import address_secrets
 from bardo.adapters.config.providers import ProviderEntry
-from bardo.adapters.config.settings import Settings, load_settings, log_path, provider_of, state_path
+from bardo.adapters.config.settings import (
+    Settings,
+    load_settings,
+    log_path,
+    model_of_vectors,
+    profiles_named,
+    provider_of,
+    state_path,
+)
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogMissing, LogProblem, LogReader

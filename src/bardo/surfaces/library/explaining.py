@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from bardo.adapters.config.accounts import ClientKeys
-from bardo.adapters.config.pipeline import profiles_named
 from bardo.adapters.config.routing import workloads_of
-from bardo.adapters.config.settings import Settings, data_folder, load_settings, provider_of
+from bardo.adapters.config.settings import Settings, data_folder, load_settings, profiles_named, provider_of
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.call.runner import Runner

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from bardo.adapters.config.embeddings import model_of_vectors
+from bardo.adapters.config.settings import model_of_vectors
 from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.context.cache.entries import IndexedEntry, ReplyStore, compare_answers
 from bardo.context.cache.index import decode_index, unpacked
