@@ -35,7 +35,7 @@ MAY_NAME: Mapping[str, str] = {
     "bardo.dialects.bedrock_invoke.signatures": "a value of the field `format` of reasoning details",
     "bardo.dialects.gemini.wire": "a value of the field `format` of reasoning details",
     "bardo.dialects.openai_chat.wire": "values of the field `format` of reasoning details",
-    "bardo.adapters.config.embeddings": "the default of a setting, as the documents write it",
+    "bardo.adapters.config.pipeline": "the default of a setting, as the documents write it",
     "bardo.surfaces.cli.ask": "an example in a help text",
     "bardo.surfaces.cli.catalog": "examples in help texts",
     "bardo.surfaces.cli.explain": "examples in help texts",

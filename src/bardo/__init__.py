@@ -15,7 +15,6 @@ from bardo._version import __version__
 if TYPE_CHECKING:
     from bardo.adapters.config.accounts import BudgetSettings, PaymentSettings
     from bardo.adapters.config.chat import DiscordSettings, TelegramSettings
-    from bardo.adapters.config.embeddings import EmbeddingSettings
     from bardo.adapters.config.failover import FailoverSettings, HealthSettings
     from bardo.adapters.config.formats import known_formats
     from bardo.adapters.config.gateway import BatchSettings
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         AffinitySettings,
         CacheSettings,
         ClassifySettings,
+        EmbeddingSettings,
         InjectionSettings,
         OwnProfile,
         PipelineSettings,
@@ -199,9 +199,8 @@ _HOMES: dict[str, str] = {
     ),
     "bardo.adapters.config.pipeline": (
         "OwnProfile PipelineSettings InjectionSettings CacheSettings ClassifySettings PrefilterSettings PrivacyPattern "
-        "PrivacySettings ToolsSettings AffinitySettings"
+        "PrivacySettings ToolsSettings AffinitySettings EmbeddingSettings"
     ),
-    "bardo.adapters.config.embeddings": "EmbeddingSettings",
     "bardo.adapters.config.routing": "CachingSettings LearnedSettings RoutingSettings SearchSettings",
     "bardo.adapters.config.gateway": "BatchSettings",
     "bardo.adapters.config.failover": "FailoverSettings HealthSettings",

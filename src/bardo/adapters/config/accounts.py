@@ -21,8 +21,7 @@ import msgspec
 from bardo.accounting.limits import KeyLimits
 from bardo.accounting.payments import METHODS, Method, PaymentRules
 from bardo.adapters.config.failover import REDIS
-from bardo.adapters.config.problems import Place, explain
-from bardo.adapters.config.rows import choices_of
+from bardo.adapters.config.problems import Place, choices_of, explain
 from bardo.catalog.matching import matches_any
 from bardo.catalog.payment_rows import payment_assets
 from bardo.planning.aliases import ThinkingRules

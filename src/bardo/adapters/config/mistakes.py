@@ -13,8 +13,7 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 
-from bardo.adapters.config.problems import TABLES, Place, explain, meant_key
-from bardo.adapters.config.rows import choices_of
+from bardo.adapters.config.problems import TABLES, Place, choices_of, explain, meant_key
 from bardo.values.errors import ConfigError
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from types import MappingProxyType
-from typing import Any, Protocol
+from types import MappingProxyType, UnionType
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
@@ -421,3 +421,19 @@ def _instead(key: str, said: str, choices: Collection[Any]) -> str:
     if sign:
         return f"{key} must be {_BOUNDS[sign]} {bound.removesuffix('.0')}"
     return f"write {_KINDS.get(kind, kind)}"
+
+
+def choices_of(struct: type[msgspec.Struct]) -> dict[str, tuple[Any, ...]]:
+    """Return what may be written for the fields that take one of a few words."""
+    hints = get_type_hints(struct)
+    return {name: words for name in struct.__struct_fields__ if (words := tuple(_literal_values(hints[name])))}
+
+
+def _literal_values(hint: Any) -> list[Any]:
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    if get_origin(hint) not in (Union, UnionType):
+        return []
+    members = get_args(hint)
+    words = [word for member in members for word in _literal_values(member)]
+    return [True, False, *words] if words and bool in members else words

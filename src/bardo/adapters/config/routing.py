@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from bardo.adapters.config.problems import Place, explain
+from bardo.adapters.config.problems import Place, choices_of, explain
 from bardo.adapters.config.providers import ProviderEntry
-from bardo.adapters.config.rows import choices_of
 from bardo.catalog.features import features
 from bardo.catalog.load import builtin
 from bardo.catalog.search_apis import search_apis

@@ -13,7 +13,6 @@ import msgspec
 from bardo.adapters.config.accounts import BudgetSettings, PaymentSettings, check_budgets, check_payments, read_keys
 from bardo.adapters.config.accounts import KeyEntry as KeyEntry
 from bardo.adapters.config.chat import DiscordSettings, TelegramSettings, check_chat
-from bardo.adapters.config.embeddings import EmbeddingSettings, check_embeddings, model_asked
 from bardo.adapters.config.environment import with_environment
 from bardo.adapters.config.failover import FailoverSettings, HealthSettings, check_failover, check_health, check_store
 from bardo.adapters.config.gateway import BatchSettings, Count, Seconds, Silence, check_gateway
@@ -23,15 +22,26 @@ from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.pipeline import (
     ANY,
     OFF,
+    EmbeddingSettings,
     PipelineSettings,
     PrivacySettings,
+    check_embeddings,
     check_pipeline,
     layers_of,
+    model_asked,
     profile_names,
 )
 from bardo.adapters.config.problems import HeaderVariable as HeaderVariable
-from bardo.adapters.config.problems import Place, address_secrets
-from bardo.adapters.config.providers import FILE_NAME, provider_ids, read_aliases, read_prices, read_providers
+from bardo.adapters.config.problems import Place, address_secrets, choices_of
+from bardo.adapters.config.providers import (
+    FILE_NAME,
+    provider_ids,
+    read_aliases,
+    read_formats,
+    read_models,
+    read_prices,
+    read_providers,
+)
 from bardo.adapters.config.providers import ProviderEntry as ProviderEntry
 from bardo.adapters.config.providers import provider_of as provider_of
 from bardo.adapters.config.routing import (
@@ -50,7 +60,6 @@ from bardo.adapters.config.routing import (
 )
 from bardo.adapters.config.routing import GolemSettings as GolemSettings
 from bardo.adapters.config.routing import SearchSettings as SearchSettings
-from bardo.adapters.config.rows import choices_of, read_formats, read_models
 from bardo.adapters.log_filter import know
 from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow
