@@ -16,18 +16,18 @@ from bardo import reuse
 from bardo.accounting.price_table import price_table
 from bardo.adapters.config.accounts import ClientKeys
 from bardo.adapters.config.environment import WORKERS_FOLDER, reuse_in
-from bardo.adapters.config.failover import health_store, is_shared, place_of
+from bardo.adapters.config.failover import health_store, is_shared
 from bardo.adapters.config.formats import formats_of
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.settings import (
     Settings,
-    check_memory,
     data_folder,
     default_log_path,
     embedding_folder,
     log_path,
     state_path,
 )
+from bardo.adapters.config.storage import check_memory, place_of
 from bardo.adapters.net.client import Deadlines, HttpTransport, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log.feedback import FeedbackStore

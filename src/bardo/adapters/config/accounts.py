@@ -20,8 +20,8 @@ import msgspec
 
 from bardo.accounting.limits import KeyLimits
 from bardo.accounting.payments import METHODS, Method, PaymentRules
-from bardo.adapters.config.failover import REDIS
 from bardo.adapters.config.problems import Place, choices_of, explain
+from bardo.adapters.config.storage import REDIS
 from bardo.catalog.matching import matches_any
 from bardo.catalog.payment_rows import payment_assets
 from bardo.planning.aliases import ThinkingRules

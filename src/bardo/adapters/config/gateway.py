@@ -1,4 +1,4 @@
-"""`[gateway]` and `[batches]`: where the gateway listens, whom it answers, how much it accepts, and which batches it takes."""
+"""`[gateway]`, `[timeouts]`, `[telemetry]` and `[batches]`: where the gateway listens, whom it answers, and how much it accepts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -237,3 +237,24 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_open_per_tenant: Count = 100
     max_job_bytes: Count = 32 * 1024 * 1024
     retention_seconds: Seconds = 30 * 24 * 3600.0
+
+
+class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Seconds: to connect, to the reply's head, between two pieces of it, and for all of it; 0 is no bound."""
+
+    connect: Seconds = 10.0
+    first_byte: Seconds = 600.0
+    idle: Seconds = 120.0
+    total: Silence = 0.0
+
+
+class TelemetrySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`metrics`: Prometheus finds them at /metrics. `otlp` is the address of a collector, to which spans and metrics go by OTLP over HTTP.
+
+    `service` is what this process is called there. `logs` is the form of the lines that bardo writes to its standard error.
+    """
+
+    metrics: bool = False
+    otlp: str = ""
+    service: str = "bardo"
+    logs: Literal["text", "json"] = "text"

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from bardo.adapters.config.failover import check_store
 from bardo.adapters.config.gateway import Count, Seconds, Silence
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.problems import Place
 from bardo.adapters.config.providers import ProviderEntry, provider_ids, provider_of
+from bardo.adapters.config.storage import check_store
 from bardo.catalog.features import features
 from bardo.catalog.layer_rows import CapRow, NeedRow, layer_rows, layers_of_profile, profile_rows
 from bardo.catalog.load import builtin

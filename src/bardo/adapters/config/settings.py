@@ -1,4 +1,4 @@
-"""`bardo.toml` and the environment, read and checked. Small tables are here too: timeouts, the log, memory, telemetry, state."""
+"""`bardo.toml` and the environment, read and checked: the whole configuration, and what is asked of all of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -14,9 +14,11 @@ from bardo.adapters.config.accounts import BudgetSettings, PaymentSettings, chec
 from bardo.adapters.config.accounts import KeyEntry as KeyEntry
 from bardo.adapters.config.chat import DiscordSettings, TelegramSettings, check_chat
 from bardo.adapters.config.environment import with_environment
-from bardo.adapters.config.failover import FailoverSettings, HealthSettings, check_failover, check_health, check_store
-from bardo.adapters.config.gateway import BatchSettings, Count, Seconds, Silence, check_gateway
+from bardo.adapters.config.failover import FailoverSettings, HealthSettings, check_failover, check_health
+from bardo.adapters.config.gateway import BatchSettings, check_gateway
 from bardo.adapters.config.gateway import GatewaySettings as GatewaySettings
+from bardo.adapters.config.gateway import TelemetrySettings as TelemetrySettings
+from bardo.adapters.config.gateway import TimeoutSettings as TimeoutSettings
 from bardo.adapters.config.mistakes import Mistakes, read_tables, read_text
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.pipeline import (
@@ -60,6 +62,14 @@ from bardo.adapters.config.routing import (
 )
 from bardo.adapters.config.routing import GolemSettings as GolemSettings
 from bardo.adapters.config.routing import SearchSettings as SearchSettings
+from bardo.adapters.config.storage import NO_EMBEDDING, PIPELINE, check_its_store, check_memory, check_one_place
+from bardo.adapters.config.storage import LogSettings as LogSettings
+from bardo.adapters.config.storage import MemorySettings as MemorySettings
+from bardo.adapters.config.storage import ProviderIdSettings as ProviderIdSettings
+from bardo.adapters.config.storage import RefreshSettings as RefreshSettings
+from bardo.adapters.config.storage import ReplaySettings as ReplaySettings
+from bardo.adapters.config.storage import ResponseSettings as ResponseSettings
+from bardo.adapters.config.storage import StateSettings as StateSettings
 from bardo.adapters.log_filter import know
 from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow
@@ -72,159 +82,12 @@ from bardo.values.degradation import Degradation
 from bardo.values.errors import ConfigError
 
 
-class StateSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The database of keys, payments and batches: a file, or an address like postgresql://user@host/database.
-
-    Empty is where the log is: the file `state.db` beside it, or the same PostgreSQL database. `url_env` names the variable that holds an
-    address with a password.
-    """
-
-    url: str = ""
-    url_env: str = ""
-
-
-class RefreshSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How providers' lists of models are kept.
-
-    `hours` is how old a list may become in a gateway that runs; 0: lists are only refreshed by `bardo catalog refresh`. `folder` is
-    where they stand; empty: `catalog` beside the log.
-    """
-
-    hours: Annotated[float, msgspec.Meta(ge=0, le=8_760)] = 1.0
-    folder: str = ""
-
-
-class TelemetrySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`metrics`: Prometheus finds them at /metrics. `otlp` is the address of a collector, to which spans and metrics go by OTLP over HTTP.
-
-    `service` is what this process is called there. `logs` is the form of the lines that bardo writes to its standard error.
-    """
-
-    metrics: bool = False
-    otlp: str = ""
-    service: str = "bardo"
-    logs: Literal["text", "json"] = "text"
-
-
-Days = Annotated[float, msgspec.Meta(ge=0, le=36_500)]
-Episodes = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
-PIPELINE = "pipeline"
-NO_EMBEDDING = "none"
-
-
-class MemorySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The reasoning memory. It needs the log's content, which is the operator's consent to keep what is said.
-
-    `retention_days` is 0 for no end, `retention_days_of` is for single tenants. Beyond `max_episodes` the oldest of those tenants that have
-    the most are removed. `embedding` is `pipeline` (that of the layers), `none` (search by words only), or a folder with a model in ONNX.
-    """
-
-    enabled: bool = False
-    retention_days: Days = 90.0
-    retention_days_of: dict[str, Days] = {}
-    max_episodes: Episodes = 100_000
-    embedding: str = PIPELINE
-
-
-def check_memory(memory: MemorySettings, log: LogSettings, source: str) -> None:
-    """Raise ConfigError where the memory is on and the log does not keep what is said."""
-    if not memory.enabled:
-        return
-    missing = "enabled" if not log.enabled else "content" if not log.content else ""
-    if missing:
-        where = f"{source}: " if source else ""
-        raise ConfigError(
-            f"{where}[memory] is on, and [log] {missing} is off: reasoning is kept only where content is",
-            hint=f"set {missing} = true under [log], or enabled = false under [memory]",
-        )
-
-
 def embedding_folder(settings: Settings) -> str | None:
     """Return the folder of the model that makes vectors of episodes, empty for the table that ships, None where none are made."""
     named = settings.memory.embedding
     if named == NO_EMBEDDING:
         return None
     return settings.inference.pipeline.embedding if named in (PIPELINE, "") else named
-
-
-class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Seconds: to connect, to the reply's head, between two pieces of it, and for all of it; 0 is no bound."""
-
-    connect: Seconds = 10.0
-    first_byte: Seconds = 600.0
-    idle: Seconds = 120.0
-    total: Silence = 0.0
-
-
-class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The inference log, in the file `path` or the database `url`. `content` keeps prompts and replies too, which is off by default.
-
-    `url` is an address like postgresql://user@host/database; `url_env` names the variable that holds one with a password. Calls that are
-    older than `retention_days` are removed; 0 keeps all.
-    """
-
-    enabled: bool = True
-    path: str = ""
-    url: str = ""
-    url_env: str = ""
-    content: bool = False
-    retention_days: Days = 0.0
-
-
-class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the reasoning of earlier replies is kept for clients that drop it, how much of it, and for how long.
-
-    `store` is `memory`, the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty for nowhere; `store_env` names the
-    variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
-    and that is gone when it ends. A store that takes longer than `timeout_seconds` is passed over. `prefix_changed`: what is done with
-    thinking that is bound to a prompt which has changed since.
-    """
-
-    store: str = "memory"
-    store_env: str = ""
-    timeout_seconds: Seconds = 1.0
-    ttl_seconds: Seconds = 6 * 3600.0
-    max_entries: Count = 20_000
-    max_bytes: Count = 256 * 1024 * 1024
-    max_entries_per_tenant: Count = 10_000
-    max_bytes_per_tenant: Count = 128 * 1024 * 1024
-    prefix_changed: Literal["restore", "drop", "drop_block"] = "restore"
-
-
-class ResponseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the responses and conversations of Responses clients are kept, how many of them, and for how long.
-
-    `store` is empty for nowhere, `memory`, the path of an SQLite file, or the address of PostgreSQL, Redis or Valkey; `store_env` names the
-    variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
-    and that is gone when it ends. Of a store that takes longer than `timeout_seconds` a caller is told that it cannot be reached.
-    """
-
-    store: str = ""
-    store_env: str = ""
-    timeout_seconds: Seconds = 5.0
-    ttl_seconds: Seconds = 30 * 24 * 3600.0
-    max_entries: Count = 100_000
-    max_bytes: Count = 1024 * 1024 * 1024
-    max_entries_per_tenant: Count = 50_000
-    max_bytes_per_tenant: Count = 256 * 1024 * 1024
-
-
-class ProviderIdSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whose the ids are by which providers keep responses, files and other things, where clients have keys.
-
-    `unknown` is what becomes of an id that never passed here, and `shared` are globs of ids that every key may use. `store` is `memory`,
-    the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty: the file `provider_ids.db` beside the state database,
-    or that database where it is PostgreSQL; `store_env` names the variable that holds it. An id is known for `ttl_seconds`.
-    """
-
-    unknown: Literal["refuse", "allow"] = "refuse"
-    shared: tuple[str, ...] = ()
-    store: str = ""
-    store_env: str = ""
-    timeout_seconds: Seconds = 5.0
-    ttl_seconds: Seconds = 90 * 24 * 3600.0
-    max_entries: Count = 1_000_000
-    max_entries_per_tenant: Count = 200_000
 
 
 class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -388,22 +251,12 @@ def _check_rows(read: Settings, rows: Mapping[str, Any], mistakes: Mistakes, tex
         check_failover(read.failover, provider_ids(rows["providers"]), Place(text, source, "failover"))
 
 
-def _check_one_place(log: LogSettings, place: Place) -> None:
-    """Raise ConfigError where the log is to be kept at two places."""
-    if named := [name for name in ("path", "url", "url_env") if getattr(log, name)][1:]:
-        raise ConfigError(f"{place.of(named[0])} and another name a place for the log", hint="keep one of them")
-
-
-def _check_its_store(settings: ReplaySettings | ResponseSettings | ProviderIdSettings, place: Place) -> None:
-    check_store(settings.store, place)
-
-
 Check = Callable[[Any, Place], None]
 """Checks one table. Raises ConfigError."""
 _FIRST_CHECKS: Mapping[str, Check] = {
     "gateway": check_gateway,
     "golem": check_golem,
-    "log": _check_one_place,
+    "log": check_one_place,
     "search": check_search,
 }
 _LAST_CHECKS: Mapping[str, Check] = {
@@ -411,9 +264,9 @@ _LAST_CHECKS: Mapping[str, Check] = {
     "discord": check_chat,
     "budgets": check_budgets,
     "health": check_health,
-    "replay": _check_its_store,
-    "responses": _check_its_store,
-    "provider_ids": _check_its_store,
+    "replay": check_its_store,
+    "responses": check_its_store,
+    "provider_ids": check_its_store,
     "payments": check_payments,
 }
 _ROW_READERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], str, str], Any]] = {

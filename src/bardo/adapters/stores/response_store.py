@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bardo.adapters.config.failover import place_of
 from bardo.adapters.config.settings import ResponseSettings
+from bardo.adapters.config.storage import place_of
 from bardo.adapters.stores.database.problems import STATE
 from bardo.adapters.stores.state import Bounds, KeyedStore, open_store
 from bardo.adapters.stores.state.calls import StateCalls

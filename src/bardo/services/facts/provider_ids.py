@@ -22,9 +22,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from bardo.adapters.config.failover import is_file_name, place_of
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.settings import ProviderIdSettings, Settings, state_path
+from bardo.adapters.config.storage import is_file_name, place_of
 from bardo.adapters.long_work import run_by_size
 from bardo.adapters.net.calls import Reply
 from bardo.adapters.stores.database.set_aside import RenewableFile

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from bardo.adapters.config.failover import place_of
 from bardo.adapters.config.settings import Settings, data_folder, load_settings, log_path
+from bardo.adapters.config.storage import place_of
 from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.row import ReplyCacheTotal
 from bardo.context.cache.entries import ReplyStore, Selection

@@ -23,10 +23,10 @@ import msgspec
 import typer
 
 from bardo.adapters.config.environment import WORKERS_FOLDER
-from bardo.adapters.config.failover import is_file_name, place_of
 from bardo.adapters.config.gateway import check_bind
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.settings import Settings, load_settings, log_path, provider_of, state_path
+from bardo.adapters.config.storage import is_file_name, place_of
 from bardo.adapters.net.addresses import check_proxies
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.database.problems import STATE

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from bardo.adapters.config.failover import is_file_name, place_of
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.settings import ReplaySettings
+from bardo.adapters.config.storage import is_file_name, place_of
 from bardo.adapters.long_work import run_by_size, size_of, size_of_reply
 from bardo.adapters.stores.database.set_aside import RenewableFile
 from bardo.adapters.stores.state import Bounds, KeyedStore, MemoryStore, SqliteStore, open_store

@@ -1,7 +1,7 @@
 """State that outlives a request, bounded and expiring: in memory, in an SQLite file, or in a server that several machines share."""
 
-from bardo.adapters.config.failover import POSTGRESQL, REDIS
 from bardo.adapters.config.paths import named_path
+from bardo.adapters.config.storage import POSTGRESQL, REDIS
 from bardo.adapters.stores.state.memory import MemoryStore
 from bardo.adapters.stores.state.sqlite import SqliteStore
 from bardo.adapters.stores.state.store import Bounds, KeyedStore

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
-from bardo.adapters.config.failover import REDIS, is_file_name, place_of
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.pipeline import CacheSettings
+from bardo.adapters.config.storage import REDIS, is_file_name, place_of
 from bardo.adapters.stores.database.set_aside import RenewableFile
 from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.context.cache.entries import CacheBounds, CacheEntry, IndexedEntry, ReplyStore, Selection, names_of
