@@ -27,10 +27,16 @@ from privacy_meanings import personal_data
 from routing_meanings import ROUTING_MEANINGS
 
 from bardo.adapters.config.accounts import BudgetSettings, KeyEntry, PaymentSettings
-from bardo.adapters.config.failover import FailoverSettings, HealthSettings
 from bardo.adapters.config.gateway import BatchSettings
 from bardo.adapters.config.pipeline import EmbeddingSettings
-from bardo.adapters.config.routing import CachingSettings, LearnedSettings, RoutingSettings, SearchSettings
+from bardo.adapters.config.routing import (
+    CachingSettings,
+    FailoverSettings,
+    HealthSettings,
+    LearnedSettings,
+    RoutingSettings,
+    SearchSettings,
+)
 from bardo.adapters.config.settings import (
     GatewaySettings,
     GolemSettings,

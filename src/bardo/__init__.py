@@ -15,7 +15,6 @@ from bardo._version import __version__
 if TYPE_CHECKING:
     from bardo.adapters.config.accounts import BudgetSettings, PaymentSettings
     from bardo.adapters.config.chat import DiscordSettings, TelegramSettings
-    from bardo.adapters.config.failover import FailoverSettings, HealthSettings
     from bardo.adapters.config.formats import known_formats
     from bardo.adapters.config.gateway import BatchSettings
     from bardo.adapters.config.pipeline import (
@@ -31,7 +30,14 @@ if TYPE_CHECKING:
         PrivacySettings,
         ToolsSettings,
     )
-    from bardo.adapters.config.routing import CachingSettings, LearnedSettings, RoutingSettings, SearchSettings
+    from bardo.adapters.config.routing import (
+        CachingSettings,
+        FailoverSettings,
+        HealthSettings,
+        LearnedSettings,
+        RoutingSettings,
+        SearchSettings,
+    )
     from bardo.adapters.config.settings import (
         GatewaySettings,
         GolemSettings,
@@ -201,9 +207,8 @@ _HOMES: dict[str, str] = {
         "OwnProfile PipelineSettings InjectionSettings CacheSettings ClassifySettings PrefilterSettings PrivacyPattern "
         "PrivacySettings ToolsSettings AffinitySettings EmbeddingSettings"
     ),
-    "bardo.adapters.config.routing": "CachingSettings LearnedSettings RoutingSettings SearchSettings",
+    "bardo.adapters.config.routing": "CachingSettings LearnedSettings RoutingSettings SearchSettings FailoverSettings HealthSettings",
     "bardo.adapters.config.gateway": "BatchSettings",
-    "bardo.adapters.config.failover": "FailoverSettings HealthSettings",
     "bardo.adapters.config.accounts": "BudgetSettings PaymentSettings",
     "bardo.adapters.config.chat": "DiscordSettings TelegramSettings",
     "bardo.planning.aliases": "Alias",

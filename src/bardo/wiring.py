@@ -16,9 +16,9 @@ from bardo import reuse
 from bardo.accounting.price_table import price_table
 from bardo.adapters.config.accounts import ClientKeys
 from bardo.adapters.config.environment import WORKERS_FOLDER, reuse_in
-from bardo.adapters.config.failover import health_store, is_shared
 from bardo.adapters.config.formats import formats_of
 from bardo.adapters.config.paths import named_path
+from bardo.adapters.config.routing import health_store, is_shared
 from bardo.adapters.config.settings import (
     Settings,
     data_folder,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.adapters.config.failover import FailoverSettings
+from bardo.adapters.config.routing import FailoverSettings
 from bardo.call.failover import Failover
 
 NO_PAUSES = Failover(FailoverSettings(backoff_seconds=0.0))

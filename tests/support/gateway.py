@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from bardo.adapters.config.accounts import ClientKeys
-from bardo.adapters.config.failover import policy_of
+from bardo.adapters.config.routing import policy_of
 from bardo.adapters.config.settings import GatewaySettings, LogSettings, ProviderEntry, parse_settings
 from bardo.adapters.net.client import Deadlines, HttpTransport
 from bardo.adapters.net.keys import Keyring

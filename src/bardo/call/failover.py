@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from bardo.adapters.config.failover import FailoverSettings
+from bardo.adapters.config.routing import FailoverSettings
 from bardo.call.hedging import HedgeBudget
 from bardo.call.stale_replies import StaleReplies
 from bardo.planning.failover import FailedAttempt, FailoverPolicy, error_to_tell, pause_before_retry

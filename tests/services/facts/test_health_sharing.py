@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bardo.adapters.config.failover import HealthSettings, health_store
+from bardo.adapters.config.routing import HealthSettings, health_store
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.stores.database.store_calls import StoreCalls
 from bardo.routing.circuit import AttemptOutcome

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from bardo.adapters.config.failover import FailoverSettings
+from bardo.adapters.config.routing import FailoverSettings
 from bardo.call.failover import Failover
 from bardo.simulators import Fault
 from support.any_model import Simulator

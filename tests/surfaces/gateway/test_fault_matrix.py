@@ -14,7 +14,7 @@ from itertools import product
 
 import pytest
 
-from bardo.adapters.config.failover import FailoverSettings
+from bardo.adapters.config.routing import FailoverSettings
 from bardo.adapters.config.settings import ProviderEntry
 from bardo.adapters.net.client import Deadlines
 from bardo.adapters.stores.log import LogRow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.adapters.config.failover import FailoverSettings
+from bardo.adapters.config.routing import FailoverSettings
 from bardo.call.failover import Failover
 from bardo.simulators import Fault, Script, Turn
 from support.any_model import Simulator

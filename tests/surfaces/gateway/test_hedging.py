@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from bardo.adapters.config.failover import FailoverSettings
+from bardo.adapters.config.routing import FailoverSettings
 from bardo.call.failover import Failover
 from bardo.routing.circuit import outcome_of
 from bardo.services.facts.health import HealthKeeper

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.adapters.config.failover import FailoverSettings
+from bardo.adapters.config.routing import FailoverSettings
 from bardo.call.failover import Failover
 from bardo.call.stale_replies import StaleReplies, StaleReply
 from bardo.catalog.load import builtin

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import msgspec
 
 from bardo.accounting.limits import KeyLimits
 from bardo.adapters.config.accounts import nanos_of_usd
 from bardo.adapters.config.problems import Place
+from bardo.adapters.config.providers import is_http_address
 from bardo.dialects.shared.options import policy_of
 from bardo.values.errors import ConfigError, InvalidRequest
 
@@ -89,7 +89,7 @@ def check_chat(chat: ChatSettings, place: Place) -> None:
     if not _VARIABLE.fullmatch(chat.token_env):
         hint = "the token does not stand in the file: put it into a variable, and write the variable's name"
         raise ConfigError(f"{place.of('token_env')}: token_env does not name an environment variable", hint=hint)
-    if chat.api_url and not _is_http(chat.api_url):
+    if chat.api_url and not is_http_address(chat.api_url):
         hint = 'write it as "https://host/path", or leave it out for the service\'s own'
         raise ConfigError(f"{place.of('api_url')}: api_url is no http(s) address", hint=hint)
     if chat.open_to_all and chat.allowed:
@@ -100,11 +100,3 @@ def check_chat(chat: ChatSettings, place: Place) -> None:
             policy_of(chat.reasoning, "reasoning")
         except InvalidRequest as problem:
             raise ConfigError(f"{place.of('reasoning')}: {problem.message}", hint=problem.hint) from problem
-
-
-def _is_http(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False

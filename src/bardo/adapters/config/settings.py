@@ -14,7 +14,6 @@ from bardo.adapters.config.accounts import BudgetSettings, PaymentSettings, chec
 from bardo.adapters.config.accounts import KeyEntry as KeyEntry
 from bardo.adapters.config.chat import DiscordSettings, TelegramSettings, check_chat
 from bardo.adapters.config.environment import with_environment
-from bardo.adapters.config.failover import FailoverSettings, HealthSettings, check_failover, check_health
 from bardo.adapters.config.gateway import BatchSettings, check_gateway
 from bardo.adapters.config.gateway import GatewaySettings as GatewaySettings
 from bardo.adapters.config.gateway import TelemetrySettings as TelemetrySettings
@@ -48,9 +47,13 @@ from bardo.adapters.config.providers import ProviderEntry as ProviderEntry
 from bardo.adapters.config.providers import provider_of as provider_of
 from bardo.adapters.config.routing import (
     CachingSettings,
+    FailoverSettings,
+    HealthSettings,
     RoutingSettings,
+    check_failover,
     check_features,
     check_golem,
+    check_health,
     check_names,
     check_private,
     check_routing,
