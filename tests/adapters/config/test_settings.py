@@ -13,7 +13,7 @@ import pytest
 
 from bardo import reuse
 from bardo.adapters.config.environment import reuse_in, with_environment
-from bardo.adapters.config.problems import secrets_of
+from bardo.adapters.config.secrets import secrets_of
 from bardo.adapters.config.settings import (
     ProviderEntry,
     Settings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bardo.adapters.config.problems import secrets_of
+from bardo.adapters.config.secrets import secrets_of
 from bardo.adapters.config.settings import parse_settings, provider_of
 from bardo.adapters.net.keys import Keyring
 from bardo.values.errors import ConfigError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.adapters.config.problems import secrets_of
 from bardo.adapters.config.providers import ProviderEntry, provider_of
+from bardo.adapters.config.secrets import secrets_of
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.keys import Keyring, secret_values

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from bardo.adapters.config.problems import HeaderVariable
 from bardo.adapters.config.providers import ProviderEntry
+from bardo.adapters.config.secrets import HeaderVariable
 from bardo.adapters.config.settings import Settings, parse_settings
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring

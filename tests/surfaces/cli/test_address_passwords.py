@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import make_url
 
 from bardo.adapters import log_filter
-from bardo.adapters.config.problems import address_secrets
+from bardo.adapters.config.secrets import address_secrets
 from bardo.adapters.config.settings import load_settings, parse_settings
 from surfaces.cli.support import bardo
 

@@ -20,7 +20,7 @@ import msgspec
 
 from bardo.accounting.limits import KeyLimits
 from bardo.accounting.payments import METHODS, Method, PaymentRules
-from bardo.adapters.config.problems import Place, choices_of, explain
+from bardo.adapters.config.mistakes import Place, choices_of, explain
 from bardo.adapters.config.storage import REDIS
 from bardo.catalog.matching import matches_any
 from bardo.catalog.payment_rows import payment_assets

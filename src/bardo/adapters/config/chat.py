@@ -9,7 +9,7 @@ import msgspec
 
 from bardo.accounting.limits import KeyLimits
 from bardo.adapters.config.accounts import nanos_of_usd
-from bardo.adapters.config.problems import Place
+from bardo.adapters.config.mistakes import Place
 from bardo.adapters.config.providers import is_http_address
 from bardo.dialects.shared.options import policy_of
 from bardo.values.errors import ConfigError, InvalidRequest

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from bardo.adapters.config.problems import Place
+from bardo.adapters.config.mistakes import Place
 from bardo.dialects import DEFAULT_DIALECT, dialect
 from bardo.values.errors import BardoError, ConfigError, HeadersTooLarge, Overloaded
 

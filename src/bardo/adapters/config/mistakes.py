@@ -1,26 +1,299 @@
-"""The mistakes of a `bardo.toml`, found all at once: each with its line and what to write instead."""
+"""The mistakes of a `bardo.toml`, found all at once: each with the file, its line, and what to write instead.
+
+Names that other programs use for settings are rows.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_type_hints
+from types import MappingProxyType, UnionType
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from bardo.adapters.config.problems import TABLES, Place, choices_of, explain, meant_key
+from bardo.adapters.config.secrets import how_to_give_a_key, means_a_key
 from bardo.values.errors import ConfigError
+
+_NOTHING = "nothing: "
+_LAYERS = "[inference.pipeline]"
+_MODELS_OF_A_FALLBACK = 'an alias may list several models: [aliases] NAME = ["first/model", "second/model"]'
+
+TABLES = {
+    "server": "[gateway]",
+    "http_server": "[gateway]",
+    "general": "[gateway]",
+    "proxy": "[gateway]",
+    "provider": "[[providers]]",
+    "upstream": "[[providers]]",
+    "upstreams": "[[providers]]",
+    "model": "[[models]]",
+    "price": "[[prices]]",
+    "pricing": "[[prices]]",
+    "model_list": "[[providers]] with models",
+    "alias": "[aliases]",
+    "workload": "[workloads.NAME]",
+    "router": "[routing]",
+    "router_settings": "[routing]",
+    "logging": "[log]",
+    "timeout": "[timeouts]",
+    "http": f"{_NOTHING}there is one HTTP client, which goes through HTTP_PROXY, HTTPS_PROXY and ALL_PROXY",
+    "thinking": "[reasoning]",
+    "structured_outputs": "[inference.structured_outputs]",
+    "repair_history": "[inference] repair_history",
+    "reasoning_format": "[[reasoning_formats]]",
+    "formats": "[[reasoning_formats]]",
+    "cache": f"[inference.pipeline.cache], and a profile with the layer below {_LAYERS}",
+    "caching": "[inference.caching]",
+    "embeddings": "[inference.embeddings]",
+    "embedding": "[inference.embeddings]",
+    "pipeline": _LAYERS,
+    "privacy": f"[inference.pipeline.privacy], and a profile with the layer below {_LAYERS}",
+    "injection": f"[inference.pipeline.injection], and a profile with the layer below {_LAYERS}",
+    "fallback": "[aliases] with a list of models, which are tried in order",
+    "fallbacks": "[aliases] with a list of models, which are tried in order",
+    "budget": "usd_per_day or usd_per_month in [[keys]], and what holds for all budgets below [budgets]",
+    "key": "[[keys]]",
+    "api_keys": "[[keys]]",
+    "panel": "panel = true or false below [gateway]",
+    "dashboard": "panel = true or false below [gateway]",
+    "bot": "[telegram] or [discord]",
+    "database": "url_env below [log]",
+    "rate_limit": "requests_per_minute in [[keys]]",
+    "rate_limits": "requests_per_minute in [[keys]]",
+    "batch": "[batches]",
+    "x402": "[payments]",
+    "otel": "[telemetry]",
+    "cors": "allowed_origins below [gateway]",
+}
+"""What is written in the place of a name at the top of the file."""
+
+_KEYS: dict[str, dict[str, str]] = {
+    "gateway": {
+        "bind": "host",
+        "address": "host and port",
+        "listen": "host and port",
+        "cors": "allowed_origins",
+        "origins": "allowed_origins",
+        "hosts": "allowed_hosts",
+        "budget": "usd_per_day or usd_per_month in [[keys]]",
+        "rate_limit": "requests_per_minute in [[keys]]",
+        "api_key": "[[keys]], or `bardo keys create NAME`",
+        "auth": "[[keys]], or `bardo keys create NAME`",
+        "timeout": "[timeouts]",
+        "max_body_size": "max_body_bytes",
+        "dashboard": "panel",
+        "log_level": "nothing: the log level is not configured",
+    },
+    "log": {
+        "file": "path",
+        "filename": "path",
+        "database": "url_env, the variable that holds the address",
+        "level": "nothing: [log] is the log of calls",
+        "retention": "retention_days",
+    },
+    "timeouts": {"read": "first_byte and idle", "request": "total", "timeout": "total", "stream": "idle"},
+    "failover": {"fallbacks": "[aliases] with a list of models, which are tried in order"},
+    "reasoning": {"effort": "reasoning in [aliases] or [[keys]]", "efort": "reasoning in [aliases] or [[keys]]"},
+    "providers": {
+        "url": "base_url",
+        "api_base": "base_url",
+        "endpoint": "base_url",
+        "host": "base_url",
+        "name": "id",
+        "type": "preset, or dialect",
+        "kind": "preset, or dialect",
+        "provider": "preset",
+        "model": 'models = ["…"]',
+        "fallbacks": f"nothing: providers are tried in their order; {_MODELS_OF_A_FALLBACK}",
+        "budget": "usd_per_day or usd_per_month in [[keys]]",
+        "timeout": "[timeouts]",
+        "key_env": "api_key_env",
+        "rate_limit": "nothing: a provider's own limits are kept by its replies",
+    },
+    "keys": {
+        "name": "id",
+        "key": "key_env, the variable that holds the key",
+        "env": "key_env",
+        "budget": "usd_per_day or usd_per_month",
+        "rpm": "requests_per_minute",
+        "tpm": "tokens_per_minute",
+        "rate_limit": "requests_per_minute",
+    },
+    "models": {
+        "name": 'match = ["…"]',
+        "id": 'match = ["…"]',
+        "context_window": "context",
+        "max_tokens": "output_limit",
+    },
+}
+"""What is written in the place of a key of a table."""
+
+
+def meant_key(table: str, key: str) -> str:
+    """Return what to write for a key that a table does not have, empty where nothing is known of it."""
+    if table.startswith("inference.pipeline.") and key in ("enabled", "enable", "on"):
+        layer = table.removeprefix("inference.pipeline.")
+        return f"leave it out: the profile below {_LAYERS} names which layers run, and [{table}] says how {layer} does"
+    found = _KEYS.get(table, {}).get(key, "") if table else TABLES.get(key, "")
+    if found.startswith(_NOTHING):
+        return f"leave it out: {found.removeprefix(_NOTHING)}"
+    return f"write {found}" if found else ""
+
+
+_HEADER = re.compile(r"\s{0,200}\[\[?\s{0,200}([^\[\]]{1,500}?)\s{0,200}\]")
+_KEY = re.compile(r"\s*([\w.\"-]+)\s*=")
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
+_EXPECTED = re.compile(r"Expected `(\w+)[^`]*`(?: (<=|>=|<|>) (\S+))?")
+_KINDS: dict[str, str] = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": 'a text in quotes: "…"',
+    "bool": "true or false",
+    "array": 'a list: ["…", "…"]',
+    "object": "a table of keys and values",
+}
+_BOUNDS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "greater than"}
+_NO_CHOICES: Mapping[str, Collection[Any]] = MappingProxyType({})
+
+
+class Place:
+    """A table of a file: the root, a `[table]`, or the `index`-th of several `[[table]]`s."""
+
+    def __init__(self, text: str, source: str, table: str = "", index: int = 0) -> None:
+        self._lines = text.splitlines()
+        self._source = source
+        self._table = table
+        self._index = index
+
+    @property
+    def source(self) -> str:
+        """The name of the file."""
+        return self._source
+
+    @property
+    def table(self) -> str:
+        """The name of the table, empty for the root."""
+        return self._table
+
+    def of(self, key: str) -> str:
+        """Return `file, line n` of a key, else of its table, else only the file."""
+        line = self._line(key)
+        return f"{self._source}, line {line}" if line else self._source
+
+    def inside(self, table: str) -> Place:
+        """Return the place of a table below this one."""
+        name = ".".join(part for part in (self._table, table) if part)
+        return Place("\n".join(self._lines), self._source, name, self._index)
+
+    def _line(self, key: str) -> int | None:
+        """Find a key by its whole name: `[gateway]` and `port`, or `gateway.port`, or at least what it is below, or the table."""
+        wanted, near, nearest = _join(self._table, key), None, ""
+        seen: Counter[str] = Counter()
+        header = ""
+        for number, line in enumerate(self._lines, 1):
+            match = _HEADER.match(line) or _KEY.match(line)
+            if match is None:
+                continue
+            name = match[1].replace('"', "").replace("'", "")
+            if match.re is _HEADER:
+                header = name
+                seen[name] += 1
+            here = header if match.re is _HEADER else _join(header, name)
+            outer = self._table.partition(".")[0]
+            if seen[outer] not in (0, self._index + 1):
+                continue
+            if here == wanted:
+                return number
+            if here and len(here) >= len(nearest) and (here == self._table or wanted.startswith(f"{here}.")):
+                near, nearest = number, here
+        return near
+
+
+def _join(table: str, key: str) -> str:
+    return ".".join(part for part in (table, key) if part)
+
+
+def explain(
+    problem: msgspec.ValidationError,
+    place: Place,
+    known: Collection[str],
+    choices: Mapping[str, Collection[Any]] = _NO_CHOICES,
+    *,
+    key_variable: str = "",
+) -> ConfigError:
+    """Return the error for a table that is not as it should be.
+
+    `known` are the keys there are, and `choices` the words there are for the keys that take one of a few. `key_variable` is the variable
+    for the key of a provider, empty in tables of other things.
+    """
+    said = str(problem)
+    at = _AT.search(said)
+    path = re.sub(r"\[[^\[\]]*\]", "", at[1]) if at else ""
+    said = _AT.sub("", said)
+    named = re.search(r"field `(.+?)`", said)
+    if named:
+        if key_variable and means_a_key(named[1]) and "missing" not in said:
+            where = place.inside(path).of(named[1])
+            return ConfigError(f"{where}: unknown key {named[1]!r}", hint=how_to_give_a_key(key_variable))
+        return _key_problem(named[1], place.inside(path), known, missing="missing" in said)
+    table, _, key = path.rpartition(".")
+    where = place.inside(table).of(key)
+    return ConfigError(
+        f"{where}: {path or 'the file'} is not as it should be", hint=_instead(key, said, choices.get(key, ()))
+    )
+
+
+def _key_problem(key: str, place: Place, known: Collection[str], *, missing: bool) -> ConfigError:
+    if missing:
+        return ConfigError(f"{place.of('')}: {key!r} is missing", hint=f'add {key} = "…"')
+    if meant := meant_key(place.table, key):
+        return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=meant)
+    near = get_close_matches(key, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
+    return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=hint)
+
+
+def _instead(key: str, said: str, choices: Collection[Any]) -> str:
+    """Turn msgspec's `Expected …` into what to write."""
+    if choices:
+        return f"use one of {', '.join(msgspec.json.encode(word).decode() for word in choices)}"
+    expected = _EXPECTED.search(said)
+    if expected is None:
+        return said
+    kind, sign, bound = expected.groups()
+    if sign:
+        return f"{key} must be {_BOUNDS[sign]} {bound.removesuffix('.0')}"
+    return f"write {_KINDS.get(kind, kind)}"
+
+
+def choices_of(struct: type[msgspec.Struct]) -> dict[str, tuple[Any, ...]]:
+    """Return what may be written for the fields that take one of a few words."""
+    hints = get_type_hints(struct)
+    return {name: words for name in struct.__struct_fields__ if (words := tuple(_literal_values(hints[name])))}
+
+
+def _literal_values(hint: Any) -> list[Any]:
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    if get_origin(hint) not in (Union, UnionType):
+        return []
+    members = get_args(hint)
+    words = [word for member in members for word in _literal_values(member)]
+    return [True, False, *words] if words and bool in members else words
+
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 _MOST = 50
 _LINE = re.compile(r", line (\d+)")
-_AT = re.compile(r" - at `\$\.?([^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `(.+?)`")
 _YAML = re.compile(r"^(?:---\s*$|[A-Za-z_][\w-]{0,60}:(?:\s|$))", re.MULTILINE)
 _NAMED_BY = {

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from bardo.adapters.config.gateway import Count, Seconds, Silence
+from bardo.adapters.config.mistakes import Place
 from bardo.adapters.config.paths import named_path
-from bardo.adapters.config.problems import Place
 from bardo.adapters.config.providers import ProviderEntry, provider_ids, provider_of
 from bardo.adapters.config.storage import check_store
 from bardo.catalog.features import features

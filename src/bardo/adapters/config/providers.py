@@ -15,17 +15,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from bardo.adapters.config.mistakes import Mistakes
-from bardo.adapters.config.problems import (
-    HeaderVariable,
-    Place,
-    check_headers,
-    check_key_variables,
-    choices_of,
-    explain,
-    variable_for,
-    variables_of,
-)
+from bardo.adapters.config.mistakes import Mistakes, Place, choices_of, explain
+from bardo.adapters.config.secrets import HeaderVariable, check_headers, check_key_variables, variable_for, variables_of
 from bardo.catalog.load import builtin
 from bardo.catalog.matching import canonical
 from bardo.catalog.models import ModelRow

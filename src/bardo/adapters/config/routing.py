@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from bardo.adapters.config.gateway import Seconds, Silence
-from bardo.adapters.config.problems import Place, choices_of, explain
+from bardo.adapters.config.mistakes import Place, choices_of, explain
 from bardo.adapters.config.providers import ProviderEntry, is_http_address
 from bardo.adapters.config.storage import REDIS
 from bardo.catalog.features import features

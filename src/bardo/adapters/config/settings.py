@@ -18,7 +18,7 @@ from bardo.adapters.config.gateway import BatchSettings, check_gateway
 from bardo.adapters.config.gateway import GatewaySettings as GatewaySettings
 from bardo.adapters.config.gateway import TelemetrySettings as TelemetrySettings
 from bardo.adapters.config.gateway import TimeoutSettings as TimeoutSettings
-from bardo.adapters.config.mistakes import Mistakes, read_tables, read_text
+from bardo.adapters.config.mistakes import Mistakes, Place, choices_of, read_tables, read_text
 from bardo.adapters.config.paths import named_path
 from bardo.adapters.config.pipeline import (
     ANY,
@@ -32,8 +32,6 @@ from bardo.adapters.config.pipeline import (
     model_asked,
     profile_names,
 )
-from bardo.adapters.config.problems import HeaderVariable as HeaderVariable
-from bardo.adapters.config.problems import Place, address_secrets, choices_of
 from bardo.adapters.config.providers import (
     FILE_NAME,
     provider_ids,
@@ -65,6 +63,8 @@ from bardo.adapters.config.routing import (
 )
 from bardo.adapters.config.routing import GolemSettings as GolemSettings
 from bardo.adapters.config.routing import SearchSettings as SearchSettings
+from bardo.adapters.config.secrets import HeaderVariable as HeaderVariable
+from bardo.adapters.config.secrets import address_secrets
 from bardo.adapters.config.storage import NO_EMBEDDING, PIPELINE, check_its_store, check_memory, check_one_place
 from bardo.adapters.config.storage import LogSettings as LogSettings
 from bardo.adapters.config.storage import MemorySettings as MemorySettings

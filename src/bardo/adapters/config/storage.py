@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Protocol
 import msgspec
 
 from bardo.adapters.config.gateway import Count, Seconds
-from bardo.adapters.config.problems import Place
+from bardo.adapters.config.mistakes import Place
 from bardo.values.errors import ConfigError
 
 POSTGRESQL = ("postgresql://", "postgresql+psycopg://")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bardo.adapters.config.accounts import Account, account_of, check_limits_store, keys_that_are_set
+from bardo.adapters.config.mistakes import Place
 from bardo.adapters.config.paths import is_file
-from bardo.adapters.config.problems import Place
 from bardo.adapters.config.settings import Settings, log_path, state_path
 from bardo.adapters.config.storage import place_of
 from bardo.services.accounts.accounts import Accounts

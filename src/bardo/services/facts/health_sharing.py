@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from bardo.adapters.config.problems import Place
+from bardo.adapters.config.mistakes import Place
 from bardo.adapters.config.routing import HealthSettings, check_place
 from bardo.adapters.config.storage import REDIS, is_file_name, place_of
 from bardo.adapters.stores.database.set_aside import RenewableFile

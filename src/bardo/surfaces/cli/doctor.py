@@ -29,8 +29,8 @@ from bardo.accounting.payments import Payer, dollars
 from bardo.adapters.config.accounts import keys_that_are_set
 from bardo.adapters.config.gateway import check_bind
 from bardo.adapters.config.pipeline import OFF, layers_of
-from bardo.adapters.config.problems import address_secrets
 from bardo.adapters.config.providers import ProviderEntry
+from bardo.adapters.config.secrets import address_secrets
 from bardo.adapters.config.settings import (
     Settings,
     load_settings,

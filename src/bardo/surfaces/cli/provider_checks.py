@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from bardo.adapters.config.problems import how_to_remove, secrets_of
+from bardo.adapters.config.secrets import how_to_remove, secrets_of
 from bardo.adapters.config.settings import Settings, provider_of
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport, Reply, Transport
 from bardo.adapters.net.keys import Keyring
