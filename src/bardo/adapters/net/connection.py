@@ -202,6 +202,8 @@ _HEAD_END = re.compile(rb"\n\r?\n")
 
 def _names_http(heads: bytes, before: int) -> bool:
     """Whether each of the heads, of which so many come `before` the last, names HTTP: the parser takes RTSP and ICE for it."""
+    if not before and heads.startswith(b"HTTP/"):
+        return True
     place = 0
     for number in range(before + 1):
         status_line = _STATUS_LINE.match(heads, place)
@@ -399,29 +401,30 @@ class HttpConnection(asyncio.Protocol):
         incoming = self._incoming
         # Trailers come after the head, and nobody reads them.
         if incoming is not None and not incoming.headed and not self._surplus:
-            if b"\0" in value:
-                incoming.fail(NotHttp("a header holds a zero byte"))
+            headers = incoming.headers
             text = value.strip(b" \t").decode("utf-8", "surrogateescape")
             key = name.decode("utf-8", "surrogateescape").lower()
-            if key in _LISTS and key in incoming.headers:
-                text = f"{incoming.headers[key]}, {text}"
-            incoming.headers[key] = text
+            if key in headers and key in _LISTS:
+                text = f"{headers[key]}, {text}"
+            headers[key] = text
 
     def on_headers_complete(self) -> None:
         incoming, status = self._incoming, self._parser.get_status_code()
         if incoming is None or self._surplus or incoming.failure is not None:
             return
-        version, headers = self._parser.get_http_version(), incoming.headers
-        framing = headers.get("transfer-encoding", "").lower()
+        version, headers, heads = self._parser.get_http_version(), incoming.headers, self._heads
+        framing = headers.get("transfer-encoding")
         self._informational = 100 <= status < 200
         wrong = ""
         if status not in _STATUSES:
             wrong = f"its status is {status:03}"
         elif version not in _VERSIONS:
             wrong = f"it names HTTP/{version}"
-        elif framing not in _FRAMINGS:
+        elif framing is not None and framing.lower() not in _FRAMINGS:
             wrong = "its transfer-encoding is not chunked"
-        elif not self._informational and not _names_http(self._heads, self._interim_heads):
+        elif b"\0" in heads and any("\0" in value for value in headers.values()):
+            wrong = "a header holds a zero byte"
+        elif not self._informational and not _names_http(heads, self._interim_heads):
             wrong = "it names another protocol than HTTP"
         if wrong:
             incoming.fail(NotHttp(wrong))
@@ -434,7 +437,7 @@ class HttpConnection(asyncio.Protocol):
         incoming.status = status
         connection = headers.get("connection", "").lower()
         self._keeps = "keep-alive" in connection if version == "1.0" else "close" not in connection
-        framed = "content-length" in headers or framing == "chunked"
+        framed = "content-length" in headers or (framing is not None and framing.lower() == "chunked")
         incoming.until_close = not framed and status not in _WITHOUT_BODY
         if "keep-alive" in headers and (limit := idle_limit(headers["keep-alive"])) is not None:
             self.idle_limit = limit
