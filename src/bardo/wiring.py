@@ -132,7 +132,7 @@ _SETTINGS: Mapping[str, tuple[str, ...]] = {
     "replay": ("replay",),
     "responses": ("responses",),
     "provider_ids": ("provider_ids", "state", "log"),
-    "learned": ("routing", "log"),
+    "learned": ("routing",),
     "payments": ("payments", "state", "log"),
     "episodes": ("memory", "log", "inference"),
     "retention": ("log",),
