@@ -289,3 +289,141 @@ def test_a_small_body_that_unpacks_to_much_is_not_unpacked_beyond_the_limit() ->
         until_gone(connection)
 
     assert "larger than 1048576 bytes" in failure(script, limit=2**20).message
+
+
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+
+
+def answering_twice(rest: bytes, said_all: threading.Event, connections: list[int]) -> Script:
+    """Begin a reply, end it with `rest` once the client has let go of it, and answer what comes next on the same connection."""
+
+    def script(connection: socket.socket) -> None:
+        connections.append(1)
+        heard(connection)
+        connection.sendall(CHUNKED)
+        said_all.wait(PATIENCE)
+        if not rest:
+            until_gone(connection)
+            return
+        connection.sendall(rest)
+        with suppress(ConnectionError):
+            heard(connection)
+            connection.sendall(OK)
+        until_gone(connection)
+
+    return script
+
+
+def answering_once(connections: list[int]) -> Script:
+    def script(connection: socket.socket) -> None:
+        connections.append(1)
+        heard(connection)
+        connection.sendall(OK)
+        until_gone(connection)
+
+    return script
+
+
+async def until_idle(transport: HttpTransport) -> None:
+    """Wait until a connection may serve again."""
+    while not any(transport._idle.values()):  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+
+
+async def until_closed(transport: HttpTransport) -> None:
+    """Wait until no connection is left."""
+    while transport._addresses:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+
+
+def test_a_reply_that_said_all_gives_its_connection_back_when_its_end_comes() -> None:
+    connections: list[int] = []
+    said_all = threading.Event()
+
+    async def run(url: str) -> None:
+        transport = HttpTransport()
+        try:
+            reply = await transport.send(Call(url=url, body=b"{}", provider="tiny"), USUAL)
+            assert await anext(reply.chunks()) == b"hello"
+            await reply.finish()
+            await reply.finish()
+            said_all.set()
+            await asyncio.wait_for(until_idle(transport), PATIENCE)
+            assert await body_of(transport, url) == b"ok"
+        finally:
+            said_all.set()
+            await transport.close()
+
+    with scripted(answering_twice(b"4\r\nmore\r\n0\r\n\r\n", said_all, connections)) as url:
+        asyncio.run(run(url))
+    assert len(connections) == 1
+
+
+def test_a_reply_that_said_all_and_does_not_end_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bardo.adapters.net.reply._END_SECONDS", 0.02)
+    connections: list[int] = []
+    said_all = threading.Event()
+
+    async def run(url: str) -> None:
+        transport = HttpTransport()
+        try:
+            reply = await transport.send(Call(url=url, body=b"{}", provider="tiny"), USUAL)
+            assert await anext(reply.chunks()) == b"hello"
+            said_all.set()
+            await reply.finish()
+            await asyncio.wait_for(until_closed(transport), PATIENCE)
+            assert await body_of(transport, url) == b"ok"
+        finally:
+            said_all.set()
+            await transport.close()
+
+    with scripted(answering_twice(b"", said_all, connections), answering_once(connections)) as url:
+        asyncio.run(run(url))
+    assert len(connections) == 2
+
+
+def test_a_reply_that_is_let_go_of_with_its_rest_unread_takes_its_connection_along() -> None:
+    connections: list[int] = []
+    said_all = threading.Event()
+
+    async def run(url: str) -> None:
+        transport = HttpTransport()
+        try:
+            reply = await transport.send(Call(url=url, body=b"{}", provider="tiny"), USUAL)
+            assert await anext(reply.chunks()) == b"hello"
+            await reply.close()
+            said_all.set()
+            assert await body_of(transport, url) == b"ok"
+        finally:
+            said_all.set()
+            await transport.close()
+
+    rest = b"4\r\nmore\r\n0\r\n\r\n"
+    with scripted(answering_twice(rest, said_all, connections), answering_once(connections)) as url:
+        asyncio.run(run(url))
+    assert len(connections) == 2
+
+
+def test_a_reply_that_came_whole_and_was_not_read_leaves_its_connection_to_others() -> None:
+    connections: list[int] = []
+
+    def answers(connection: socket.socket) -> None:
+        connections.append(1)
+        for _ in range(2):
+            heard(connection)
+            connection.sendall(OK)
+        until_gone(connection)
+
+    async def run(url: str) -> None:
+        transport = HttpTransport()
+        try:
+            reply = await transport.send(Call(url=url, body=b"{}", provider="tiny"), USUAL)
+            await asyncio.wait_for(until_idle(transport), PATIENCE)
+            await reply.close()
+            assert await body_of(transport, url) == b"ok"
+        finally:
+            await transport.close()
+
+    with scripted(answers) as url:
+        asyncio.run(run(url))
+    assert len(connections) == 1

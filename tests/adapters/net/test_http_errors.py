@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 
 import pytest
 
@@ -10,7 +11,7 @@ from bardo.adapters.net.client import Call, Deadlines, HttpTransport
 from bardo.adapters.net.fake import FakeReply
 from bardo.adapters.net.problems import origin
 from bardo.values.errors import BardoError, BrokenStream, ConfigError, MalformedReply, Unreachable, UpstreamTimeout
-from support.certificate import server_context
+from support.certificate import certificate, server_context
 from support.patience import PATIENCE
 from support.tiny_provider import SECRET, USUAL, TinyProvider, answering, speaking
 
@@ -82,6 +83,25 @@ def test_a_certificate_nobody_trusts_is_named() -> None:
     assert isinstance(problem, Unreachable)
     assert problem.message.endswith("certificate not trusted, self-signed certificate")
     assert "trusts the server's certificate" in problem.hint
+
+
+def test_a_certificate_for_another_name_is_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    trusting = ssl.create_default_context(cadata=certificate().decode().partition("-----END PRIVATE KEY-----\n")[2])
+    monkeypatch.setattr("bardo.adapters.net.client._tls", lambda: trusting)
+
+    async def run() -> BardoError:
+        provider = TinyProvider(answering(FakeReply()))
+        try:
+            url = await provider.start(server_context())
+            problem = await failure(url.replace("127.0.0.1", "localhost"))
+            assert not provider.calls
+            return problem
+        finally:
+            await provider.stop()
+
+    problem = asyncio.run(run())
+    assert isinstance(problem, Unreachable)
+    assert "certificate not trusted, hostname mismatch" in problem.message
 
 
 def test_a_server_that_hangs_up_on_a_tls_greeting_is_unreachable() -> None:
