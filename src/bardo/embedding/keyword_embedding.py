@@ -17,7 +17,7 @@ from operator import mul
 from bardo.embedding.static_embedding import StaticEmbedding, pieces_of_words, shortened, wide_embedding, words
 
 _SHARED = 8
-"""Components that are left out. Of 0, 4, 8, 12 and 16 this number compared tools best (decision 0049)."""
+"""Components that are left out. Of 0, 4, 8, 12 and 16 this number compared tools best (decision 0043)."""
 _SATURATION = 1.2
 _A = 1e-3
 """A piece weighs A / (A + p), where p is the share of its rank by Zipf's law, as in the table."""
