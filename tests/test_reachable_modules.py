@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bardo.adapters.stores.log.database import MIGRATIONS
-from bardo.adapters.stores.memory.schema import MIGRATIONS as MEMORY_MIGRATIONS
+from bardo.adapters.stores.migrations import LOG_BRANCH
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.dialects.shared.dialect import Dialect
-from bardo.services.accounts.schema import MIGRATIONS as KEY_MIGRATIONS
-from bardo.services.payments.database import MIGRATIONS as PAYMENT_MIGRATIONS
 from bardo.simulators import PRESETS
 from bardo.surfaces.cli.app import COMMANDS
 from bardo.surfaces.cli.serve import APP
@@ -19,9 +16,7 @@ from support.offenders import each_case
 from support.source import imports, reached, trees
 from support.talk import ALL_CLIENTS, path_for
 
-MIGRATION_FOLDERS = [
-    folder.replace(":", ".") for folder in (MIGRATIONS, KEY_MIGRATIONS, PAYMENT_MIGRATIONS, MEMORY_MIGRATIONS)
-]
+MIGRATIONS = LOG_BRANCH.tree.replace(":", ".")
 ENTRY_POINTS: Mapping[str, set[str]] = {
     "the library": {"bardo"},
     "the program": {"bardo.__main__", "bardo.surfaces.cli", *(f"bardo.surfaces.cli.{name}" for name in COMMANDS)},
@@ -30,10 +25,7 @@ ENTRY_POINTS: Mapping[str, set[str]] = {
     "a dialect that a row names": {f"bardo.dialects.{name}" for name in DIALECTS},
     "a form of a dialect that an endpoint names": {f"bardo.dialects.{name}" for name in CLIENT_FORMS},
     "a simulated provider": {"bardo.simulators", *(preset.__module__ for preset in PRESETS.values())},
-    "a migration, which Alembic loads by its file": {
-        name for name in trees() for folder in MIGRATION_FOLDERS if f"{name}.".startswith(f"{folder}.")
-    },
-    "a migration of the batches": {name for name in trees() if f"{name}.".startswith("bardo.batches.migrations.")},
+    "a migration, which Alembic loads by its file": {name for name in trees() if name.startswith(f"{MIGRATIONS}.")},
     "the transport that tests of bardo import (docs/glossary.md)": {"bardo.adapters.net.fake"},
 }
 

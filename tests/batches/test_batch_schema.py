@@ -8,9 +8,10 @@ from sqlalchemy import Engine, inspect
 
 from bardo.adapters.stores.database.engines import open_database
 from bardo.adapters.stores.database.revisions import migrate
+from bardo.adapters.stores.migrations import BATCHES_BRANCH
 from bardo.batches.batch_store import BatchStore
 from bardo.batches.records import BatchRecord
-from bardo.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
+from bardo.batches.schema import metadata
 
 
 def shape_of(engine: Engine) -> dict[str, tuple[list[tuple[str, str, bool]], list[str]]]:
@@ -27,8 +28,8 @@ def shape_of(engine: Engine) -> dict[str, tuple[list[tuple[str, str, bool]], lis
 
 def test_migrations_lead_to_the_form_of_a_new_database(tmp_path: Path) -> None:
     made, migrated = open_database(tmp_path / "made.db"), open_database(tmp_path / "migrated.db")
-    migrate(made, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
-    migrate(migrated, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION)
+    migrate(made, BATCHES_BRANCH, metadata=metadata)
+    migrate(migrated, BATCHES_BRANCH)
     try:
         assert shape_of(made) == shape_of(migrated)
     finally:
@@ -38,7 +39,7 @@ def test_migrations_lead_to_the_form_of_a_new_database(tmp_path: Path) -> None:
 
 def test_a_batch_that_is_changed_while_it_is_worked_at_is_looked_at_again_at_once(tmp_path: Path) -> None:
     engine = open_database(tmp_path / "state.db")
-    migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
+    migrate(engine, BATCHES_BRANCH, metadata=metadata)
     try:
         store = BatchStore(engine)
         store.add(BatchRecord(id="b", tenant="", dialect="d", endpoint="/", created_at=1.0, expires_at=9e9))

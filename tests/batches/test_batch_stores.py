@@ -12,10 +12,11 @@ from sqlalchemy import Engine
 
 from bardo.adapters.stores.database.engines import open_database
 from bardo.adapters.stores.database.revisions import migrate
+from bardo.adapters.stores.migrations import BATCHES_BRANCH
 from bardo.batches.batch_store import BatchStore
 from bardo.batches.file_store import PIECE_BYTES, FileStore
 from bardo.batches.records import BatchRecord, FileRecord
-from bardo.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
+from bardo.batches.schema import metadata
 
 pytestmark = pytest.mark.each_python
 
@@ -26,7 +27,7 @@ NOW = 1_795_435_200.0
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     place = str(tmp_path / "state.db") if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
     opened = open_database(place)
-    migrate(opened, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
+    migrate(opened, BATCHES_BRANCH, metadata=metadata)
     yield opened
     opened.dispose()
 

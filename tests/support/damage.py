@@ -43,9 +43,11 @@ def _replace_by_lost_link(path: Path) -> None:
 
 def _write_newer_form(path: Path) -> None:
     with closing(sqlite3.connect(path)) as rows:
-        names = rows.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%_version'").fetchall()
+        names = rows.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name = 'bardo_revisions'"
+        ).fetchall()
         for (name,) in names:
-            rows.execute(f"UPDATE {name} SET version_num = '999'")
+            rows.execute(f"UPDATE {name} SET version_num = substr(version_num, 1, instr(version_num, '_')) || '9999'")
         if not names:
             rows.execute("PRAGMA user_version = 999")
         rows.commit()

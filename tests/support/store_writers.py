@@ -169,12 +169,13 @@ async def keys(place: str) -> AsyncIterator[Opened]:
 async def batches(place: str) -> AsyncIterator[Opened]:
     from bardo.adapters.stores.database.engines import open_database
     from bardo.adapters.stores.database.revisions import migrate
+    from bardo.adapters.stores.migrations import BATCHES_BRANCH
     from bardo.batches.batch_store import BatchStore
     from bardo.batches.records import BatchRecord
-    from bardo.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
+    from bardo.batches.schema import metadata
 
     engine = open_database(place)
-    migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
+    migrate(engine, BATCHES_BRANCH, metadata=metadata)
     store = BatchStore(engine)
 
     async def write(name: str) -> None:
@@ -193,12 +194,13 @@ async def batches(place: str) -> AsyncIterator[Opened]:
 async def files(place: str) -> AsyncIterator[Opened]:
     from bardo.adapters.stores.database.engines import open_database
     from bardo.adapters.stores.database.revisions import migrate
+    from bardo.adapters.stores.migrations import BATCHES_BRANCH
     from bardo.batches.file_store import FileStore
     from bardo.batches.records import FileRecord
-    from bardo.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
+    from bardo.batches.schema import metadata
 
     engine = open_database(place)
-    migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
+    migrate(engine, BATCHES_BRANCH, metadata=metadata)
     store = FileStore(engine)
 
     async def write(name: str) -> None:

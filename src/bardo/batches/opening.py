@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bardo.adapters.stores.database.engines import open_database
 from bardo.adapters.stores.database.revisions import migrate
+from bardo.adapters.stores.migrations import BATCHES_BRANCH
 from bardo.batches.batch_steps import BatchSteps, RowSink
 from bardo.batches.batch_store import BatchStore
 from bardo.batches.collection import Collector
@@ -20,7 +21,7 @@ from bardo.batches.keeper import BatchKeeper
 from bardo.batches.outputs import OutputWriter
 from bardo.batches.planning import ItemPlanner
 from bardo.batches.results import ResultReader
-from bardo.batches.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
+from bardo.batches.schema import metadata
 from bardo.batches.service import OpenBatches
 from bardo.batches.single_calls import SingleCalls
 from bardo.batches.submission import Submitter
@@ -33,7 +34,7 @@ def open_batches(service: BatchService, path: Path | str) -> OpenBatches:
     """Return the batches that are kept at `path`, a file or an address. Raises DatabaseProblem where they cannot be."""
     engine = open_database(path)
     try:
-        migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
+        migrate(engine, BATCHES_BRANCH, metadata=metadata)
     except BaseException:
         engine.dispose()
         raise

@@ -1,16 +1,12 @@
 """The tables of batches and their files, the same for SQLite and PostgreSQL.
 
-A change here comes with a new file in `migrations/versions` and a new `CURRENT_REVISION`; a test compares the two.
+A change here comes with a new revision of the branch `batches` in `stores/migrations`; a test compares the two.
 Loads SQLAlchemy: import it where batches are opened, and nowhere above.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text
-
-CURRENT_REVISION = "0002"
-VERSION_TABLE = "batches_version"
-MIGRATIONS = "bardo.batches:migrations"
 
 metadata = MetaData()
 

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
 from bardo.accounting.limits import KeyLimits
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.stores.database.engines import open_database
+from bardo.adapters.stores.migrations import VERSIONS
 from bardo.services.accounts.key_store import KeyStore, holds_keys, open_keys
-from bardo.services.accounts.schema import CURRENT_REVISION, MIGRATIONS, VERSION_TABLE, metadata
+from bardo.services.accounts.schema import metadata
+from support.revisions import upgrade
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -28,14 +27,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def test_new_tables_have_the_form_the_migrations_lead_to(place: str) -> None:
     engine = open_database(place)
     with engine.begin() as connection:
-        config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", MIGRATIONS)
-        assert ScriptDirectory.from_config(config).get_heads() == [CURRENT_REVISION]
-        command.upgrade(config, "head")
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, "compare_type": True})
+        upgrade(connection, "keys@head")
+        context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "compare_type": True})
         assert compare_metadata(context, metadata) == [], (
             "src/bardo/services/accounts/schema.py has another form than the migrations make: add a file to "
-            "src/bardo/edge/accounts/migrations/versions and set CURRENT_REVISION to it"
+            "src/bardo/adapters/stores/migrations/versions and name its revision in KEYS_BRANCH"
         )
     engine.dispose()
     open_keys(place).dispose()

@@ -152,7 +152,7 @@ def test_a_ledger_of_a_newer_bardo_is_left_alone(place: Path | str) -> None:
 
     ledger = open_ledger(place)
     with ledger._engine.begin() as connection:
-        connection.execute(text("UPDATE payments_version SET version_num = '9999'"))
+        connection.execute(text("UPDATE bardo_revisions SET version_num = 'payments_9999'"))
     ledger.close()
     with pytest.raises(DatabaseNewer):
         open_ledger(place)

@@ -149,7 +149,7 @@ def test_a_log_that_cannot_be_written_ends_the_start(folder: Path) -> None:
     # Its tables can be read and no page of them written, as where the disk has room for SQLite's index of the journal and no more.
     with closing(sqlite3.connect(folder / "log.db")) as rows:
         rows.execute(
-            "CREATE TRIGGER full BEFORE UPDATE ON inference_log_version BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
+            "CREATE TRIGGER full BEFORE UPDATE ON bardo_revisions BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
         )
         rows.commit()
     ran = program("serve", "--port", "0")

@@ -17,11 +17,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.stores.database.engines import address_of, open_database, open_for_reading, unusable
 from bardo.adapters.stores.database.revisions import migrate
+from bardo.adapters.stores.migrations import KEYS_BRANCH
 from bardo.services.accounts.access_keys import NewKey, digest_of, make_key
 from bardo.services.accounts.schema import (
-    CURRENT_REVISION,
-    MIGRATIONS,
-    VERSION_TABLE,
     access_keys,
     access_keys_revision,
     metadata,
@@ -40,7 +38,7 @@ def open_keys(path: str | Path) -> Engine:
     """Open, create or migrate the tables of keys. Raises DatabaseProblem."""
     engine = open_database(path)
     try:
-        migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata)
+        migrate(engine, KEYS_BRANCH, metadata=metadata)
     except BaseException:
         engine.dispose()
         raise

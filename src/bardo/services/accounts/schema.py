@@ -1,16 +1,12 @@
 """The tables of keys and of what processes have leased of their limits, the same for SQLite and PostgreSQL.
 
-A change here comes with a new file in `migrations/versions` and a new `CURRENT_REVISION`; a test compares the two.
+A change here comes with a new revision of the branch `keys` in `stores/migrations`; a test compares the two.
 Loads SQLAlchemy: import it where keys are opened, and nowhere above.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Double, Index, MetaData, Table, Text
-
-CURRENT_REVISION = "0001"
-VERSION_TABLE = "access_keys_version"
-MIGRATIONS = "bardo.services.accounts:migrations"
 
 metadata = MetaData()
 

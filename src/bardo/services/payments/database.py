@@ -11,13 +11,13 @@ from sqlalchemy import event
 from bardo.adapters.stores.database.engines import address_of, is_file, open_for_reading, open_for_writing
 from bardo.adapters.stores.database.problems import STATE
 from bardo.adapters.stores.database.revisions import migrate, stored_revision
+from bardo.adapters.stores.migrations import PAYMENTS_BRANCH
 from bardo.services.payments.ledger import Ledger
-from bardo.services.payments.schema import CURRENT_REVISION, VERSION_TABLE, metadata
+from bardo.services.payments.schema import metadata
 
 _USE = msgspec.structs.replace(
     STATE, lock=int.from_bytes(b"bardopay"), how_to_find="it is made with the first payment of a gateway"
 )
-MIGRATIONS = "bardo.services.payments:migrations"
 
 
 def open_ledger(path: str | Path) -> Ledger:
@@ -27,7 +27,7 @@ def open_ledger(path: str | Path) -> Ledger:
         # A power cut must not take back that a signature left: with it goes a disk flush for each change.
         event.listen(engine, "connect", _sync_each_commit)
     try:
-        migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, metadata=metadata, use=_USE)
+        migrate(engine, PAYMENTS_BRANCH, metadata=metadata, use=_USE)
     except BaseException:
         engine.dispose()
         raise
@@ -42,7 +42,7 @@ def find_ledger(path: str | Path) -> Ledger | None:
     engine = open_for_reading(address, _USE)
     try:
         with engine.connect() as connection:
-            stored = stored_revision(connection, VERSION_TABLE)
+            stored = stored_revision(connection, PAYMENTS_BRANCH)
     finally:
         engine.dispose()
     return None if stored is None else open_ledger(path)

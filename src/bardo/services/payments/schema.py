@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text
 
-VERSION_TABLE = "payments_version"
-CURRENT_REVISION = "0001"
-
 metadata = MetaData()
 _row_number = BigInteger().with_variant(Integer, "sqlite")
 

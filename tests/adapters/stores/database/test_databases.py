@@ -11,13 +11,14 @@ from sqlalchemy import Column, Integer, MetaData, Table, Text, inspect, text
 from bardo.adapters.stores.database.engines import address_of, open_database, open_for_reading, shown
 from bardo.adapters.stores.database.problems import DatabaseMissing, DatabaseNewer, DatabaseUnusable
 from bardo.adapters.stores.database.revisions import migrate, stored_revision
+from bardo.adapters.stores.migrations import Branch
 
 pytestmark = pytest.mark.each_python
 
 ENVIRONMENT = """
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"], version_table="coins_version", render_as_batch=True)
+context.configure(connection=context.config.attributes["connection"], version_table="bardo_revisions")
 with context.begin_transaction():
     context.run_migrations()
 """
@@ -25,7 +26,7 @@ REVISION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "{revision}"
+revision = "coins_{number}"
 down_revision = {before!r}
 
 
@@ -45,12 +46,13 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def migrations(tmp_path: Path) -> str:
+def coins(tmp_path: Path) -> Branch:
+    """A store with one revision."""
     folder = tmp_path / "migrations"
     (folder / "versions").mkdir(parents=True)
     (folder / "env.py").write_text(ENVIRONMENT)
-    (folder / "versions" / "r0001.py").write_text(REVISION.format(revision="0001", before=None, step=FIRST))
-    return str(folder)
+    (folder / "versions" / "r0001.py").write_text(REVISION.format(number="0001", before=None, step=FIRST))
+    return Branch("coins", "coins_0001", "coins_version", tree=str(folder))
 
 
 def columns(address: str) -> list[str]:
@@ -61,39 +63,39 @@ def columns(address: str) -> list[str]:
         engine.dispose()
 
 
-def brought(address: str, migrations: str, target: str, metadata: MetaData | None = None) -> str | None:
+def brought(address: str, branch: Branch, metadata: MetaData | None = None) -> str | None:
     engine = open_database(address)
     try:
-        migrate(engine, migrations, "coins_version", target, metadata=metadata)
+        migrate(engine, branch, metadata=metadata)
         with engine.connect() as connection:
-            return stored_revision(connection, "coins_version")
+            return stored_revision(connection, branch)
     finally:
         engine.dispose()
 
 
 @pytest.mark.parametrize("metadata", [None, METADATA], ids=["by migrations", "at once"])
-def test_tables_are_made_and_then_migrated(address: str, migrations: str, metadata: MetaData | None) -> None:
-    assert brought(address, migrations, "0001", metadata) == "0001"
+def test_tables_are_made_and_then_migrated(address: str, coins: Branch, metadata: MetaData | None) -> None:
+    assert brought(address, coins, metadata) == "coins_0001"
     assert columns(address) == ["id", "name"]
-    later = Path(migrations, "versions", "r0002.py")
-    later.write_text(REVISION.format(revision="0002", before="0001", step=SECOND))
-    assert brought(address, migrations, "0002", metadata) == "0002"
+    later = Path(coins.tree, "versions", "r0002.py")
+    later.write_text(REVISION.format(number="0002", before="coins_0001", step=SECOND))
+    assert brought(address, coins._replace(newest="coins_0002"), metadata) == "coins_0002"
     assert columns(address) == ["id", "name", "colour"]
 
 
-def test_a_newer_form_is_refused(address: str, migrations: str) -> None:
-    brought(address, migrations, "0001")
+def test_a_newer_form_is_refused(address: str, coins: Branch) -> None:
+    brought(address, coins)
     engine = open_database(address)
     with engine.begin() as connection:
-        connection.execute(text("UPDATE coins_version SET version_num = '7000'"))
+        connection.execute(text("UPDATE bardo_revisions SET version_num = 'coins_7000'"))
     with pytest.raises(DatabaseNewer, match="its form is 7000") as caught:
-        migrate(engine, migrations, "coins_version", "0001")
+        migrate(engine, coins)
     assert "upgrade bardo" in caught.value.hint
     engine.dispose()
 
 
-def test_writers_take_turns(address: str, migrations: str) -> None:
-    brought(address, migrations, "0001")
+def test_writers_take_turns(address: str, coins: Branch) -> None:
+    brought(address, coins)
     engine = open_database(address)
     with engine.begin() as connection:
         connection.execute(text("INSERT INTO coins VALUES (1, '0')"))
@@ -117,7 +119,7 @@ def test_writers_take_turns(address: str, migrations: str) -> None:
 def test_what_is_no_database_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no database, but longer than a header of one would be: " * 20)
     with pytest.raises(DatabaseUnusable, match=r"state database at .*notes\.txt cannot be used"):
-        brought(str(tmp_path / "notes.txt"), "", "0001", METADATA)
+        brought(str(tmp_path / "notes.txt"), Branch("coins", "coins_0001", "coins_version"), METADATA)
     with pytest.raises(DatabaseUnusable, match="no state database can be kept at mysql"):
         open_database("mysql://somebody:hush@host/keys")
     with pytest.raises(DatabaseMissing, match="there is no state database"):

@@ -42,7 +42,7 @@ def no_database(path: Path) -> None:
 def newer(path: Path) -> None:
     LogWriter(path).close()
     connection = sqlite3.connect(path)
-    connection.execute("UPDATE inference_log_version SET version_num = '9999'")
+    connection.execute("UPDATE bardo_revisions SET version_num = 'log_9999'")
     connection.execute("PRAGMA user_version = 99")
     connection.commit()
     connection.close()

@@ -287,12 +287,13 @@ def test_a_file_that_was_removed_while_it_is_used_is_made_anew(tmp_path: Path) -
     run(EarlierReasoning(path), work)
 
 
+@pytest.mark.parametrize("table", ["bardo_revisions", "inference_log_version"])
 def test_a_ledger_that_a_configuration_names_for_a_memory_aid_is_left_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    table: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "log.db"
     with closing(sqlite3.connect(path)) as rows:
-        rows.execute("CREATE TABLE inference_log_version (version_num)")
+        rows.execute(f"CREATE TABLE {table} (version_num)")
         rows.execute("CREATE TABLE entries (x)")
         rows.commit()
     before = path.read_bytes()

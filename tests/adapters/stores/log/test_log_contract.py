@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
 from bardo.adapters.stores.log import AmbiguousRequest, LogReader, LogRow, LogWriter
-from bardo.adapters.stores.log.database import MIGRATIONS, address_of, open_for_writing
+from bardo.adapters.stores.log.database import address_of, open_for_writing
 from bardo.adapters.stores.log.stored import (
     DEEPEST_JSON,
     LARGEST_COUNT,
@@ -23,6 +21,7 @@ from bardo.adapters.stores.log.stored import (
 )
 from bardo.values.attempts import AttemptRecord
 from support.patience import PATIENCE
+from support.revisions import upgrade
 
 pytestmark = pytest.mark.each_python
 
@@ -320,9 +319,7 @@ VALUES ('old', 1.0, 2.0, 'gemini', 'p', 'gemini', 'm', 'm', true, false, 1, 'ok'
 def test_a_log_of_the_first_form_gets_receipts_and_keeps_its_rows(place: str, opened: str) -> None:
     engine = open_for_writing(address_of(place))
     with engine.begin() as connection:
-        config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", MIGRATIONS)
-        command.upgrade(config, "0001")
+        upgrade(connection, "log_0001")
         connection.execute(text(FIRST_FORM))
     engine.dispose()
     new = row("new", reasoning_intent="off", reasoning_verdict="contradicted")

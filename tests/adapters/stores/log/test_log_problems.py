@@ -54,7 +54,7 @@ def test_a_log_that_cannot_be_opened_is_let_go_of(tmp_path: Path, monkeypatch: p
         if kind == "locked":
             other.execute("BEGIN IMMEDIATE")
         elif kind == "newer":
-            other.execute("UPDATE inference_log_version SET version_num = '9999'")
+            other.execute("UPDATE bardo_revisions SET version_num = 'log_9999'")
 
         def noted(*args: Any, **options: Any) -> sqlite3.Connection:
             opened.append(connect(*args, **options))

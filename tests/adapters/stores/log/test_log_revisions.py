@@ -9,17 +9,13 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
 
-import bardo.adapters.stores.log.migrations
+import bardo.adapters.stores.migrations
 from bardo.adapters.stores.log import LogMissing, LogNewer, LogReader, LogRow, LogUnusable, LogWriter
 from bardo.adapters.stores.log.database import (
-    MIGRATIONS,
     address_of,
     bring_to_current,
     check_readable,
@@ -27,7 +23,9 @@ from bardo.adapters.stores.log.database import (
     open_for_writing,
     stored_revision,
 )
-from bardo.adapters.stores.log.schema import CURRENT_REVISION, VERSION_TABLE, metadata
+from bardo.adapters.stores.log.schema import metadata
+from bardo.adapters.stores.migrations import LOG_BRANCH, VERSIONS, Branch
+from support.revisions import upgrade
 
 pytestmark = pytest.mark.each_python
 
@@ -37,7 +35,7 @@ LATER = '''"""A form that does not exist yet."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "9999"
+revision = "log_9999"
 down_revision = "{current}"
 
 
@@ -56,12 +54,12 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def later(tmp_path: Path) -> str:
+def later(tmp_path: Path) -> Branch:
     """The migrations of a later bardo."""
     folder = tmp_path / "later"
-    shutil.copytree(Path(bardo.adapters.stores.log.migrations.__file__).parent, folder)
-    (folder / "versions" / "r9999_later.py").write_text(LATER.format(current=CURRENT_REVISION))
-    return str(folder)
+    shutil.copytree(Path(bardo.adapters.stores.migrations.__file__).parent, folder)
+    (folder / "versions" / "log_9999_later.py").write_text(LATER.format(current=LOG_BRANCH.newest))
+    return LOG_BRANCH._replace(newest="log_9999", tree=str(folder))
 
 
 def columns(engine: Engine) -> set[str]:
@@ -69,61 +67,53 @@ def columns(engine: Engine) -> set[str]:
         return {column["name"] for column in inspect(connection).get_columns("inference_log")}
 
 
-def test_the_newest_migration_is_the_current_revision() -> None:
-    config = Config()
-    config.set_main_option("script_location", MIGRATIONS)
-    assert ScriptDirectory.from_config(config).get_heads() == [CURRENT_REVISION]
-
-
 def test_a_new_log_has_the_form_the_migrations_lead_to(tmp_path: Path) -> None:
     created, migrated = tmp_path / "created.db", tmp_path / "migrated.db"
     LogWriter(created).close()
     engine = open_for_writing(address_of(migrated))
     with engine.begin() as connection:
-        config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", MIGRATIONS)
-        command.upgrade(config, "head")
-        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, "compare_type": True})
+        upgrade(connection, "log@head")
+        context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "compare_type": True})
         assert compare_metadata(context, metadata) == [], (
-            "src/bardo/adapters/stores/log/schema.py has another form than the migrations make: a file in log/migrations/versions "
-            "and set CURRENT_REVISION to it"
+            "src/bardo/adapters/stores/log/schema.py has another form than the migrations make: add a file to "
+            "src/bardo/adapters/stores/migrations/versions and name its revision in LOG_BRANCH"
         )
-        assert stored_revision(connection) == CURRENT_REVISION
+        assert stored_revision(connection) == LOG_BRANCH.newest
     engine.dispose()
     assert form(created) == form(migrated)
 
 
 def form(log: Path) -> set[str]:
     connection = sqlite3.connect(log)
-    tables = {sql for name, sql in connection.execute("SELECT name, sql FROM sqlite_master") if name != VERSION_TABLE}
+    tables = {sql for name, sql in connection.execute("SELECT name, sql FROM sqlite_master") if VERSIONS not in name}
     connection.close()
     # SQLite writes a column that was added behind the others on their line.
     return {"".join((sql or "").split()) for sql in tables}
 
 
-def test_an_older_log_is_migrated_and_keeps_its_rows(log: Path, later: str) -> None:
+def test_an_older_log_is_migrated_and_keeps_its_rows(log: Path, later: Branch) -> None:
     engine = open_for_writing(address_of(log))
-    bring_to_current(engine, migrations=later, current="9999")
+    bring_to_current(engine, branch=later)
     assert "region" in columns(engine)
     with engine.connect() as connection:
-        assert stored_revision(connection) == "9999"
+        assert list(connection.scalars(text("SELECT version_num FROM bardo_revisions"))) == ["log_9999"]
         assert connection.scalar(text("SELECT request_id FROM inference_log")) == "req-1"
     engine.dispose()
 
 
-def test_reading_migrates_an_older_log_too(log: Path, later: str) -> None:
+def test_reading_migrates_an_older_log_too(log: Path, later: Branch) -> None:
     engine = open_for_reading(address_of(log))
-    check_readable(engine, address_of(log), migrations=later, current="9999")
+    check_readable(engine, address_of(log), branch=later)
     assert "region" in columns(engine)
     engine.dispose()
 
 
-def test_a_migration_that_fails_leaves_the_log_as_it_was(log: Path, later: str) -> None:
-    script = Path(later) / "versions" / "r9999_later.py"
+def test_a_migration_that_fails_leaves_the_log_as_it_was(log: Path, later: Branch) -> None:
+    script = Path(later.tree) / "versions" / "log_9999_later.py"
     script.write_text(script.read_text() + '    op.execute("INSERT INTO nowhere VALUES (1)")\n')
     engine = open_for_writing(address_of(log))
     with pytest.raises(LogUnusable, match="nowhere"):
-        bring_to_current(engine, migrations=later, current="9999")
+        bring_to_current(engine, branch=later)
     assert "region" not in columns(engine)
     engine.dispose()
     with LogReader(log) as reader:
@@ -132,10 +122,10 @@ def test_a_migration_that_fails_leaves_the_log_as_it_was(log: Path, later: str) 
 
 @pytest.mark.parametrize("open_log", [LogWriter, LogReader])
 def test_a_newer_log_is_refused_with_advice_and_left_alone(
-    open_log: type[LogWriter] | type[LogReader], log: Path, later: str
+    open_log: type[LogWriter] | type[LogReader], log: Path, later: Branch
 ) -> None:
     engine = open_for_writing(address_of(log))
-    bring_to_current(engine, migrations=later, current="9999")
+    bring_to_current(engine, branch=later)
     engine.dispose()
     before = form(log)
     with pytest.raises(LogNewer, match="newer bardo") as caught:

@@ -6,8 +6,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,10 +13,11 @@ from sqlalchemy import text
 
 from bardo.adapters.stores.log import CallSums, CostGroup, Dimension, LogReader, LogRow, LogWriter
 from bardo.adapters.stores.log.costs import rollup_spend
-from bardo.adapters.stores.log.database import MIGRATIONS, address_of, bring_to_current, open_for_writing
+from bardo.adapters.stores.log.database import address_of, bring_to_current, open_for_writing
 from bardo.adapters.stores.log.rollup import ADDED_SUMS, CAUSES, DIMENSIONS, SECONDS_PER_DAY, day_of
 from bardo.adapters.stores.log.stored import LARGEST_COUNT
 from bardo.values.attempts import AttemptRecord
+from support.revisions import downgrade, upgrade
 
 pytestmark = pytest.mark.each_python
 
@@ -248,9 +247,7 @@ def test_a_log_from_before_is_summed_when_it_is_migrated(place: str) -> None:
         ),
     ]
     with engine.begin() as connection:
-        config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", MIGRATIONS)
-        command.upgrade(config, "0005")
+        upgrade(connection, "log_0005")
         connection.execute(text(OLD), old)
     bring_to_current(engine)
     engine.dispose()
@@ -280,9 +277,7 @@ def test_what_is_estimated_of_an_older_log_is_counted_when_it_is_migrated(place:
     with LogReader(place) as reader:
         new = reader.costs(("day", "key"))
     with engine.begin() as connection:
-        config = Config(attributes={"connection": connection})
-        config.set_main_option("script_location", MIGRATIONS)
-        command.downgrade(config, "0009")
+        downgrade(connection, "log@log_0009")
     bring_to_current(engine)
     engine.dispose()
     with LogReader(place) as reader:

@@ -1,76 +1,118 @@
-"""Bring a database to the form this version of bardo uses.
+"""Bring the tables of a store to the form this version of bardo uses.
 
-A new database is created in that form, an older one is migrated, a newer one is refused. Each owner of tables has migrations and a
-table of the form's version of its own, so that several share one database. Loads SQLAlchemy: import it where a database is opened.
+New tables are created in that form, older ones are migrated, newer ones are refused. Loads SQLAlchemy: import it where a database is
+opened.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, inspect, select
+from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, inspect, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.adapters.stores.database.engines import shown, unusable
 from bardo.adapters.stores.database.problems import STATE, DatabaseUse
+from bardo.adapters.stores.migrations import VERSIONS, Branch
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+_LOCK = int.from_bytes(b"bardorev")
 
 
-def migrate(
-    engine: Engine,
-    migrations: str,
-    version_table: str,
-    target: str,
-    *,
-    metadata: MetaData | None = None,
-    use: DatabaseUse = STATE,
-) -> None:
-    """Create or migrate tables in one transaction; two processes that start at once take turns.
+def migrate(engine: Engine, branch: Branch, *, metadata: MetaData | None = None, use: DatabaseUse = STATE) -> None:
+    """Create or migrate the tables of a store in one transaction; processes that start at once take turns.
 
-    `migrations` is a folder of Alembic's, or `package:folder`, which leads to the form `target`. With `metadata`, new tables are made
-    from it, without loading Alembic. Raises DatabaseNewer, and DatabaseUnusable where the database cannot be used.
+    With `metadata`, new tables are made from it, without loading Alembic. Raises DatabaseNewer, and DatabaseUnusable where the database
+    cannot be used.
     """
     try:
         with engine.begin() as connection:
-            stored = stored_revision(connection, version_table)
+            if _recorded(connection, branch) == branch.newest:
+                return
+            if connection.dialect.name == "postgresql":
+                # Stores have locks of their own, and share the table of revisions.
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+            stored = stored_revision(connection, branch)
+            if stored not in (None, branch.newest):
+                _check_known(connection, branch, stored, use)
+            versions(VERSIONS).create(connection, checkfirst=True)
             if stored is None and metadata is not None:
-                _create(connection, metadata, version_table, target)
-            elif stored != target:
-                _upgrade(connection, stored, migrations, use)
+                metadata.create_all(connection)
+                stored = branch.newest
+            if stored is not None and _recorded(connection, branch) is None:
+                _record(connection, branch, stored)
+            if stored != branch.newest:
+                _upgrade(connection, branch)
     except SQLAlchemyError as error:
         raise unusable(engine.url, error, use) from error
 
 
-def stored_revision(connection: Connection, version_table: str) -> str | None:
-    """Return the form that the tables of a database have, `None` where it has none."""
-    if not inspect(connection).has_table(version_table):
-        return None
-    return connection.scalar(select(versions(version_table).c.version_num))
+def stored_revision(connection: Connection, branch: Branch) -> str | None:
+    """Return the form that the tables of a store have, `None` where the database has none of them."""
+    return _recorded(connection, branch) or _earlier(connection, branch)
 
 
 @cache
-def versions(version_table: str) -> Table:
-    """Return Alembic's own table, under a name of ours: a fleet's PostgreSQL may hold another program's `alembic_version`."""
-    return Table(version_table, MetaData(), Column("version_num", String(32), primary_key=True))
+def versions(table: str) -> Table:
+    """Return a table of revisions in Alembic's form."""
+    return Table(table, MetaData(), Column("version_num", String(32), primary_key=True))
 
 
-def _create(connection: Connection, metadata: MetaData, version_table: str, target: str) -> None:
-    metadata.create_all(connection)
-    table = versions(version_table)
-    table.create(connection)
-    connection.execute(insert(table).values(version_num=target))
+def _recorded(connection: Connection, branch: Branch) -> str | None:
+    if not inspect(connection).has_table(VERSIONS):
+        return None
+    return max(filter(branch.owns, connection.scalars(select(versions(VERSIONS)))), default=None)
 
 
-def _upgrade(connection: Connection, stored: str | None, migrations: str, use: DatabaseUse) -> None:
-    from alembic import command
+def _earlier(connection: Connection, branch: Branch) -> str | None:
+    """Return the form that a bardo wrote which had a table of revisions for each store."""
+    if not inspect(connection).has_table(branch.earlier_table):
+        return None
+    number = connection.scalar(select(versions(branch.earlier_table)))
+    return None if number is None else f"{branch.name}_{number}"
+
+
+def _record(connection: Connection, branch: Branch, revision: str) -> None:
+    connection.execute(insert(versions(VERSIONS)).values(version_num=revision))
+    if inspect(connection).has_table(branch.earlier_table):
+        # A bardo that knows only this table does not know this revision, and refuses the database as one of a newer bardo.
+        connection.execute(update(versions(branch.earlier_table)).values(version_num=VERSIONS))
+
+
+def _check_known(connection: Connection, branch: Branch, stored: str, use: DatabaseUse) -> None:
+    if stored not in {script.revision for script in _scripts(connection, branch)[1].walk_revisions()}:
+        form = stored.removeprefix(f"{branch.name}_")
+        raise use.newer(
+            f"the {use.name} at {shown(connection.engine.url)} was written by a newer bardo (its form is {form})",
+            hint=use.how_to_part,
+        )
+
+
+def _upgrade(connection: Connection, branch: Branch) -> None:
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.runtime.migration import MigrationStep
+
+    config, scripts = _scripts(connection, branch)
+
+    def steps(heads: Iterable[str], _context: object) -> list[MigrationStep]:
+        # Other stores of the database may have revisions of a newer bardo, which `alembic.command.upgrade` would stumble over.
+        own = next(filter(branch.owns, heads), "base")
+        ahead = reversed(list(scripts.iterate_revisions(branch.newest, own)))
+        return [MigrationStep.upgrade_from_script(scripts.revision_map, script) for script in ahead]
+
+    with EnvironmentContext(config, scripts, fn=steps):
+        scripts.run_env()
+
+
+def _scripts(connection: Connection, branch: Branch) -> tuple[Config, ScriptDirectory]:
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
     config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", migrations)
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if stored is not None and stored not in known:
-        raise use.newer(
-            f"the {use.name} at {shown(connection.engine.url)} was written by a newer bardo (its form is {stored})",
-            hint=use.how_to_part,
-        )
-    command.upgrade(config, "head")
+    config.set_main_option("script_location", branch.tree)
+    return config, ScriptDirectory.from_config(config)

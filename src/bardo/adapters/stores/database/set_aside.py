@@ -16,6 +16,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from bardo.adapters.config.paths import what_is_no_file
+from bardo.adapters.stores.migrations import LEDGER_TABLES
 
 T = TypeVar("T")
 Identity = tuple[int, int]
@@ -37,7 +38,6 @@ _OF_ANOTHER_FORM = (
     "values were supplied",
     "does not match any",
 )
-_LEDGERS = ("inference_log_version", "access_keys_version", "payments_version", "batches_version")
 
 
 def is_damaged(problem: BaseException | None) -> bool:
@@ -162,7 +162,7 @@ def _what_it_is(path: Path) -> str:
             names = {name for (name,) in rows.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.Error:
         return ""
-    return "" if names.isdisjoint(_LEDGERS) else "a ledger of bardo"
+    return "" if names.isdisjoint(LEDGER_TABLES) else "a ledger of bardo"
 
 
 def _identity(path: Path) -> Identity | None:

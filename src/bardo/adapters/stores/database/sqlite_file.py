@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from bardo.adapters.config.paths import what_is_no_file
 from bardo.adapters.stores.database.problems import DatabaseUse, in_one_line
+from bardo.adapters.stores.migrations import LEDGER_TABLES
 from bardo.values.errors import ConfigError, OperatorError
 
 BUSY_SECONDS = 5.0
@@ -21,8 +22,6 @@ NUMBER_OF_STATE = 2
 _LOOK_SECONDS = 2.0
 _STEPS_BETWEEN_LOOKS = 10_000
 _PASSING = (sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_VERSION_TABLES = ("inference_log_version", "access_keys_version", "payments_version", "batches_version")
-# Each ledger has one of them, and several may share a file; the store of responses has a number, too.
 _DAMAGED = ("malformed", "not a database", "it is damaged")
 
 
@@ -121,7 +120,8 @@ def check_ledger(file: Path, use: DatabaseUse) -> None:
     if number > NUMBER_OF_STATE:
         why = f"the {use.name} at {file} was written by a newer bardo (its number is {number})"
         raise use.newer(why, hint=use.how_to_part)
-    if names and names.isdisjoint(_VERSION_TABLES) and not ("entries" in names and number):
+    # The store of responses, which is a ledger too, has a number instead.
+    if names and names.isdisjoint(LEDGER_TABLES) and not ("entries" in names and number):
         hint = f"name another file, or move this one away: bardo makes {use.article} {use.name} of its own"
         raise use.unusable(f"the {use.name} at {file} cannot be used: it holds tables of another program", hint=hint)
 

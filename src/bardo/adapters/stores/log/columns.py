@@ -1,6 +1,6 @@
 """The tables of the log as rows, of which `schema` makes SQLAlchemy's tables, and `sqlite_store` the statements of SQLite.
 
-A change here comes with a new file in `migrations/versions` and a new `CURRENT_REVISION`; a test compares the two.
+A change here comes with a new revision of the branch `log` in `stores/migrations`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -13,11 +13,6 @@ WATCHED = "prompt_cache"
 """What a prompt that no provider can cache is called in a call's `degraded`, by which `bardo costs --cache` finds it."""
 MALFORMED_CALLS = "malformed_tool_calls"
 """The key of a route's record that names calls of tools with unreadable arguments; only where it was chosen by what was learned."""
-
-
-CURRENT_REVISION = "0010"
-VERSION_TABLE = "inference_log_version"
-"""Where Alembic keeps the form of the log."""
 
 Kind = Literal["row", "id", "text", "count", "real", "flag", "json"]
 """What a column holds. `row` numbers the rows of its table, and numbers of removed rows are never given again, so a follower cannot miss

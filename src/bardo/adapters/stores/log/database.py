@@ -15,10 +15,9 @@ from bardo.adapters.stores.database.engines import reason as reason
 from bardo.adapters.stores.database.engines import shown as shown
 from bardo.adapters.stores.log.problems import LOG as LOG
 from bardo.adapters.stores.log.problems import LogMissing
-from bardo.adapters.stores.log.schema import CURRENT_REVISION, VERSION_TABLE, metadata
+from bardo.adapters.stores.log.schema import metadata
+from bardo.adapters.stores.migrations import LOG_BRANCH, Branch
 from bardo.values.errors import OperatorError
-
-MIGRATIONS = "bardo.adapters.stores.log:migrations"
 
 
 def address_of(path: str | Path) -> URL:
@@ -41,14 +40,12 @@ def unusable(address: URL, error: BaseException) -> OperatorError:
     return engines.unusable(address, error, LOG)
 
 
-def bring_to_current(engine: Engine, *, migrations: str = MIGRATIONS, current: str = CURRENT_REVISION) -> None:
+def bring_to_current(engine: Engine, *, branch: Branch = LOG_BRANCH) -> None:
     """Create or migrate a log in one transaction. Raises LogNewer, and LogUnusable where the database cannot be used."""
-    revisions.migrate(engine, migrations, VERSION_TABLE, current, metadata=metadata, use=LOG)
+    revisions.migrate(engine, branch, metadata=metadata, use=LOG)
 
 
-def check_readable(
-    engine: Engine, address: URL, *, migrations: str = MIGRATIONS, current: str = CURRENT_REVISION
-) -> None:
+def check_readable(engine: Engine, address: URL, *, branch: Branch = LOG_BRANCH) -> None:
     """Make sure `engine` can read the log, migrating an older one first.
 
     Raises LogMissing where the database holds no log, LogNewer, and LogUnusable.
@@ -62,18 +59,18 @@ def check_readable(
         raise LogMissing(
             f"{shown(address)} holds no inference log", hint="name the log that your gateway writes, and check the path"
         )
-    if stored != current:
-        _bring_forward(address, migrations, current)
+    if stored != branch.newest:
+        _bring_forward(address, branch)
 
 
 def stored_revision(connection: Connection) -> str | None:
     """Return the revision a log is at, `None` where the database holds none."""
-    return revisions.stored_revision(connection, VERSION_TABLE)
+    return revisions.stored_revision(connection, LOG_BRANCH)
 
 
-def _bring_forward(address: URL, migrations: str, current: str) -> None:
+def _bring_forward(address: URL, branch: Branch) -> None:
     engine = open_for_writing(address)
     try:
-        bring_to_current(engine, migrations=migrations, current=current)
+        bring_to_current(engine, branch=branch)
     finally:
         engine.dispose()

@@ -22,9 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from bardo.adapters.stores.log.columns import CURRENT_REVISION as CURRENT_REVISION
 from bardo.adapters.stores.log.columns import TABLES, Kind, LogColumn
-from bardo.adapters.stores.log.columns import VERSION_TABLE as VERSION_TABLE
 from bardo.adapters.stores.log.stored import from_json
 
 

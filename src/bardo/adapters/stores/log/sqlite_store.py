@@ -18,12 +18,13 @@ import msgspec
 
 from bardo.adapters.stores.database.problems import in_one_line
 from bardo.adapters.stores.database.sqlite_file import BUSY_SECONDS, make_file, unusable_file, use_journal
-from bardo.adapters.stores.log.columns import CURRENT_REVISION, ROLLUP_COLUMNS, TABLES, VERSION_TABLE, Kind, LogColumn
+from bardo.adapters.stores.log.columns import ROLLUP_COLUMNS, TABLES, Kind, LogColumn
 from bardo.adapters.stores.log.problems import LOG, problem_of_driver
 from bardo.adapters.stores.log.rollup import RollupKey, column_values, roll_up
 from bardo.adapters.stores.log.row import LogGap, LogRow
 from bardo.adapters.stores.log.row_encoder import RowEncoder
 from bardo.adapters.stores.log.stored import LARGEST_COUNT
+from bardo.adapters.stores.migrations import LOG_BRANCH, VERSIONS
 
 ROWS_AT_ONCE = (64, 16, 4, 1)
 """The driver gives the interpreter away for each statement, and gets it back from a busy event loop milliseconds later."""
@@ -59,7 +60,7 @@ class SqliteLogStore:
     def check_writable(self) -> None:
         """Write a page, as the first call will. Raises LogUnusable where the disk has no room for it."""
         try:
-            self._connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = version_num")
+            self._connection.execute(f"UPDATE {VERSIONS} SET version_num = version_num")
         except sqlite3.Error as error:
             raise unusable_file(self._path, in_one_line(error), LOG) from error
 
@@ -120,13 +121,16 @@ class SqliteLogStore:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
-            known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-            if connection.execute(known, (VERSION_TABLE,)).fetchone() is not None:
-                found = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-                return found is not None and bool(found[0] == CURRENT_REVISION)
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if VERSIONS in tables:
+                revisions = [revision for (revision,) in connection.execute(f"SELECT version_num FROM {VERSIONS}")]
+                if any(map(LOG_BRANCH.owns, revisions)):
+                    return LOG_BRANCH.newest in revisions
+            if LOG_BRANCH.earlier_table in tables:
+                return False
             for statement in statements():
                 connection.execute(statement)
-            connection.execute(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES (?)", (CURRENT_REVISION,))
+            connection.execute(f"INSERT INTO {VERSIONS} (version_num) VALUES (?)", (LOG_BRANCH.newest,))
             return True
         except BaseException:
             connection.rollback()
@@ -194,7 +198,7 @@ def statements() -> Iterator[str]:
             if column.indexed:
                 name = f"ix_{table}_{column.name}"
                 yield f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({column.name})"
-    yield f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL, PRIMARY KEY (version_num))"
+    yield f"CREATE TABLE IF NOT EXISTS {VERSIONS} (version_num VARCHAR(32) NOT NULL, PRIMARY KEY (version_num))"
 
 
 def _declared(column: LogColumn) -> str:

@@ -207,7 +207,8 @@ class ReasoningMemory:
     def _open_reader(self) -> Engine:
         """Return what is read with. Raises LogMissing where there is no memory."""
         from bardo.adapters.stores.database import engines, revisions
-        from bardo.adapters.stores.memory.schema import CURRENT_REVISION, MEMORY, VERSION_TABLE
+        from bardo.adapters.stores.memory.schema import MEMORY
+        from bardo.adapters.stores.migrations import MEMORY_BRANCH
 
         with self._lock:
             if self._read_engine is not None:
@@ -215,7 +216,7 @@ class ReasoningMemory:
             engine = engines.open_for_reading(engines.address_of(self._path, MEMORY), MEMORY)
             try:
                 with engine.connect() as connection:
-                    stored = revisions.stored_revision(connection, VERSION_TABLE)
+                    stored = revisions.stored_revision(connection, MEMORY_BRANCH)
                 if stored is None:
                     place = engines.shown(engine.url)
                     raise MEMORY.missing(f"{place} holds no reasoning memory", hint=MEMORY.how_to_find)
@@ -223,7 +224,7 @@ class ReasoningMemory:
                 engine.dispose()
                 raise
             self._read_engine = engine
-        if stored != CURRENT_REVISION:
+        if stored != MEMORY_BRANCH.newest:
             self._write()
         return engine
 

@@ -1,7 +1,7 @@
 """The tables of the reasoning memory, which stand in the log's database beside the calls.
 
-Their form is made by `migrations` alone, since the index of words is another in each engine. Loads SQLAlchemy: import it where a memory is
-opened, and nowhere above.
+Their form is made by `stores/migrations` alone, since the index of words is another in each engine. Loads SQLAlchemy: import it where a
+memory is opened, and nowhere above.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from sqlalchemy.dialects.postgresql import TSVECTOR
 from bardo.adapters.stores.database.problems import DatabaseUse
 from bardo.adapters.stores.log.problems import LogMissing, LogNewer, LogUnusable
 
-CURRENT_REVISION = "0001"
-VERSION_TABLE = "reasoning_memory_version"
-MIGRATIONS = "bardo.adapters.stores.memory:migrations"
 MEMORY = DatabaseUse(
     name="reasoning memory",
     lock=int.from_bytes(b"bardomem"),

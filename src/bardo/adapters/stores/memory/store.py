@@ -26,9 +26,10 @@ from bardo.adapters.stores.log.row import LogGap, LogRow
 from bardo.adapters.stores.log.stored import LARGEST_COUNT, LONGEST_NAME, mended_text
 from bardo.adapters.stores.memory.episodes import EpisodeDraft, draft_of, episode_id
 from bardo.adapters.stores.memory.erasure import IndexCleaning, remove_surplus
-from bardo.adapters.stores.memory.schema import CURRENT_REVISION, MEMORY, MIGRATIONS, VERSION_TABLE, episodes, texts
+from bardo.adapters.stores.memory.schema import MEMORY, episodes, texts
 from bardo.adapters.stores.memory.vectors import EpisodeVectors, StoredVector
 from bardo.adapters.stores.memory.words import words_of
+from bardo.adapters.stores.migrations import MEMORY_BRANCH
 from bardo.context.sessions import session_of
 from bardo.values.errors import ConfigError
 from bardo.values.request import Request
@@ -94,7 +95,7 @@ def open_tables(path: str | Path) -> Engine:
     """Return an engine over the memory's tables, which are made or migrated. Raises LogUnusable and LogNewer."""
     engine = engines.open_database(path, MEMORY)
     try:
-        revisions.migrate(engine, MIGRATIONS, VERSION_TABLE, CURRENT_REVISION, use=MEMORY)
+        revisions.migrate(engine, MEMORY_BRANCH, use=MEMORY)
         if engine.dialect.name == "sqlite":
             _set_up_sqlite(engine)
     except SQLAlchemyError as error:

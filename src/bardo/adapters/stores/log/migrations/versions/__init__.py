@@ -1,1 +1,0 @@
-"""One file a revision, oldest first. A file that was released never changes."""

@@ -1,1 +1,0 @@
-"""How the tables of the reasoning memory came to their form, for Alembic."""

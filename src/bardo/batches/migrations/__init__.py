@@ -1,1 +1,0 @@
-"""The migrations of the tables of batches."""

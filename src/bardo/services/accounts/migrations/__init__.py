@@ -1,1 +1,0 @@
-"""How the tables of keys came to their form, for Alembic."""
