@@ -21,7 +21,7 @@ from bardo.adapters.config.settings import MemorySettings
 from bardo.adapters.stores.database.engines import open_database
 from bardo.adapters.stores.database.revisions import migrate
 from bardo.adapters.stores.log import LogReader, LogWriter
-from bardo.adapters.stores.log.schema import metadata as log_tables
+from bardo.adapters.stores.log.database import metadata as log_tables
 from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 from bardo.adapters.stores.memory.store import open_tables
 from bardo.adapters.stores.migrations import BATCHES_BRANCH, BRANCHES, LOG_BRANCH, VERSIONS, Branch

@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, func, select
 from bardo.accounting.limits import day_number
 from bardo.adapters.stores.database.engines import address_of
 from bardo.adapters.stores.log import LogWriter
-from bardo.adapters.stores.log.schema import inference_log
+from bardo.adapters.stores.log.database import inference_log
 from bardo.services.accounts.key_store import open_keys
 from bardo.services.accounts.lease_store import SqlLeaseStore
 from bardo.services.accounts.leases import STALE_SECONDS

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, func, select
 
 from bardo.adapters.stores.log import LogWriter
-from bardo.adapters.stores.log.schema import inference_log
+from bardo.adapters.stores.log.database import inference_log
 from support.patience import PATIENCE, read_line
 
 PROCESSES, CALLS = 3, 40

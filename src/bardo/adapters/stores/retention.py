@@ -84,7 +84,7 @@ class LogPruning:
 
     def size(self) -> int | None:
         """Return how many bytes the log takes; None where that is not known."""
-        from bardo.adapters.stores.log.extent import size_of
+        from bardo.adapters.stores.log.queries import size_of
 
         with self._using(), self._engine.connect() as connection:
             return size_of(connection, self._address)

@@ -65,7 +65,7 @@ class LogSpend:
         """Return the calls of a key by model, the costliest first."""
         from sqlalchemy import func, select
 
-        from bardo.adapters.stores.log.schema import inference_rollup
+        from bardo.adapters.stores.log.database import inference_rollup
 
         row = inference_rollup.c
         cost = func.sum(row.cost_nanos)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from bardo.adapters.stores.export.clickhouse import ClickHouseTarget
     from bardo.adapters.stores.export.exporting import ExportSummary, FileExport, SinceLast
-    from bardo.adapters.stores.log.export_queries import RowSpan
+    from bardo.adapters.stores.log.queries import RowSpan
 
 STATE_FILE = "log-exports.json"
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only calls before then.")]

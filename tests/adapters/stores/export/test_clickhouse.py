@@ -19,7 +19,8 @@ from bardo.adapters.stores.export import clickhouse as export_module
 from bardo.adapters.stores.export.clickhouse import ClickHouseTable, target_of
 from bardo.adapters.stores.export.columns import export_columns, utc_text
 from bardo.adapters.stores.export.exporting import ExportSummary, export_to_clickhouse
-from bardo.adapters.stores.log import LogReader, LogRow, LogWriter, export_queries
+from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
+from bardo.adapters.stores.log import queries as export_queries
 from bardo.adapters.stores.log.problems import ExportFailed
 from bardo.values.errors import InvalidRequest
 from support.clickhouse import PASSWORD, USER, ClickHouse, RealEngine, StrictEngine, clickhouse

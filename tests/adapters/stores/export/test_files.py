@@ -14,10 +14,10 @@ from bardo.adapters.stores.export.columns import export_columns, microseconds, u
 from bardo.adapters.stores.export.exporting import ExportSummary, FileExport, SinceLast
 from bardo.adapters.stores.export.files import FileFormat
 from bardo.adapters.stores.export.progress import ExportState
-from bardo.adapters.stores.log import LogReader, LogRow, LogWriter, export_queries
-from bardo.adapters.stores.log.database import address_of
+from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
+from bardo.adapters.stores.log import queries as export_queries
+from bardo.adapters.stores.log.database import ExactJson, address_of, inference_log
 from bardo.adapters.stores.log.problems import ExportFailed
-from bardo.adapters.stores.log.schema import ExactJson, inference_log
 from bardo.values.printable import table_cell
 from support.hostile_rows import hostile_row
 from support.hostile_text import HOSTILE

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bardo.adapters.stores.log import LogReader, LogRow, LogWriter, call_pages
+from bardo.adapters.stores.log import LogReader, LogRow, LogWriter, queries
 from bardo.adapters.stores.log.row import CallFilter, CallPage
 
 pytestmark = pytest.mark.each_python
@@ -89,13 +89,13 @@ def test_a_page_holds_no_content(log: LogReader) -> None:
 def test_what_was_not_looked_through_in_time_is_left_to_the_next_page(
     log: LogReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_pages, "_STEP", 50)
+    monkeypatch.setattr(queries, "_ROWS_OF_A_STEP", 50)
     late = iter([0.0, 1000.0, 0.0, 1000.0, 0.0, 1000.0])
     wanted, before = CallFilter(provider="other"), None
     pages = []
     with log._reading() as connection:
         for _ in range(3):
-            page = call_pages.calls_before(connection, wanted, before, limit=5, clock=lambda: next(late))
+            page = queries.calls_before(connection, wanted, before, limit=5, clock=lambda: next(late))
             before = page.before
             pages.append(page)
     assert pages == [CallPage(rows=(), before=71), CallPage(rows=(), before=21), CallPage(rows=(), before=None)]

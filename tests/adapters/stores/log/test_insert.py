@@ -9,12 +9,11 @@ import pytest
 from sqlalchemy import Boolean, Double, select
 
 from bardo.adapters.stores.log import LogRow
-from bardo.adapters.stores.log.database import address_of, open_for_reading
-from bardo.adapters.stores.log.row_encoder import RowEncoder
-from bardo.adapters.stores.log.schema import ExactJson, inference_log
+from bardo.adapters.stores.log.columns import RowEncoder
+from bardo.adapters.stores.log.database import ExactJson, address_of, inference_log, open_for_reading
+from bardo.adapters.stores.log.row import LISTS
 from bardo.adapters.stores.log.sqlite_store import ROWS_AT_ONCE
 from bardo.adapters.stores.log.store import open_store
-from bardo.adapters.stores.log.stored import LISTS
 
 pytestmark = pytest.mark.each_python
 

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from bardo.adapters.stores.log import AmbiguousRequest, LogReader, LogRow, LogWriter
 from bardo.adapters.stores.log.database import address_of, open_for_writing
-from bardo.adapters.stores.log.stored import (
+from bardo.adapters.stores.log.row import (
     DEEPEST_JSON,
     LARGEST_COUNT,
     LONGEST_CONTENT,

@@ -19,11 +19,11 @@ from bardo.adapters.stores.log.database import (
     address_of,
     bring_to_current,
     check_readable,
+    metadata,
     open_for_reading,
     open_for_writing,
     stored_revision,
 )
-from bardo.adapters.stores.log.schema import metadata
 from bardo.adapters.stores.migrations import LOG_BRANCH, VERSIONS, Branch
 from support.revisions import upgrade
 
@@ -75,7 +75,7 @@ def test_a_new_log_has_the_form_the_migrations_lead_to(tmp_path: Path) -> None:
         upgrade(connection, "log@head")
         context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "compare_type": True})
         assert compare_metadata(context, metadata) == [], (
-            "src/bardo/adapters/stores/log/schema.py has another form than the migrations make: add a file to "
+            "src/bardo/adapters/stores/log/database.py has another form than the migrations make: add a file to "
             "src/bardo/adapters/stores/migrations/versions and name its revision in LOG_BRANCH"
         )
         assert stored_revision(connection) == LOG_BRANCH.newest

@@ -15,7 +15,7 @@ from bardo.adapters.stores.log import CallSums, CostGroup, Dimension, LogReader,
 from bardo.adapters.stores.log.costs import rollup_spend
 from bardo.adapters.stores.log.database import address_of, bring_to_current, open_for_writing
 from bardo.adapters.stores.log.rollup import ADDED_SUMS, CAUSES, DIMENSIONS, SECONDS_PER_DAY, day_of
-from bardo.adapters.stores.log.stored import LARGEST_COUNT
+from bardo.adapters.stores.log.row import LARGEST_COUNT
 from bardo.values.attempts import AttemptRecord
 from support.revisions import downgrade, upgrade
 

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import create_engine, func, make_url, select
 
 from bardo.adapters.stores.database.engines import address_of
+from bardo.adapters.stores.log.database import inference_log
 from bardo.adapters.stores.log.row import LogRow, PendingCall
-from bardo.adapters.stores.log.schema import inference_log
 from bardo.adapters.stores.log.writer import LogWriter
 from support.patience import PATIENCE
 

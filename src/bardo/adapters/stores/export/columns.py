@@ -11,8 +11,8 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import BigInteger, Boolean, Column, Double, Text
 
-from bardo.adapters.stores.log.schema import ExactJson, inference_log
-from bardo.adapters.stores.log.stored import CONTENTS
+from bardo.adapters.stores.log.database import ExactJson, inference_log
+from bardo.adapters.stores.log.row import CONTENTS
 
 ColumnKind = Literal["text", "name", "integer", "number", "boolean", "time", "json"]
 """A `name` is a text of which a log has few different ones; `json` is JSON as text, and a `time` is in UTC."""

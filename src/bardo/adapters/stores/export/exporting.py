@@ -17,7 +17,7 @@ from bardo.adapters.stores.export.columns import ExportColumn, export_columns
 from bardo.adapters.stores.export.files import WRITERS, FileFormat, whole_file
 from bardo.adapters.stores.export.progress import ExportState, Progress
 from bardo.adapters.stores.log import LogReader
-from bardo.adapters.stores.log.export_queries import RowSpan
+from bardo.adapters.stores.log.queries import RowSpan
 
 
 class ExportSummary(msgspec.Struct, frozen=True, kw_only=True):

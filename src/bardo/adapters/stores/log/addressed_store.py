@@ -1,10 +1,7 @@
 """The writing side of a log in a database server: whole batches in, or an exception that says whether to try again.
 
-Loads SQLAlchemy: import it where a log is opened, and nowhere above.
-
-Store rows through SQLAlchemy's connection to PostgreSQL: by COPY where the driver can, with statements compiled once from the schema.
-
-Loads SQLAlchemy: import it where a log is opened, and nowhere above.
+Rows go through the driver itself: by PostgreSQL's COPY where it can, else with statements that are compiled once from the tables. Loads
+SQLAlchemy: import it where a log is opened, and nowhere above.
 """
 
 from __future__ import annotations
@@ -17,13 +14,18 @@ from sqlalchemy import URL, ColumnElement, Connection, Dialect, Engine, func, in
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.exc import DBAPIError
 
-from bardo.adapters.stores.log.database import bring_to_current, open_for_writing, reason, shown
+from bardo.adapters.stores.database.engines import reason, shown
+from bardo.adapters.stores.log.columns import RowEncoder
+from bardo.adapters.stores.log.database import (
+    bring_to_current,
+    inference_log,
+    inference_log_gaps,
+    inference_rollup,
+    open_for_writing,
+)
 from bardo.adapters.stores.log.problems import LogProblem, StoreUnavailable, problem_of_driver
 from bardo.adapters.stores.log.rollup import RollupKey, column_values, roll_up
-from bardo.adapters.stores.log.row import LogGap, LogRow
-from bardo.adapters.stores.log.row_encoder import RowEncoder
-from bardo.adapters.stores.log.schema import inference_log, inference_log_gaps, inference_rollup
-from bardo.adapters.stores.log.stored import LARGEST_COUNT
+from bardo.adapters.stores.log.row import LARGEST_COUNT, LogGap, LogRow
 
 _ROWS_AT_ONCE = 64
 

@@ -31,9 +31,8 @@ class FeedbackStore:
         from sqlalchemy import insert, select
         from sqlalchemy.exc import SQLAlchemyError
 
-        from bardo.adapters.stores.log.database import address_of, unusable
-        from bardo.adapters.stores.log.schema import inference_feedback, inference_log
-        from bardo.adapters.stores.log.stored import LONGEST_MESSAGE, mended_text
+        from bardo.adapters.stores.log.database import address_of, inference_feedback, inference_log, unusable
+        from bardo.adapters.stores.log.row import LONGEST_MESSAGE, mended_text
 
         column = inference_log.c
         owned = (column.request_id == feedback.request_id, column.tenant == tenant)

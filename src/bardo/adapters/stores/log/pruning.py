@@ -14,8 +14,8 @@ from collections.abc import Callable
 import msgspec
 from sqlalchemy import Connection, Engine, delete, event, func, select
 
+from bardo.adapters.stores.log.database import inference_feedback, inference_log
 from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY, day_of
-from bardo.adapters.stores.log.schema import inference_feedback, inference_log
 
 AT_ONCE = 500
 """Calls that one transaction removes: writers of the log wait for it."""

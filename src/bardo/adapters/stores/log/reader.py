@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from bardo.adapters.stores.log.journal import journal_folder
-from bardo.adapters.stores.log.recovery import waiting_calls
+from bardo.adapters.stores.log.journal import journal_folder, waiting_calls
 from bardo.adapters.stores.log.rollup import CostGroup, Dimension
 from bardo.adapters.stores.log.row import (
     CacheTotal,
@@ -30,7 +29,7 @@ from bardo.adapters.stores.log.row import (
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from bardo.adapters.stores.log.export_queries import RowPiece, RowSpan
+    from bardo.adapters.stores.log.queries import RowPiece, RowSpan
 
 
 class LogReader:
@@ -99,10 +98,10 @@ class LogReader:
 
     def calls_before(self, wanted: CallFilter, before: int | None = None, *, limit: int = 50) -> CallPage:
         """Return a page of the calls that match, newest first, of those before a row; None begins with the newest."""
-        from bardo.adapters.stores.log import call_pages
+        from bardo.adapters.stores.log import queries
 
         with self._reading() as connection:
-            return call_pages.calls_before(connection, wanted, before, limit=limit)
+            return queries.calls_before(connection, wanted, before, limit=limit)
 
     def get(self, request_id: str) -> LogRow | None:
         """Return one call, by its id or by a beginning only it has. Raises AmbiguousRequest where several do."""
@@ -155,42 +154,42 @@ class LogReader:
 
         `key` is the id of the key whose calls alone are meant, None for those of all; so it is with the other sums.
         """
-        from bardo.adapters.stores.log.costs import cost_groups
+        from bardo.adapters.stores.log import costs
 
         waiting = self._journaled()
         with self._reading() as connection:
             further = _not_stored(connection, waiting)
-            return cost_groups(connection, by, since=since, until=until, of_key=key, further=further)
+            return costs.cost_groups(connection, by, since=since, until=until, of_key=key, further=further)
 
     def cache_totals(self, *, since: float | None = None, key: str | None = None) -> list[CacheTotal]:
         """Return what prompt caches did by provider, model and key, most input first."""
-        from bardo.adapters.stores.log import cache_queries
+        from bardo.adapters.stores.log import costs
 
         with self._reading() as connection:
-            return cache_queries.cache_totals(connection, since=since, key=key)
+            return costs.cache_totals(connection, since=since, key=key)
 
     def reply_cache_totals(self, *, since: float | None = None, key: str | None = None) -> list[ReplyCacheTotal]:
         """Return what the cache of replies did with calls, what happened most often first."""
-        from bardo.adapters.stores.log import cache_queries
+        from bardo.adapters.stores.log import costs
 
         with self._reading() as connection:
-            return cache_queries.reply_cache_totals(connection, since=since, key=key)
+            return costs.reply_cache_totals(connection, since=since, key=key)
 
     def call_times(
         self, limit: int, *, since: float, until: float | None = None, key: str | None = None
     ) -> list[CallTimes]:
         """Return how long the last calls from `since` to before `until` took, newest first, and how they ended."""
-        from bardo.adapters.stores.log.times import call_times
+        from bardo.adapters.stores.log import queries
 
         with self._reading() as connection:
-            return call_times(connection, limit, since=since, until=until, key=key)
+            return queries.call_times(connection, limit, since=since, until=until, key=key)
 
     def extent(self) -> LogExtent:
         """Return how many calls the log holds, how much room it takes, and what is missing."""
-        from bardo.adapters.stores.log.extent import extent
+        from bardo.adapters.stores.log import queries
 
         with self._reading() as connection:
-            return extent(connection, self._address)
+            return queries.extent(connection, self._address)
 
     def gaps(self) -> list[LogGap]:
         """Return where rows were dropped, oldest first."""
@@ -201,34 +200,34 @@ class LogReader:
 
     def export_span(self, *, since: float | None = None, until: float | None = None) -> RowSpan:
         """Return the span of the rows of calls that began from `since` to before `until`, as far as they are stored now."""
-        from bardo.adapters.stores.log import export_queries
+        from bardo.adapters.stores.log import queries
 
         with self._reading() as connection:
-            return export_queries.span_of(connection, since=since, until=until)
+            return queries.span_of(connection, since=since, until=until)
 
     def export_pieces(self, span: RowSpan, names: Sequence[str]) -> Iterator[RowPiece]:
         """Yield the rows of a span, oldest first, as tuples of the columns `names`, a bounded number at a time."""
-        from bardo.adapters.stores.log import export_queries
+        from bardo.adapters.stores.log import queries
 
         while span.after < span.last:
             with self._reading() as connection:
-                piece = export_queries.next_piece(connection, span, names)
+                piece = queries.next_piece(connection, span, names)
             yield piece
             span = msgspec.structs.replace(span, after=piece.row_number)
 
     def is_another_log(self, row_number: int, request_id: str) -> bool:
         """Whether this is not the log in which row `row_number` was that of `request_id`, even where that row was removed since."""
-        from bardo.adapters.stores.log import export_queries
+        from bardo.adapters.stores.log import queries
 
         with self._reading() as connection:
-            return export_queries.is_another_log(connection, row_number, request_id)
+            return queries.is_another_log(connection, row_number, request_id)
 
     def id_of_row(self, row_number: int) -> str | None:
         """Return the request id of the last row up to a number."""
-        from bardo.adapters.stores.log import export_queries
+        from bardo.adapters.stores.log import queries
 
         with self._reading() as connection:
-            return export_queries.id_of_row(connection, row_number)
+            return queries.id_of_row(connection, row_number)
 
     def close(self) -> None:
         """Close the database."""

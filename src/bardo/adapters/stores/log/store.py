@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bardo.adapters.stores.log.batch_writer import Store
-from bardo.adapters.stores.log.recovery import RecoveringStore
+from bardo.adapters.stores.log.journal import RecoveringStore
 from bardo.adapters.stores.log.row import LogRow
 from bardo.adapters.stores.log.sqlite_store import SqliteLogStore
 

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bardo.adapters.stores.log.batch_writer import BatchWriter, Store, logger
-from bardo.adapters.stores.log.journal import CallJournal, journal_folder
+from bardo.adapters.stores.log.journal import CallJournal, RecoveringStore, journal_folder, recover
 from bardo.adapters.stores.log.problems import StoreUnavailable
-from bardo.adapters.stores.log.recovery import RecoveringStore, recover
 from bardo.adapters.stores.log.row import LogRow, RunningUsage
 from bardo.adapters.stores.log.store import open_store
 

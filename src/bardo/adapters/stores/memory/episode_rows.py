@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, Connection, func, not_, or_, select
 
 from bardo.adapters.config.settings import MemorySettings
-from bardo.adapters.stores.log.schema import inference_feedback
-from bardo.adapters.stores.log.stored import LONGEST_NAME, mended_text
+from bardo.adapters.stores.log.database import inference_feedback
+from bardo.adapters.stores.log.row import LONGEST_NAME, mended_text
 from bardo.adapters.stores.memory.erasure import expired
 from bardo.adapters.stores.memory.schema import episodes, texts
 from bardo.values.episodes import MemoryStats

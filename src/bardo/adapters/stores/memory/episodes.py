@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.adapters.stores.log.row import LogRow
-from bardo.adapters.stores.log.stored import mended_text
+from bardo.adapters.stores.log.row import LogRow, mended_text
 from bardo.reasoning.steps import chain_fields
 from bardo.values.blocks import TextBlock
 from bardo.values.episodes import Episode

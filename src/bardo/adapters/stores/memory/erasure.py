@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from bardo.adapters.config.settings import MemorySettings
 from bardo.adapters.stores.database import engines
-from bardo.adapters.stores.log.schema import inference_log
+from bardo.adapters.stores.log.database import inference_log
 from bardo.adapters.stores.memory.schema import episodes, texts
 
 DAY = 86_400.0

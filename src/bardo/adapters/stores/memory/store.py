@@ -22,8 +22,7 @@ from bardo.adapters.config.settings import MemorySettings
 from bardo.adapters.stores.database import engines, revisions
 from bardo.adapters.stores.log.addressed_store import write_problem
 from bardo.adapters.stores.log.batch_writer import BatchWriter
-from bardo.adapters.stores.log.row import LogGap, LogRow
-from bardo.adapters.stores.log.stored import LARGEST_COUNT, LONGEST_NAME, mended_text
+from bardo.adapters.stores.log.row import LARGEST_COUNT, LONGEST_NAME, LogGap, LogRow, mended_text
 from bardo.adapters.stores.memory.episodes import EpisodeDraft, draft_of, episode_id
 from bardo.adapters.stores.memory.erasure import IndexCleaning, remove_surplus
 from bardo.adapters.stores.memory.schema import MEMORY, episodes, texts
