@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bardo.adapters.config.settings import LogSettings, Settings, parse_settings
-from bardo.adapters.stores.log import Feedback, LogMissing, LogReader, LogRow, LogWriter, pruning
+from bardo.adapters.stores import retention
+from bardo.adapters.stores.log import Feedback, LogMissing, LogReader, LogRow, LogWriter
 from bardo.adapters.stores.log.feedback import FeedbackStore
 from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
 from bardo.adapters.stores.retention import LogKeeper, LogPruning
@@ -32,7 +33,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "AT_ONCE", 7)
+    monkeypatch.setattr(retention, "AT_ONCE", 7)
 
 
 def call(number: int, days: float, **fields: object) -> LogRow:
@@ -121,7 +122,7 @@ def test_nothing_of_what_was_said_is_left_in_the_file(tmp_path: Path) -> None:
 
 
 def test_calls_are_written_while_others_are_removed(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pruning, "AT_ONCE", 50)
+    monkeypatch.setattr(retention, "AT_ONCE", 50)
     fill(place, old=1000, new=0)
     with LogWriter(place, flush_seconds=0.01) as writer, LogPruning(place) as log:
         remover = threading.Thread(target=log.prune, args=(NOW - 5 * DAY,))

@@ -1,6 +1,10 @@
-"""How long calls stay in the log: old ones are removed by a thread of the process that writes it, or by hand.
+"""How long calls stay in the log: old ones are removed by a thread of the process that writes it, or by hand. The sums of their costs stay.
 
-Loads SQLAlchemy where something is removed.
+Whole days of UTC are removed: costs of the days before are those of the sums, and no day is there by half. What hangs on a call goes with
+it, its feedback in the same transaction, its episode by the trigger of the reasoning memory. Calls go in small batches, beside whoever
+writes the log.
+
+Importing this is cheap: SQLAlchemy is loaded where something is removed.
 """
 
 from __future__ import annotations
@@ -13,18 +17,42 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY, day_of
 from bardo.values.errors import OperatorError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
-    from bardo.adapters.stores.log.pruning import Pruned
-
-DAY = 86_400.0
 FIRST_LOOK_SECONDS = 10.0
 SECONDS_BETWEEN_LOOKS = 3_600.0
+AT_ONCE = 500
+"""Calls that one transaction removes: writers of the log wait for it."""
+SHARE = 1.0
+"""How long it rests after a batch, for each second that the batch took."""
+SHORTEST_REST_SECONDS = 0.005
 
 _log = logging.getLogger("bardo.log")
+
+
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+    """What was removed: calls, and what was thought of their answers. `before` is the Unix time at which the days that stay begin."""
+
+    before: float
+    calls: int
+    feedback: int
+
+
+def first_day_kept(before: float) -> float:
+    """Return the beginning of the day of a time, in UTC: calls of days before it are removed."""
+    return float(day_of(before) * SECONDS_PER_DAY)
+
+
+def rest_and_go_on(seconds: float) -> bool:
+    """Wait, and say that it is not time to stop."""
+    time.sleep(seconds)
+    return False
 
 
 class LogPruning:
@@ -32,10 +60,9 @@ class LogPruning:
 
     def __init__(self, path: str | Path) -> None:
         """Open the log at `path`. Raises LogMissing, LogNewer or LogUnusable."""
-        from sqlalchemy import inspect
+        from sqlalchemy import event, inspect
 
         from bardo.adapters.stores.log.database import address_of, check_readable, open_for_reading, open_for_writing
-        from bardo.adapters.stores.log.pruning import overwrite_removed
 
         self._address = address_of(path)
         reading = open_for_reading(self._address)
@@ -45,7 +72,11 @@ class LogPruning:
             reading.dispose()
         self._engine: Engine = open_for_writing(self._address)
         try:
-            overwrite_removed(self._engine)
+            if self._engine.dialect.name == "sqlite":
+                # What is removed may be what was asked and answered: it is overwritten.
+                event.listen(
+                    self._engine, "connect", lambda connection, _: connection.execute("PRAGMA secure_delete = ON")
+                )
             with self._using():
                 self._has_memory = inspect(self._engine).has_table("memory_episodes")
         except BaseException:
@@ -54,26 +85,41 @@ class LogPruning:
 
     def count(self, before: float) -> int:
         """Return how many calls would be removed."""
-        from bardo.adapters.stores.log.pruning import count_before
+        from sqlalchemy import func, select
 
+        from bardo.adapters.stores.log.database import inference_log
+
+        old = inference_log.c.started_at < first_day_kept(before)
         with self._using(), self._engine.connect() as connection:
-            return count_before(connection, before)
+            return connection.scalar(select(func.count()).where(old)) or 0
 
-    def prune(self, before: float, *, rest: Callable[[float], bool] | None = None) -> Pruned:
-        """Remove the calls of the days before that of `before`, with all that hangs on them. Raises LogUnusable."""
-        from bardo.adapters.stores.log import pruning
+    def prune(
+        self,
+        before: float,
+        *,
+        rest: Callable[[float], bool] = rest_and_go_on,
+        watch: Callable[[], float] = time.monotonic,
+    ) -> Pruned:
+        """Remove the calls of the days before that of `before`, with all that hangs on them.
 
+        `rest` waits so many seconds and says whether to stop; a later call goes on. Raises LogUnusable.
+        """
+        from bardo.adapters.stores.memory.erasure import clean_index, overwrite_words
+
+        end, calls, feedback = first_day_kept(before), 0, 0
         with self._using():
             if self._has_memory:
-                from bardo.adapters.stores.memory.erasure import overwrite_words
-
                 overwrite_words(self._engine)
-            done = pruning.prune(self._engine, before, rest=rest or pruning.rest_and_go_on)
-            if self._has_memory and done.calls:
-                from bardo.adapters.stores.memory.erasure import clean_index
-
+            while True:
+                begun = watch()
+                with self._engine.begin() as connection:
+                    number, opinions = _remove_batch(connection, end)
+                calls, feedback = calls + number, feedback + opinions
+                if number < AT_ONCE or rest(max(SHORTEST_REST_SECONDS, (watch() - begun) * SHARE)):
+                    break
+            if self._has_memory and calls:
                 clean_index(self._engine)
-            return done
+        return Pruned(before=end, calls=calls, feedback=feedback)
 
     def shrink(self) -> bool:
         """Write SQLite's file anew without the room of what was removed; False where it is in use, and for PostgreSQL."""
@@ -111,6 +157,22 @@ class LogPruning:
             raise unusable(self._address, error) from error
 
 
+def _remove_batch(connection: Connection, end: float) -> tuple[int, int]:
+    """Remove the oldest calls before a time, and return how many, and how many opinions on them."""
+    from sqlalchemy import delete, select
+
+    from bardo.adapters.stores.log.database import inference_feedback, inference_log
+
+    call = inference_log.c
+    oldest = select(call.row_number, call.request_id).where(call.started_at < end)
+    rows = connection.execute(oldest.order_by(call.started_at).limit(AT_ONCE)).all()
+    if not rows:
+        return 0, 0
+    connection.execute(delete(inference_log).where(call.row_number.in_([row.row_number for row in rows])))
+    named = inference_feedback.c.request_id.in_([row.request_id for row in rows])
+    return len(rows), connection.execute(delete(inference_feedback).where(named)).rowcount
+
+
 class LogKeeper:
     """Removes calls that are older than `days`: a thread looks ten seconds after the start, and then each hour."""
 
@@ -146,7 +208,7 @@ class LogKeeper:
     def _look(self) -> None:
         try:
             with LogPruning(self._path) as log:
-                done = log.prune(self._clock() - self._days * DAY, rest=self._over.wait)
+                done = log.prune(self._clock() - self._days * SECONDS_PER_DAY, rest=self._over.wait)
         except OperatorError as problem:
             _log.warning("old calls cannot be removed now, and are tried again: %s", problem.message)
             return

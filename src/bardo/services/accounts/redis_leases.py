@@ -25,7 +25,7 @@ from bardo.accounting.limits import (
     is_counted,
 )
 from bardo.adapters.stores.database.problems import DatabaseUnusable
-from bardo.adapters.stores.database.redis_server import connect_redis, redis_problems
+from bardo.adapters.stores.database.redis import connect_redis, redis_problems
 from bardo.services.accounts.leases import (
     STALE_SECONDS,
     Estimate,

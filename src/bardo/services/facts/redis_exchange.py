@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
 
-from bardo.adapters.stores.database.redis_server import connect_redis, redis_problems
+from bardo.adapters.stores.database.redis import connect_redis, redis_problems
 from bardo.services.facts.exchange import LEASE_SECONDS, MOST_MESSAGES, ExchangeResult, Message
 
 _AT_ONCE = 500

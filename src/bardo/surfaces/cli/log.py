@@ -131,8 +131,7 @@ class _Job:
 
     def since_last(self, reader: LogReader, stack: ExitStack, state: Path | None) -> SinceLast:
         """Return where this export begins, held against others with the same state."""
-        from bardo.adapters.stores.export.exporting import SinceLast
-        from bardo.adapters.stores.export.progress import ExportState
+        from bardo.adapters.stores.export.exporting import ExportState, SinceLast
 
         if self._table is None and self._path is None:
             raise InvalidRequest("--since-last needs a file or a table", hint="nobody knows what became of a stream")
@@ -226,8 +225,7 @@ def prune(
 
     Their feedback and episodes go too; sums of costs by day stay. A gateway may write meanwhile, but waits while a file is written anew.
     """
-    from bardo.adapters.stores.log.pruning import first_day_kept
-    from bardo.adapters.stores.retention import LogPruning
+    from bardo.adapters.stores.retention import LogPruning, first_day_kept
 
     moment = since_time(before, time.time(), option="--before") or 0.0
     day = datetime.fromtimestamp(first_day_kept(moment), UTC).date()

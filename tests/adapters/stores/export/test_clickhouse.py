@@ -17,10 +17,9 @@ from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.stores.export import clickhouse as export_module
 from bardo.adapters.stores.export.clickhouse import ClickHouseTable, target_of
-from bardo.adapters.stores.export.columns import export_columns, utc_text
 from bardo.adapters.stores.export.exporting import ExportSummary, export_to_clickhouse
-from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
-from bardo.adapters.stores.log import queries as export_queries
+from bardo.adapters.stores.export.files import export_columns, utc_text
+from bardo.adapters.stores.log import LogReader, LogRow, LogWriter, queries
 from bardo.adapters.stores.log.problems import ExportFailed
 from bardo.values.errors import InvalidRequest
 from support.clickhouse import PASSWORD, USER, ClickHouse, RealEngine, StrictEngine, clickhouse
@@ -113,7 +112,7 @@ def test_the_table_holds_the_rows_of_the_log(server: ClickHouse, tmp_path: Path)
 
 
 def test_what_is_sent_twice_counts_once(server: ClickHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export_queries, "MOST_ROWS", 7)
+    monkeypatch.setattr(queries, "MOST_ROWS", 7)
     stored = rows()
     log = written(tmp_path / "log.db", stored)
     sent(server, log)
@@ -142,7 +141,7 @@ def test_a_server_that_stays_down_is_given_up(server: ClickHouse, tmp_path: Path
 def test_progress_is_noted_only_for_what_is_stored(
     server: ClickHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_queries, "MOST_ROWS", 5)
+    monkeypatch.setattr(queries, "MOST_ROWS", 5)
     log = written(tmp_path / "log.db", rows())
     noted: list[int] = []
     server.failures = [None, None, None, *[503] * 5]  # type: ignore[list-item]

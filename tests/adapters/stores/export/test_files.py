@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Text, cast, create_engine, select
 
-from bardo.adapters.stores.export.columns import export_columns, microseconds, utc_text
-from bardo.adapters.stores.export.exporting import ExportSummary, FileExport, SinceLast
-from bardo.adapters.stores.export.files import FileFormat
-from bardo.adapters.stores.export.progress import ExportState
-from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
-from bardo.adapters.stores.log import queries as export_queries
+from bardo.adapters.stores.export.exporting import ExportState, ExportSummary, FileExport, SinceLast
+from bardo.adapters.stores.export.files import FileFormat, export_columns, microseconds, utc_text
+from bardo.adapters.stores.log import LogReader, LogRow, LogWriter, queries
 from bardo.adapters.stores.log.database import ExactJson, address_of, inference_log
 from bardo.adapters.stores.log.problems import ExportFailed
 from bardo.values.printable import table_cell
@@ -60,7 +57,7 @@ def exported(place: str, path: Path, kind: FileFormat, **span: float) -> ExportS
 def test_parquet_holds_the_rows_of_the_log(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     arrow = pytest.importorskip("pyarrow")
-    monkeypatch.setattr(export_queries, "MOST_ROWS", 10)
+    monkeypatch.setattr(queries, "MOST_ROWS", 10)
     number = len(fill(place))
     assert exported(place, tmp_path / "a.parquet", "parquet") == ExportSummary(rows=number, row_number=number)
     table = parquet.read_table(tmp_path / "a.parquet")
@@ -149,7 +146,7 @@ def test_content_is_copied_only_where_it_is_asked_for(place: str, tmp_path: Path
 
 def test_pieces_are_bounded_by_what_they_hold(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     number = len(fill(place))
-    monkeypatch.setattr(export_queries, "MOST_CHARACTERS", 5_000)
+    monkeypatch.setattr(queries, "MOST_CHARACTERS", 5_000)
     with LogReader(place) as reader:
         pieces = list(reader.export_pieces(reader.export_span(), [column.name for column in COLUMNS]))
     assert len(pieces) > 5

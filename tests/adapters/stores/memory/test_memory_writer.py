@@ -15,8 +15,8 @@ import pytest
 from bardo.adapters.config.settings import LogSettings, MemorySettings, Settings
 from bardo.adapters.stores.log import LogRow, LogWriter
 from bardo.adapters.stores.log.problems import StoreUnavailable
+from bardo.adapters.stores.memory.episodes import EpisodeVectors, cosine, differing_bits, packed, signature_of
 from bardo.adapters.stores.memory.store import EpisodeStore, MemoryWriter, open_writer
-from bardo.adapters.stores.memory.vectors import EpisodeVectors, cosine, differing_bits, packed, signature_of
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.wiring import assemble

@@ -16,8 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 import msgspec
 
 from bardo.adapters.net.calls import Call, Deadlines, Transport
-from bardo.adapters.stores.export.columns import ColumnKind, ExportColumn, utc_text
-from bardo.adapters.stores.export.files import Row
+from bardo.adapters.stores.export.files import ColumnKind, ExportColumn, Row, utc_text
 from bardo.adapters.stores.log.problems import ExportFailed
 from bardo.values.errors import InvalidRequest, ProviderError
 from bardo.values.printable import printable

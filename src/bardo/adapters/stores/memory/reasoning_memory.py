@@ -16,8 +16,7 @@ import msgspec
 
 from bardo.adapters.config.settings import MemorySettings
 from bardo.adapters.stores.log.problems import AmbiguousRequest
-from bardo.adapters.stores.memory.vectors import EpisodeVectors
-from bardo.adapters.stores.memory.words import phrases_of
+from bardo.adapters.stores.memory.episodes import EpisodeVectors, phrases_of
 from bardo.context.sessions import named_session
 from bardo.reasoning.steps import stepped
 from bardo.values.cost import usd
@@ -88,7 +87,7 @@ class ReasoningMemory:
         Words, `"phrases"` and `begin*` are looked for, as they stand in questions, thinking and answers; and episodes that mean something
         similar, where there are vectors. `by` takes one of the two.
         """
-        from bardo.adapters.stores.memory import searching
+        from bardo.adapters.stores.memory import search as searching
 
         if by not in SEARCHES:
             raise InvalidRequest(f"by is {str(by)[:100]!r}", hint=f"use one of {', '.join(SEARCHES)}", param="by")
@@ -107,7 +106,7 @@ class ReasoningMemory:
 
         Raises AmbiguousRequest, LogMissing and LogUnusable.
         """
-        from bardo.adapters.stores.memory.episode_rows import find_row, scores_of
+        from bardo.adapters.stores.memory.search import find_row, scores_of
 
         self._flush()
         with self._connect() as connection:
@@ -122,7 +121,7 @@ class ReasoningMemory:
 
     def count(self, selection: EpisodeSelection) -> int:
         """Return how many episodes `forget` would remove. Raises LogMissing and LogUnusable."""
-        from bardo.adapters.stores.memory.episode_rows import count_of
+        from bardo.adapters.stores.memory.search import count_of
 
         self._flush()
         with self._connect() as connection:
@@ -156,7 +155,7 @@ class ReasoningMemory:
 
     def stats(self, *, tenant: str | None = None) -> MemoryStats:
         """Return what the memory holds. Raises LogMissing and LogUnusable."""
-        from bardo.adapters.stores.memory.episode_rows import stats_of
+        from bardo.adapters.stores.memory.search import stats_of
 
         self._flush()
         with self._connect() as connection:
@@ -179,7 +178,7 @@ class ReasoningMemory:
         self, connection: Connection, selection: EpisodeSelection, *, expired: bool = False
     ) -> list[ColumnElement[bool]]:
         """Return what the rows of a selection have in common. Without `expired`, what is too old is as good as removed."""
-        from bardo.adapters.stores.memory.episode_rows import conditions, tenants_of
+        from bardo.adapters.stores.memory.search import conditions, tenants_of
 
         sessions: tuple[str, ...] = ()
         if selection.session is not None:

@@ -23,11 +23,16 @@ from bardo.adapters.stores.database import engines, revisions
 from bardo.adapters.stores.log.addressed_store import write_problem
 from bardo.adapters.stores.log.batch_writer import BatchWriter
 from bardo.adapters.stores.log.row import LARGEST_COUNT, LONGEST_NAME, LogGap, LogRow, mended_text
-from bardo.adapters.stores.memory.episodes import EpisodeDraft, draft_of, episode_id
+from bardo.adapters.stores.memory.episodes import (
+    EpisodeDraft,
+    EpisodeVectors,
+    StoredVector,
+    draft_of,
+    episode_id,
+    words_of,
+)
 from bardo.adapters.stores.memory.erasure import IndexCleaning, remove_surplus
 from bardo.adapters.stores.memory.schema import MEMORY, episodes, texts
-from bardo.adapters.stores.memory.vectors import EpisodeVectors, StoredVector
-from bardo.adapters.stores.memory.words import words_of
 from bardo.adapters.stores.migrations import MEMORY_BRANCH
 from bardo.context.sessions import session_of
 from bardo.values.errors import ConfigError

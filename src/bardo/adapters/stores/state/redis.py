@@ -17,8 +17,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.adapters.stores.database.redis_scripts import BOUNDED
-from bardo.adapters.stores.database.redis_server import connect_redis, redis_problems
+from bardo.adapters.stores.database.redis import BOUNDED, connect_redis, redis_problems
 from bardo.adapters.stores.state.store import Bounds, size_of
 
 _DROP = (

@@ -19,8 +19,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.adapters.stores.database.redis_scripts import BOUNDED
-from bardo.adapters.stores.database.redis_server import connect_redis, redis_problems
+from bardo.adapters.stores.database.redis import BOUNDED, connect_redis, redis_problems
 from bardo.context.cache.entries import CacheBounds, CacheEntry, IndexedEntry, Selection, names_of
 
 _DROP = (
