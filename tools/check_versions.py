@@ -59,6 +59,7 @@ TESTS = {
     ),
     "sqlalchemy, alembic, psycopg, redis": (
         "tests/adapters/stores/database",
+        "tests/adapters/stores/test_earlier_databases.py",
         "tests/adapters/stores/log/test_log_contract.py",
         "tests/adapters/stores/log/test_log_revisions.py",
         "tests/adapters/stores/log/test_insert.py",

@@ -29,9 +29,8 @@ from bardo.adapters.config.settings import Settings, load_settings, log_path, pr
 from bardo.adapters.config.storage import is_file_name, place_of
 from bardo.adapters.net.addresses import check_proxies
 from bardo.adapters.net.keys import Keyring
-from bardo.adapters.stores.database.problems import STATE
+from bardo.adapters.stores.database.problems import LOG, STATE
 from bardo.adapters.stores.database.sqlite_file import check_ledger
-from bardo.adapters.stores.log.problems import LOG
 from bardo.adapters.stores.log.sqlite_store import SqliteLogStore
 from bardo.adapters.stores.response_store import RESPONSES, open_responses
 from bardo.server.serving import serve as serve_app

@@ -15,12 +15,12 @@ import pytest
 
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.adapters.stores.database.problems import ExportFailed
 from bardo.adapters.stores.export import clickhouse as export_module
 from bardo.adapters.stores.export.clickhouse import ClickHouseTable, target_of
 from bardo.adapters.stores.export.exporting import ExportSummary, export_to_clickhouse
 from bardo.adapters.stores.export.files import export_columns, utc_text
 from bardo.adapters.stores.log import LogReader, LogRow, LogWriter, queries
-from bardo.adapters.stores.log.problems import ExportFailed
 from bardo.values.errors import InvalidRequest
 from support.clickhouse import PASSWORD, USER, ClickHouse, RealEngine, StrictEngine, clickhouse
 from support.hostile_rows import hostile_row

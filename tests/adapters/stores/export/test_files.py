@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Text, cast, create_engine, select
 
+from bardo.adapters.stores.database.problems import ExportFailed
 from bardo.adapters.stores.export.exporting import ExportState, ExportSummary, FileExport, SinceLast
 from bardo.adapters.stores.export.files import FileFormat, export_columns, microseconds, utc_text
 from bardo.adapters.stores.log import LogReader, LogRow, LogWriter, queries
 from bardo.adapters.stores.log.database import ExactJson, address_of, inference_log
-from bardo.adapters.stores.log.problems import ExportFailed
 from bardo.values.printable import table_cell
 from support.hostile_rows import hostile_row
 from support.hostile_text import HOSTILE

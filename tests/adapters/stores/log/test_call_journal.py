@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from bardo.adapters.stores.database.problems import RowsRefused, StoreUnavailable
 from bardo.adapters.stores.log import AmbiguousRequest, LogReader, LogRow, LogWriter, PendingCall
 from bardo.adapters.stores.log import journal as journal_module
 from bardo.adapters.stores.log.journal import LOST, CallJournal, journal_folder, read_journal, recover
-from bardo.adapters.stores.log.problems import RowsRefused, StoreUnavailable
 from bardo.values.attempts import AttemptRecord
 from support.patience import PATIENCE, read_line
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bardo.adapters.stores.database.problems import RowsRefused, StoreUnavailable
 from bardo.adapters.stores.log import LogGap, LogRow, LogWriter
 from bardo.adapters.stores.log import batch_writer as writer_module
-from bardo.adapters.stores.log.problems import RowsRefused, StoreUnavailable
 
 pytestmark = pytest.mark.each_python
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.adapters.stores.log.problems import AmbiguousRequest
+from bardo.adapters.stores.database.problems import AmbiguousRequest
 from bardo.adapters.stores.log.row import mended_text
 from bardo.adapters.stores.memory.episodes import LONGEST_ANSWER
 from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from bardo.adapters.config.settings import LogSettings, MemorySettings, Settings
+from bardo.adapters.stores.database.problems import StoreUnavailable
 from bardo.adapters.stores.log import LogRow, LogWriter
-from bardo.adapters.stores.log.problems import StoreUnavailable
 from bardo.adapters.stores.memory.episodes import EpisodeVectors, cosine, differing_bits, packed, signature_of
 from bardo.adapters.stores.memory.store import EpisodeStore, MemoryWriter, open_writer
 from bardo.values.request import Request

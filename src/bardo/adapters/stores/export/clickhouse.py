@@ -16,8 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 import msgspec
 
 from bardo.adapters.net.calls import Call, Deadlines, Transport
+from bardo.adapters.stores.database.problems import ExportFailed
 from bardo.adapters.stores.export.files import ColumnKind, ExportColumn, Row, utc_text
-from bardo.adapters.stores.log.problems import ExportFailed
 from bardo.values.errors import InvalidRequest, ProviderError
 from bardo.values.printable import printable
 from bardo.values.secrets import secrets_of

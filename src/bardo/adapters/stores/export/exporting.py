@@ -15,11 +15,11 @@ from typing import IO
 import msgspec
 
 from bardo.adapters.net.calls import Transport
+from bardo.adapters.stores.database.problems import ExportFailed
 from bardo.adapters.stores.export.clickhouse import ClickHouseTable, ClickHouseTarget
 from bardo.adapters.stores.export.files import WRITERS, ExportColumn, FileFormat, export_columns, whole_file
 from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.journal import take_lock
-from bardo.adapters.stores.log.problems import ExportFailed
 from bardo.adapters.stores.log.queries import RowSpan
 
 

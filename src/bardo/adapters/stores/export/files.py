@@ -19,8 +19,8 @@ from typing import IO, Any, Literal, Protocol
 import msgspec
 from sqlalchemy import BigInteger, Boolean, Column, Double, Text
 
+from bardo.adapters.stores.database.problems import ExportFailed
 from bardo.adapters.stores.log.database import ExactJson, inference_log
-from bardo.adapters.stores.log.problems import ExportFailed
 from bardo.adapters.stores.log.row import CONTENTS
 from bardo.values.extras import how_to_install
 from bardo.values.printable import escaped_json, table_cell

@@ -6,7 +6,7 @@ take a file (SQLite) or a database address such as `postgresql+psycopg://…`: o
 Importing this package is cheap. The database library loads when a log is opened.
 """
 
-from bardo.adapters.stores.log.problems import AmbiguousRequest, LogMissing, LogNewer, LogProblem, LogUnusable
+from bardo.adapters.stores.database.problems import AmbiguousRequest, LogMissing, LogNewer, LogProblem, LogUnusable
 from bardo.adapters.stores.log.reader import LogReader
 from bardo.adapters.stores.log.rollup import CallSums, CostGroup, Dimension, SpendTotal
 from bardo.adapters.stores.log.row import CallOutcome, Feedback, LogGap, LogRow, NewRows, PendingCall

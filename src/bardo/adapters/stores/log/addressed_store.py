@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.exc import DBAPIError
 
 from bardo.adapters.stores.database.engines import reason, shown
+from bardo.adapters.stores.database.problems import LogProblem, StoreUnavailable, problem_of_driver
 from bardo.adapters.stores.log.columns import RowEncoder
 from bardo.adapters.stores.log.database import (
     bring_to_current,
@@ -23,7 +24,6 @@ from bardo.adapters.stores.log.database import (
     inference_rollup,
     open_for_writing,
 )
-from bardo.adapters.stores.log.problems import LogProblem, StoreUnavailable, problem_of_driver
 from bardo.adapters.stores.log.rollup import RollupKey, column_values, roll_up
 from bardo.adapters.stores.log.row import LARGEST_COUNT, LogGap, LogRow
 

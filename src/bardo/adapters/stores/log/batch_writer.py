@@ -21,7 +21,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from bardo.adapters.stores.log.problems import RowsRefused, StoreUnavailable
+from bardo.adapters.stores.database.problems import RowsRefused, StoreUnavailable
 from bardo.adapters.stores.log.row import LogGap
 
 # How often an idle thread looks whether the program is over.

@@ -28,8 +28,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import TypeEngine
 
 from bardo.adapters.stores.database import engines, revisions
+from bardo.adapters.stores.database.problems import LOG, LogMissing
 from bardo.adapters.stores.log.columns import TABLES, Kind, LogColumn
-from bardo.adapters.stores.log.problems import LOG, LogMissing
 from bardo.adapters.stores.log.row import from_json
 from bardo.adapters.stores.migrations import LOG_BRANCH, Branch
 from bardo.values.errors import OperatorError

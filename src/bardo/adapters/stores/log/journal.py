@@ -23,7 +23,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from bardo.adapters.stores.log.problems import RowsRefused
+from bardo.adapters.stores.database.problems import RowsRefused
 from bardo.adapters.stores.log.row import LONGEST_NAME, LogRow, PendingCall, RunningUsage, mended_text, to_json
 from bardo.values.cost import nanos_of, usd
 

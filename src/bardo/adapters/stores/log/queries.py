@@ -14,6 +14,7 @@ import msgspec
 from sqlalchemy import URL, ColumnElement, Connection, Row, Text, cast, func, or_, select, text
 
 from bardo.adapters.stores.database.engines import is_file
+from bardo.adapters.stores.database.problems import AmbiguousRequest
 from bardo.adapters.stores.log.database import (
     ExactJson,
     inference_feedback,
@@ -22,7 +23,6 @@ from bardo.adapters.stores.log.database import (
     inference_rollup,
     metadata,
 )
-from bardo.adapters.stores.log.problems import AmbiguousRequest
 from bardo.adapters.stores.log.row import (
     LONGEST_NAME,
     CallFilter,

@@ -16,10 +16,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.adapters.stores.database.problems import in_one_line
+from bardo.adapters.stores.database.problems import LOG, in_one_line, problem_of_driver
 from bardo.adapters.stores.database.sqlite_file import BUSY_SECONDS, make_file, unusable_file, use_journal
 from bardo.adapters.stores.log.columns import ROLLUP_COLUMNS, TABLES, Kind, LogColumn, RowEncoder
-from bardo.adapters.stores.log.problems import LOG, problem_of_driver
 from bardo.adapters.stores.log.rollup import RollupKey, column_values, roll_up
 from bardo.adapters.stores.log.row import LARGEST_COUNT, LogGap, LogRow
 from bardo.adapters.stores.migrations import LOG_BRANCH, VERSIONS

@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bardo.adapters.stores.database.problems import StoreUnavailable
 from bardo.adapters.stores.log.batch_writer import BatchWriter, Store, logger
 from bardo.adapters.stores.log.journal import CallJournal, RecoveringStore, journal_folder, recover
-from bardo.adapters.stores.log.problems import StoreUnavailable
 from bardo.adapters.stores.log.row import LogRow, RunningUsage
 from bardo.adapters.stores.log.store import open_store
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bardo.adapters.config.settings import MemorySettings
-from bardo.adapters.stores.log.problems import AmbiguousRequest
+from bardo.adapters.stores.database.problems import AmbiguousRequest
 from bardo.adapters.stores.memory.episodes import EpisodeVectors, phrases_of
 from bardo.context.sessions import named_session
 from bardo.reasoning.steps import stepped
@@ -196,7 +196,7 @@ class ReasoningMemory:
         from sqlalchemy.exc import SQLAlchemyError
 
         from bardo.adapters.stores.database.engines import address_of, unusable
-        from bardo.adapters.stores.memory.schema import MEMORY
+        from bardo.adapters.stores.database.problems import MEMORY
 
         try:
             yield
@@ -206,7 +206,7 @@ class ReasoningMemory:
     def _open_reader(self) -> Engine:
         """Return what is read with. Raises LogMissing where there is no memory."""
         from bardo.adapters.stores.database import engines, revisions
-        from bardo.adapters.stores.memory.schema import MEMORY
+        from bardo.adapters.stores.database.problems import MEMORY
         from bardo.adapters.stores.migrations import MEMORY_BRANCH
 
         with self._lock:

@@ -9,19 +9,6 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
-from bardo.adapters.stores.database.problems import DatabaseUse
-from bardo.adapters.stores.log.problems import LogMissing, LogNewer, LogUnusable
-
-MEMORY = DatabaseUse(
-    name="reasoning memory",
-    lock=int.from_bytes(b"bardomem"),
-    missing=LogMissing,
-    newer=LogNewer,
-    unusable=LogUnusable,
-    how_to_find="turn it on with enabled = true under [memory] and content = true under [log]",
-    how_to_part="upgrade bardo, or give this one a log of its own at another path",
-)
-
 metadata = MetaData()
 _row_number = BigInteger().with_variant(Integer, "sqlite")
 _id_text = Text().with_variant(Text(collation="C"), "postgresql")

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.adapters.config.settings import MemorySettings
 from bardo.adapters.stores.database import engines, revisions
+from bardo.adapters.stores.database.problems import MEMORY
 from bardo.adapters.stores.log.addressed_store import write_problem
 from bardo.adapters.stores.log.batch_writer import BatchWriter
 from bardo.adapters.stores.log.row import LARGEST_COUNT, LONGEST_NAME, LogGap, LogRow, mended_text
@@ -32,7 +33,7 @@ from bardo.adapters.stores.memory.episodes import (
     words_of,
 )
 from bardo.adapters.stores.memory.erasure import IndexCleaning, remove_surplus
-from bardo.adapters.stores.memory.schema import MEMORY, episodes, texts
+from bardo.adapters.stores.memory.schema import episodes, texts
 from bardo.adapters.stores.migrations import MEMORY_BRANCH
 from bardo.context.sessions import session_of
 from bardo.values.errors import ConfigError

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from bardo.adapters.stores.database.problems import LogMissing
 from bardo.adapters.stores.log import LogReader
-from bardo.adapters.stores.log.problems import LogMissing
 from bardo.adapters.stores.log.row import CallFilter, CallPage, LogRow
 from bardo.surfaces.panel.pages import Page, PanelRequest, query_text
 from bardo.surfaces.panel.tables import Cell, Head, Table
