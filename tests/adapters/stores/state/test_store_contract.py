@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import pkgutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from bardo.adapters.stores import state
 from bardo.adapters.stores.state import Bounds, KeyedStore, open_store
 
 pytestmark = pytest.mark.each_python
 
 Make = Callable[..., KeyedStore]
+PLACES = {"memory": "", "sqlite": "", "sql": "postgres_url", "redis": "redis_url"}
+"""The fixture that has the server of each module of a store, where it needs one."""
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres_url", "redis_url"])
+@pytest.fixture(params=PLACES)
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     opened: list[KeyedStore] = []
     places = {"memory": "memory", "sqlite": str(tmp_path / "store.db")}
-    place = places.get(request.param) or str(request.getfixturevalue(request.param))
+    place = places.get(request.param) or str(request.getfixturevalue(PLACES[request.param]))
 
     def opening(**bounds: float) -> KeyedStore:
         store = open_store(place, Bounds(**bounds))  # type: ignore[arg-type]
@@ -30,6 +34,12 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     yield opening
     for store in opened:
         store.close()
+
+
+def test_each_store_of_state_runs_these_tests(make: Make, request: pytest.FixtureRequest) -> None:
+    assert type(make()).__module__ == f"{state.__name__}.{request.node.callspec.params['make']}"
+    modules = {one.name for one in pkgutil.iter_modules(state.__path__)}
+    assert modules - {"store", "calls"} == PLACES.keys()
 
 
 def test_a_value_is_found_by_each_of_its_keys_and_by_no_other(make: Make) -> None:

@@ -115,6 +115,8 @@ class AddressedStore:
         Raises StoreUnavailable where it may work later, RowsRefused where it will not. After a lost connection the
         database may have stored them all the same: a row can then be there twice, which beats not at all.
         """
+        if not rows:
+            return
         try:
             with self._engine.begin() as connection:
                 self._inserter.insert(connection, rows)
