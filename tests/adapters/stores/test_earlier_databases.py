@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,14 +16,14 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, MetaData, Table, inspect, text
+from sqlalchemy import Connection, MetaData, Table, inspect, make_url, text
 from sqlalchemy.types import Boolean, Double, LargeBinary, Numeric, Text
 
 import bardo.adapters.stores.migrations
 from bardo.adapters.config.settings import MemorySettings
 from bardo.adapters.stores.database.engines import open_database
 from bardo.adapters.stores.database.revisions import migrate
-from bardo.adapters.stores.log import LogReader, LogWriter
+from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
 from bardo.adapters.stores.log.database import metadata as log_tables
 from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 from bardo.adapters.stores.memory.store import open_tables
@@ -31,6 +34,7 @@ from bardo.services.accounts.schema import metadata as key_tables
 from bardo.services.payments.database import find_ledger, open_ledger
 from bardo.services.payments.schema import metadata as payment_tables
 from bardo.values.errors import OperatorError
+from support.patience import PATIENCE
 from support.revisions import earlier_forms, make_earlier, scripts
 
 pytestmark = pytest.mark.each_python
@@ -288,18 +292,79 @@ def test_a_take_over_that_fails_leaves_the_database_as_it_was(place: str, tmp_pa
     with connected(place) as connection:
         make_and_fill(connection, "log", "0008")
         before = rows_of(connection, inspect(connection).get_table_names())
-    folder = tmp_path / "later"
-    shutil.copytree(Path(bardo.adapters.stores.migrations.__file__).parent, folder)
-    script = folder / "versions" / "log_0010_estimated_sums.py"
-    begin = "def upgrade() -> None:\n"
-    script.write_text(script.read_text().replace(begin, f'{begin}    op.execute("INSERT INTO nowhere VALUES (1)")\n'))
+    later = tree_with(tmp_path, "log_0010_estimated_sums.py", 'op.execute("INSERT INTO nowhere VALUES (1)")')
     engine = open_database(place)
     with pytest.raises(OperatorError, match="nowhere"):
-        migrate(engine, LOG_BRANCH._replace(tree=str(folder)), metadata=log_tables)
+        migrate(engine, LOG_BRANCH._replace(tree=later), metadata=log_tables)
     engine.dispose()
     with connected(place) as connection:
         assert rows_of(connection, inspect(connection).get_table_names()) == before
     OPEN["log"](place)
+
+
+def test_a_role_that_may_make_no_tables_goes_on_with_the_newest_form(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    role = f"rows_{uuid.uuid4().hex}"
+    with connected(postgres_url) as connection:
+        make_and_fill(connection, "log", "0010")
+        make_and_fill(connection, "batches", "0001")
+        connection.execute(text(f"CREATE ROLE {role}"))
+        connection.execute(text(f"GRANT USAGE ON SCHEMA public TO {role}"))
+        connection.execute(text(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {role}"))
+        connection.execute(text(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}"))
+    restricted = make_url(postgres_url).update_query_dict({"options": f"-c role={role}"})
+    place = restricted.render_as_string(hide_password=False)
+    try:
+        with LogWriter(place) as writer:
+            writer.write(LogRow(request_id="new", started_at=1.0))
+        with LogReader(place) as reader:
+            assert [row.request_id for row in reader.recent(5)] == ["new", "ä request_id"]
+        assert "inference_log_version is used instead" in caplog.text
+        with pytest.raises(OperatorError, match="permission denied"):
+            OPEN["batches"](place)
+        with connected(postgres_url) as connection:
+            assert not inspect(connection).has_table(VERSIONS)
+            assert revisions_of(connection, "inference_log_version") == {"0010"}
+        OPEN["log"](postgres_url)
+        OPEN["batches"](postgres_url)
+    finally:
+        with connected(postgres_url) as connection:
+            connection.execute(text(f"DROP OWNED BY {role}"))
+            connection.execute(text(f"DROP ROLE {role}"))
+
+
+KILLED = """
+import os, sys
+from bardo.adapters.stores.database import engines, revisions
+from bardo.adapters.stores.migrations import LOG_BRANCH
+engine = engines.open_database(sys.argv[1])
+revisions.migrate(engine, LOG_BRANCH._replace(tree=sys.argv[2]))
+"""
+
+
+def test_a_process_that_is_killed_while_it_takes_over_leaves_the_database_as_it_was(place: str, tmp_path: Path) -> None:
+    with connected(place) as connection:
+        make_and_fill(connection, "log", "0006")
+        before = rows_of(connection, inspect(connection).get_table_names())
+    later = tree_with(tmp_path, "log_0010_estimated_sums.py", "__import__('os')._exit(9)")
+    ended = subprocess.run([sys.executable, "-c", KILLED, place, later], timeout=PATIENCE)
+    assert ended.returncode == 9
+    with connected(place) as connection:
+        assert rows_of(connection, inspect(connection).get_table_names()) == before
+    OPEN["log"](place)
+    with connected(place) as connection:
+        assert revisions_of(connection) == {"log_0010"}
+        assert differences(connection, "log") == []
+
+
+def tree_with(tmp_path: Path, script: str, step: str) -> str:
+    """Return a copy of the tree in which one revision begins with a step."""
+    folder = tmp_path / "tree"
+    shutil.copytree(Path(bardo.adapters.stores.migrations.__file__).parent, folder)
+    file, begin = folder / "versions" / script, "def upgrade() -> None:\n"
+    file.write_text(file.read_text().replace(begin, f"{begin}    {step}\n"))
+    return str(folder)
 
 
 def test_each_store_has_one_line_of_revisions_that_ends_in_its_newest() -> None:

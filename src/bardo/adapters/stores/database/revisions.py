@@ -6,12 +6,13 @@ opened.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, inspect, select, update
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from bardo.adapters.stores.database.engines import shown, unusable
 from bardo.adapters.stores.database.problems import STATE, DatabaseUse
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
 _LOCK = int.from_bytes(b"bardorev")
+_INSUFFICIENT_PRIVILEGE = "42501"
+
+_log = logging.getLogger("bardo")
 
 
 def migrate(engine: Engine, branch: Branch, *, metadata: MetaData | None = None, use: DatabaseUse = STATE) -> None:
@@ -40,12 +44,14 @@ def migrate(engine: Engine, branch: Branch, *, metadata: MetaData | None = None,
             stored = stored_revision(connection, branch)
             if stored not in (None, branch.newest):
                 _check_known(connection, branch, stored, use)
-            versions(VERSIONS).create(connection, checkfirst=True)
-            if stored is None and metadata is not None:
-                metadata.create_all(connection)
-                stored = branch.newest
-            if stored is not None and _recorded(connection, branch) is None:
-                _record(connection, branch, stored)
+            if stored is None:
+                versions(VERSIONS).create(connection, checkfirst=True)
+                if metadata is not None:
+                    metadata.create_all(connection)
+                    _record(connection, branch, branch.newest)
+                    return
+            elif _recorded(connection, branch) is None and not _take_over(connection, branch, stored):
+                return
             if stored != branch.newest:
                 _upgrade(connection, branch)
     except SQLAlchemyError as error:
@@ -75,6 +81,22 @@ def _earlier(connection: Connection, branch: Branch) -> str | None:
         return None
     number = connection.scalar(select(versions(branch.earlier_table)))
     return None if number is None else f"{branch.name}_{number}"
+
+
+def _take_over(connection: Connection, branch: Branch, stored: str) -> bool:
+    """Record the form that an earlier bardo noted. False where this is forbidden and nothing needs to be migrated."""
+    try:
+        with connection.begin_nested():
+            versions(VERSIONS).create(connection, checkfirst=True)
+            _record(connection, branch, stored)
+    except DBAPIError as error:
+        # A role that may change rows and make no tables goes on with what the earlier table says, as reading does.
+        if stored != branch.newest or getattr(error.orig, "sqlstate", None) != _INSUFFICIENT_PRIVILEGE:
+            raise
+        text = "the table %s cannot be made at %s: %s is used instead until a role opens it that may"
+        _log.warning(text, VERSIONS, shown(connection.engine.url), branch.earlier_table)
+        return False
+    return True
 
 
 def _record(connection: Connection, branch: Branch, revision: str) -> None:
