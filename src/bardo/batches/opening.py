@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bardo.adapters.stores.database.engines import open_database
-from bardo.adapters.stores.database.revisions import migrate
+from bardo.adapters.stores.database.engines import address_of
+from bardo.adapters.stores.database.revisions import open_current
 from bardo.adapters.stores.migrations import BATCHES_BRANCH
 from bardo.batches.batch_steps import BatchSteps, RowSink
 from bardo.batches.batch_store import BatchStore
@@ -32,12 +32,7 @@ if TYPE_CHECKING:
 
 def open_batches(service: BatchService, path: Path | str) -> OpenBatches:
     """Return the batches that are kept at `path`, a file or an address. Raises DatabaseProblem where they cannot be."""
-    engine = open_database(path)
-    try:
-        migrate(engine, BATCHES_BRANCH, metadata=metadata)
-    except BaseException:
-        engine.dispose()
-        raise
+    engine = open_current(address_of(path), BATCHES_BRANCH, metadata=metadata)
     runner, settings = service.runner, service.settings
     store, files = BatchStore(engine), FileStore(engine)
     results, calls = ResultReader(runner), JobCalls(runner)

@@ -60,8 +60,9 @@ class LogPruning:
 
     def __init__(self, path: str | Path) -> None:
         """Open the log at `path`. Raises LogMissing, LogNewer or LogUnusable."""
-        from sqlalchemy import event, inspect
+        from sqlalchemy import inspect
 
+        from bardo.adapters.stores.database.engines import overwrite_removed
         from bardo.adapters.stores.log.database import address_of, check_readable, open_for_reading, open_for_writing
 
         self._address = address_of(path)
@@ -72,11 +73,7 @@ class LogPruning:
             reading.dispose()
         self._engine: Engine = open_for_writing(self._address)
         try:
-            if self._engine.dialect.name == "sqlite":
-                # What is removed may be what was asked and answered: it is overwritten.
-                event.listen(
-                    self._engine, "connect", lambda connection, _: connection.execute("PRAGMA secure_delete = ON")
-                )
+            overwrite_removed(self._engine)
             with self._using():
                 self._has_memory = inspect(self._engine).has_table("memory_episodes")
         except BaseException:

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Engine, delete, insert, inspect, select, upda
 from sqlalchemy.exc import SQLAlchemyError
 
 from bardo.adapters.config.accounts import Account
-from bardo.adapters.stores.database.engines import address_of, open_database, open_for_reading, unusable
-from bardo.adapters.stores.database.revisions import migrate
+from bardo.adapters.stores.database.engines import address_of, open_for_reading, unusable
+from bardo.adapters.stores.database.revisions import open_current
 from bardo.adapters.stores.migrations import KEYS_BRANCH
 from bardo.services.accounts.access_keys import NewKey, digest_of, make_key
 from bardo.services.accounts.schema import (
@@ -36,13 +36,7 @@ class StoredKey(NamedTuple):
 
 def open_keys(path: str | Path) -> Engine:
     """Open, create or migrate the tables of keys. Raises DatabaseProblem."""
-    engine = open_database(path)
-    try:
-        migrate(engine, KEYS_BRANCH, metadata=metadata)
-    except BaseException:
-        engine.dispose()
-        raise
-    return engine
+    return open_current(address_of(path), KEYS_BRANCH, metadata=metadata)
 
 
 def holds_keys(path: str | Path) -> bool:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
-from bardo.adapters.stores.database.engines import address_of, is_file, open_for_reading, open_for_writing
+from bardo.adapters.stores.database.engines import address_of, is_file, open_for_reading
 from bardo.adapters.stores.database.problems import STATE
-from bardo.adapters.stores.database.revisions import migrate, stored_revision
+from bardo.adapters.stores.database.revisions import open_current, stored_revision
 from bardo.adapters.stores.migrations import PAYMENTS_BRANCH
 from bardo.services.payments.ledger import Ledger
 from bardo.services.payments.schema import metadata
@@ -22,16 +21,8 @@ _USE = msgspec.structs.replace(
 
 def open_ledger(path: str | Path) -> Ledger:
     """Return the ledger in a file or at an address, made where there is none. Raises DatabaseProblem."""
-    engine = open_for_writing(address_of(path, _USE), _USE)
-    if is_file(engine.url):
-        # A power cut must not take back that a signature left: with it goes a disk flush for each change.
-        event.listen(engine, "connect", _sync_each_commit)
-    try:
-        migrate(engine, PAYMENTS_BRANCH, metadata=metadata, use=_USE)
-    except BaseException:
-        engine.dispose()
-        raise
-    return Ledger(engine)
+    address = address_of(path, _USE)
+    return Ledger(open_current(address, PAYMENTS_BRANCH, metadata=metadata, use=_USE, prepare=_sync_each_commit))
 
 
 def find_ledger(path: str | Path) -> Ledger | None:
@@ -48,7 +39,7 @@ def find_ledger(path: str | Path) -> Ledger | None:
     return None if stored is None else open_ledger(path)
 
 
-def _sync_each_commit(connection: Any, _entry: object) -> None:
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.close()
+def _sync_each_commit(engine: Engine) -> None:
+    """Keep a power cut from taking back that a signature left, for a disk flush with each change. PostgreSQL does so by itself."""
+    if is_file(engine.url):
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = FULL"))

@@ -14,10 +14,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine, inspect, text
 
 import bardo.adapters.stores.migrations
+from bardo.adapters.stores.database.problems import LOG
+from bardo.adapters.stores.database.revisions import migrate
 from bardo.adapters.stores.log import LogMissing, LogNewer, LogReader, LogRow, LogUnusable, LogWriter
 from bardo.adapters.stores.log.database import (
     address_of,
-    bring_to_current,
     check_readable,
     metadata,
     open_for_reading,
@@ -93,7 +94,7 @@ def form(log: Path) -> set[str]:
 
 def test_an_older_log_is_migrated_and_keeps_its_rows(log: Path, later: Branch) -> None:
     engine = open_for_writing(address_of(log))
-    bring_to_current(engine, branch=later)
+    migrate(engine, later, metadata=metadata, use=LOG)
     assert "region" in columns(engine)
     with engine.connect() as connection:
         assert list(connection.scalars(text("SELECT version_num FROM bardo_revisions"))) == ["log_9999"]
@@ -113,7 +114,7 @@ def test_a_migration_that_fails_leaves_the_log_as_it_was(log: Path, later: Branc
     script.write_text(script.read_text() + '    op.execute("INSERT INTO nowhere VALUES (1)")\n')
     engine = open_for_writing(address_of(log))
     with pytest.raises(LogUnusable, match="nowhere"):
-        bring_to_current(engine, branch=later)
+        migrate(engine, later, metadata=metadata, use=LOG)
     assert "region" not in columns(engine)
     engine.dispose()
     with LogReader(log) as reader:
@@ -125,7 +126,7 @@ def test_a_newer_log_is_refused_with_advice_and_left_alone(
     open_log: type[LogWriter] | type[LogReader], log: Path, later: Branch
 ) -> None:
     engine = open_for_writing(address_of(log))
-    bring_to_current(engine, branch=later)
+    migrate(engine, later, metadata=metadata, use=LOG)
     engine.dispose()
     before = form(log)
     with pytest.raises(LogNewer, match="newer bardo") as caught:

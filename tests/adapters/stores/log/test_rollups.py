@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from sqlalchemy import text
 
+from bardo.adapters.stores.database.problems import LOG
+from bardo.adapters.stores.database.revisions import migrate
 from bardo.adapters.stores.log import CallSums, CostGroup, Dimension, LogReader, LogRow, LogWriter
 from bardo.adapters.stores.log.costs import rollup_spend
-from bardo.adapters.stores.log.database import address_of, bring_to_current, open_for_writing
+from bardo.adapters.stores.log.database import address_of, open_for_writing
 from bardo.adapters.stores.log.rollup import ADDED_SUMS, CAUSES, DIMENSIONS, SECONDS_PER_DAY, day_of
 from bardo.adapters.stores.log.row import LARGEST_COUNT
+from bardo.adapters.stores.migrations import LOG_BRANCH
 from bardo.values.attempts import AttemptRecord
 from support.revisions import downgrade, upgrade
 
@@ -249,7 +252,7 @@ def test_a_log_from_before_is_summed_when_it_is_migrated(place: str) -> None:
     with engine.begin() as connection:
         upgrade(connection, "log_0005")
         connection.execute(text(OLD), old)
-    bring_to_current(engine)
+    migrate(engine, LOG_BRANCH, use=LOG)
     engine.dispose()
     with LogWriter(place) as writer:
         writer.write(priced("e", {"answer": 700}, started_at=NOON, input_tokens=2))
@@ -278,7 +281,7 @@ def test_what_is_estimated_of_an_older_log_is_counted_when_it_is_migrated(place:
         new = reader.costs(("day", "key"))
     with engine.begin() as connection:
         downgrade(connection, "log@log_0009")
-    bring_to_current(engine)
+    migrate(engine, LOG_BRANCH, use=LOG)
     engine.dispose()
     with LogReader(place) as reader:
         assert reader.costs(("day", "key")) == new

@@ -114,6 +114,12 @@ def transaction(engine: Engine, use: DatabaseUse = STATE) -> Iterator[Connection
         raise unusable(engine.url, error, use) from error
 
 
+def overwrite_removed(engine: Engine) -> None:
+    """Have SQLite overwrite what is removed over the connections of this engine, which may be what was asked and answered."""
+    if is_file(engine.url):
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA secure_delete = ON"))
+
+
 def reason(error: BaseException) -> str:
     """Return what the driver said, in one line: SQLAlchemy's own text repeats the statement."""
     return in_one_line(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)

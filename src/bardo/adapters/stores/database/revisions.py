@@ -7,14 +7,14 @@ opened.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, inspect, select, update
+from sqlalchemy import URL, Column, Connection, Engine, MetaData, String, Table, insert, inspect, select, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from bardo.adapters.stores.database.engines import shown, unusable
+from bardo.adapters.stores.database.engines import open_for_writing, shown, unusable
 from bardo.adapters.stores.database.problems import STATE, DatabaseUse
 from bardo.adapters.stores.migrations import VERSIONS, Branch
 
@@ -26,6 +26,29 @@ _LOCK = int.from_bytes(b"bardorev")
 _INSUFFICIENT_PRIVILEGE = "42501"
 
 _log = logging.getLogger("bardo")
+
+
+def open_current(
+    address: URL,
+    branch: Branch,
+    *,
+    metadata: MetaData | None = None,
+    use: DatabaseUse = STATE,
+    prepare: Callable[[Engine], object] | None = None,
+) -> Engine:
+    """Return an engine for writing to the tables of a store, which are created or migrated as `migrate` does.
+
+    `prepare` gets the engine before it connects. Raises what `use` raises; nothing is left open then.
+    """
+    engine = open_for_writing(address, use)
+    try:
+        if prepare is not None:
+            prepare(engine)
+        migrate(engine, branch, metadata=metadata, use=use)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
 
 
 def migrate(engine: Engine, branch: Branch, *, metadata: MetaData | None = None, use: DatabaseUse = STATE) -> None:

@@ -18,11 +18,10 @@ from bardo.adapters.stores.database.engines import reason, shown
 from bardo.adapters.stores.database.problems import LogProblem, StoreUnavailable, problem_of_driver
 from bardo.adapters.stores.log.columns import RowEncoder
 from bardo.adapters.stores.log.database import (
-    bring_to_current,
     inference_log,
     inference_log_gaps,
     inference_rollup,
-    open_for_writing,
+    open_current,
 )
 from bardo.adapters.stores.log.rollup import RollupKey, column_values, roll_up
 from bardo.adapters.stores.log.row import LARGEST_COUNT, LogGap, LogRow
@@ -100,14 +99,9 @@ class AddressedStore:
     def __init__(self, address: URL, *, keep_content: bool) -> None:
         """Open, create or migrate the log. Raises LogUnusable or LogNewer."""
         self.name = shown(address)
-        self._engine = open_for_writing(address)
+        self._engine = open_current(address)
         self._inserter = RowInserter(self._engine.dialect, keep_content=keep_content)
         self._rollups = RollupWriter(self._engine.dialect)
-        try:
-            bring_to_current(self._engine)
-        except BaseException:
-            self._engine.dispose()
-            raise
 
     def append(self, rows: Sequence[LogRow]) -> None:
         """Store all rows, in order, and add them to the sums beside them, in one transaction, or none.

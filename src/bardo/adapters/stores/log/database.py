@@ -112,9 +112,9 @@ def unusable(address: URL, error: BaseException) -> OperatorError:
     return engines.unusable(address, error, LOG)
 
 
-def bring_to_current(engine: Engine, *, branch: Branch = LOG_BRANCH) -> None:
-    """Create or migrate a log in one transaction. Raises LogNewer, and LogUnusable where the database cannot be used."""
-    revisions.migrate(engine, branch, metadata=metadata, use=LOG)
+def open_current(address: URL, *, branch: Branch = LOG_BRANCH) -> Engine:
+    """Return an engine for writing to a log, which is created or migrated first. Raises LogNewer and LogUnusable."""
+    return revisions.open_current(address, branch, metadata=metadata, use=LOG)
 
 
 def check_readable(engine: Engine, address: URL, *, branch: Branch = LOG_BRANCH) -> None:
@@ -133,17 +133,9 @@ def check_readable(engine: Engine, address: URL, *, branch: Branch = LOG_BRANCH)
             hint="name the log that your gateway writes, and check the path",
         )
     if stored != branch.newest:
-        _bring_forward(address, branch)
+        open_current(address, branch=branch).dispose()
 
 
 def stored_revision(connection: Connection) -> str | None:
     """Return the revision a log is at, `None` where the database holds none."""
     return revisions.stored_revision(connection, LOG_BRANCH)
-
-
-def _bring_forward(address: URL, branch: Branch) -> None:
-    engine = open_for_writing(address)
-    try:
-        bring_to_current(engine, branch=branch)
-    finally:
-        engine.dispose()

@@ -59,13 +59,7 @@ class FeedbackStore:
 
     def _open_once(self) -> Engine:
         if self._engine is None:
-            from bardo.adapters.stores.log.database import address_of, bring_to_current, open_for_writing
+            from bardo.adapters.stores.log.database import address_of, open_current
 
-            engine = open_for_writing(address_of(self._path))
-            try:
-                bring_to_current(engine)
-            except BaseException:
-                engine.dispose()
-                raise
-            self._engine = engine
+            self._engine = open_current(address_of(self._path))
         return self._engine

@@ -136,13 +136,9 @@ class SqliteLogStore:
             connection.commit()
 
     def _migrate(self) -> None:
-        from bardo.adapters.stores.log.database import address_of, bring_to_current, open_for_writing
+        from bardo.adapters.stores.log.database import address_of, open_current
 
-        engine = open_for_writing(address_of(self._path))
-        try:
-            bring_to_current(engine)
-        finally:
-            engine.dispose()
+        open_current(address_of(self._path)).dispose()
         self._connection = self._opened()
 
     @contextmanager

@@ -98,28 +98,18 @@ def open_writer(
 
 def open_tables(path: str | Path) -> Engine:
     """Return an engine over the memory's tables, which are made or migrated. Raises LogUnusable and LogNewer."""
-    engine = engines.open_database(path, MEMORY)
-    try:
-        revisions.migrate(engine, MEMORY_BRANCH, use=MEMORY)
-        if engine.dialect.name == "sqlite":
-            _set_up_sqlite(engine)
-    except SQLAlchemyError as error:
-        engine.dispose()
-        raise engines.unusable(engine.url, error, MEMORY) from error
-    except BaseException:
-        engine.dispose()
-        raise
+    engine = revisions.open_current(
+        engines.address_of(path, MEMORY), MEMORY_BRANCH, use=MEMORY, prepare=engines.overwrite_removed
+    )
+    if engine.dialect.name == "sqlite":
+        try:
+            with engines.transaction(engine, MEMORY) as connection:
+                # A later form of the log may copy its table, which loses the trigger.
+                connection.exec_driver_sql(_AGAIN)
+        except BaseException:
+            engine.dispose()
+            raise
     return engine
-
-
-def _set_up_sqlite(engine: Engine) -> None:
-    from sqlalchemy import event
-
-    event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA secure_delete = ON"))
-    engine.dispose()
-    with engine.begin() as connection:
-        # A later form of the log may copy its table, which loses the trigger.
-        connection.exec_driver_sql(_AGAIN)
 
 
 class EpisodeStore:
