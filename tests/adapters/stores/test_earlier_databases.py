@@ -218,6 +218,7 @@ def test_stores_that_are_opened_at_once_take_turns(forms: list[tuple[str, str]],
         assert connection.scalar(text("SELECT request_id FROM inference_log")) == before
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("store", OPEN)
 def test_an_earlier_form_that_is_not_known_is_refused_and_left_alone(store: str, place: str) -> None:
     with connected(place) as connection:
@@ -343,6 +344,7 @@ revisions.migrate(engine, LOG_BRANCH._replace(tree=sys.argv[2]))
 """
 
 
+@pytest.mark.sampled(1)
 def test_a_process_that_is_killed_while_it_takes_over_leaves_the_database_as_it_was(place: str, tmp_path: Path) -> None:
     with connected(place) as connection:
         make_and_fill(connection, "log", "0006")

@@ -158,6 +158,12 @@ def test_a_ledger_of_a_newer_bardo_is_left_alone(place: Path | str) -> None:
         open_ledger(place)
 
 
+def test_a_ledger_in_a_file_writes_each_change_to_the_disk(tmp_path: Path) -> None:
+    for _ in ("made", "opened"):
+        with opened(tmp_path / "state.db") as ledger, ledger._engine.connect() as connection:
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+
+
 def test_looking_for_a_ledger_makes_none(tmp_path: Path) -> None:
     assert find_ledger(tmp_path / "state.db") is None
     assert list(tmp_path.iterdir()) == []
