@@ -6,12 +6,12 @@ from pathlib import Path
 
 from sqlalchemy import Engine, inspect
 
-from bardo.adapters.stores.database.engines import open_database
 from bardo.adapters.stores.database.revisions import migrate
 from bardo.adapters.stores.migrations import BATCHES_BRANCH
 from bardo.batches.batch_store import BatchStore
 from bardo.batches.records import BatchRecord
 from bardo.batches.schema import metadata
+from support.databases import open_database
 
 
 def shape_of(engine: Engine) -> dict[str, tuple[list[tuple[str, str, bool]], list[str]]]:

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from sqlalchemy import Engine
 
-from bardo.adapters.stores.database.engines import open_database
 from bardo.adapters.stores.database.revisions import migrate
 from bardo.adapters.stores.migrations import BATCHES_BRANCH
 from bardo.batches.batch_store import BatchStore
 from bardo.batches.file_store import PIECE_BYTES, FileStore
 from bardo.batches.records import BatchRecord, FileRecord
 from bardo.batches.schema import metadata
+from support.databases import open_database
 
 pytestmark = pytest.mark.each_python
 

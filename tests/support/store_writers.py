@@ -167,12 +167,12 @@ async def keys(place: str) -> AsyncIterator[Opened]:
 
 
 async def batches(place: str) -> AsyncIterator[Opened]:
-    from bardo.adapters.stores.database.engines import open_database
     from bardo.adapters.stores.database.revisions import migrate
     from bardo.adapters.stores.migrations import BATCHES_BRANCH
     from bardo.batches.batch_store import BatchStore
     from bardo.batches.records import BatchRecord
     from bardo.batches.schema import metadata
+    from support.databases import open_database
 
     engine = open_database(place)
     migrate(engine, BATCHES_BRANCH, metadata=metadata)
@@ -192,12 +192,12 @@ async def batches(place: str) -> AsyncIterator[Opened]:
 
 
 async def files(place: str) -> AsyncIterator[Opened]:
-    from bardo.adapters.stores.database.engines import open_database
     from bardo.adapters.stores.database.revisions import migrate
     from bardo.adapters.stores.migrations import BATCHES_BRANCH
     from bardo.batches.file_store import FileStore
     from bardo.batches.records import FileRecord
     from bardo.batches.schema import metadata
+    from support.databases import open_database
 
     engine = open_database(place)
     migrate(engine, BATCHES_BRANCH, metadata=metadata)

@@ -21,7 +21,6 @@ from sqlalchemy.types import Boolean, Double, LargeBinary, Numeric, Text
 
 import bardo.adapters.stores.migrations
 from bardo.adapters.config.settings import MemorySettings
-from bardo.adapters.stores.database.engines import open_database
 from bardo.adapters.stores.database.revisions import migrate
 from bardo.adapters.stores.log import LogReader, LogRow, LogWriter
 from bardo.adapters.stores.log.database import metadata as log_tables
@@ -34,6 +33,7 @@ from bardo.services.accounts.schema import metadata as key_tables
 from bardo.services.payments.database import find_ledger, open_ledger
 from bardo.services.payments.schema import metadata as payment_tables
 from bardo.values.errors import OperatorError
+from support.databases import open_database
 from support.patience import PATIENCE
 from support.revisions import earlier_forms, make_earlier, scripts
 
@@ -339,7 +339,7 @@ KILLED = """
 import os, sys
 from bardo.adapters.stores.database import engines, revisions
 from bardo.adapters.stores.migrations import LOG_BRANCH
-engine = engines.open_database(sys.argv[1])
+engine = engines.open_for_writing(engines.address_of(sys.argv[1]))
 revisions.migrate(engine, LOG_BRANCH._replace(tree=sys.argv[2]))
 """
 

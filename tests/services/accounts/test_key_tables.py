@@ -11,10 +11,10 @@ from alembic.migration import MigrationContext
 
 from bardo.accounting.limits import KeyLimits
 from bardo.adapters.config.accounts import Account
-from bardo.adapters.stores.database.engines import open_database
 from bardo.adapters.stores.migrations import VERSIONS
 from bardo.services.accounts.key_store import KeyStore, holds_keys, open_keys
 from bardo.services.accounts.schema import metadata
+from support.databases import open_database
 from support.revisions import upgrade
 
 

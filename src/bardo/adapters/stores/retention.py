@@ -63,14 +63,10 @@ class LogPruning:
         from sqlalchemy import inspect
 
         from bardo.adapters.stores.database.engines import overwrite_removed
-        from bardo.adapters.stores.log.database import address_of, check_readable, open_for_reading, open_for_writing
+        from bardo.adapters.stores.log.database import address_of, open_for_writing, open_readable
 
         self._address = address_of(path)
-        reading = open_for_reading(self._address)
-        try:
-            check_readable(reading, self._address)  # A log that is not there is not made.
-        finally:
-            reading.dispose()
+        open_readable(self._address).dispose()  # A log that is not there is not made.
         self._engine: Engine = open_for_writing(self._address)
         try:
             overwrite_removed(self._engine)

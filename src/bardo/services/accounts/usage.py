@@ -114,17 +114,11 @@ class LogSpend:
             raise unusable(address_of(self._path), error) from error
 
     def _open_log(self, path: str | Path) -> Engine:
-        from bardo.adapters.stores.log.database import address_of, check_readable, open_for_reading
+        from bardo.adapters.stores.log.database import address_of, open_readable
 
         with self._lock:
             if self._engine is None:
-                engine = open_for_reading(address_of(path))
-                try:
-                    check_readable(engine, address_of(path))
-                except BaseException:
-                    engine.dispose()
-                    raise
-                self._engine = engine
+                self._engine = open_readable(address_of(path))
             return self._engine
 
 

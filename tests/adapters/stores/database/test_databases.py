@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, Text, inspect, text
 
-from bardo.adapters.stores.database.engines import address_of, open_database, open_for_reading, shown
+from bardo.adapters.stores.database.engines import address_of, open_for_reading, shown
 from bardo.adapters.stores.database.problems import DatabaseMissing, DatabaseNewer, DatabaseUnusable
 from bardo.adapters.stores.database.revisions import migrate, stored_revision
 from bardo.adapters.stores.migrations import Branch
+from support.databases import open_database
 
 pytestmark = pytest.mark.each_python
 

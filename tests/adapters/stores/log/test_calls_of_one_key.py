@@ -8,7 +8,7 @@ import pytest
 
 from bardo.adapters.stores.log import LogGap, LogReader, LogRow, LogWriter
 from bardo.adapters.stores.log.columns import WATCHED
-from bardo.adapters.stores.log.database import address_of, open_for_reading
+from bardo.adapters.stores.log.database import address_of, open_readable
 from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY
 from bardo.adapters.stores.log.store import open_store
 
@@ -95,7 +95,7 @@ def test_times_are_of_the_newest_calls(log: str) -> None:
 
 
 def test_times_are_found_by_the_index_on_when_calls_began(log: str) -> None:
-    engine = open_for_reading(address_of(log))
+    engine = open_readable(address_of(log))
     query = "SELECT provider FROM inference_log WHERE started_at >= 1 ORDER BY started_at DESC LIMIT 5"
     try:
         with engine.connect() as connection:

@@ -10,7 +10,7 @@ from sqlalchemy import Boolean, Double, select
 
 from bardo.adapters.stores.log import LogRow
 from bardo.adapters.stores.log.columns import RowEncoder
-from bardo.adapters.stores.log.database import ExactJson, address_of, inference_log, open_for_reading
+from bardo.adapters.stores.log.database import ExactJson, address_of, inference_log, open_readable
 from bardo.adapters.stores.log.row import LISTS
 from bardo.adapters.stores.log.sqlite_store import ROWS_AT_ONCE
 from bardo.adapters.stores.log.store import open_store
@@ -47,7 +47,7 @@ def test_every_column_of_every_row_reads_back_by_sqlalchemy(tmp_path: Path, coun
     store = open_store(path, keep_content=True)
     store.append(rows)
     store.close()
-    engine = open_for_reading(address_of(path))
+    engine = open_readable(address_of(path))
     with engine.connect() as connection:
         found = connection.execute(select(inference_log).order_by(inference_log.c.row_number)).all()
     engine.dispose()
@@ -67,7 +67,7 @@ def test_rows_with_values_in_different_columns_are_stored_in_one_batch(tmp_path:
     store = open_store(path, keep_content=True)
     store.append(rows)
     store.close()
-    engine = open_for_reading(address_of(path))
+    engine = open_readable(address_of(path))
     with engine.connect() as connection:
         found = connection.execute(select(inference_log).order_by(inference_log.c.row_number)).all()
     engine.dispose()

@@ -19,10 +19,9 @@ from bardo.adapters.stores.database.revisions import migrate
 from bardo.adapters.stores.log import LogMissing, LogNewer, LogReader, LogRow, LogUnusable, LogWriter
 from bardo.adapters.stores.log.database import (
     address_of,
-    check_readable,
     metadata,
-    open_for_reading,
     open_for_writing,
+    open_readable,
     stored_revision,
 )
 from bardo.adapters.stores.migrations import LOG_BRANCH, VERSIONS, Branch
@@ -103,8 +102,7 @@ def test_an_older_log_is_migrated_and_keeps_its_rows(log: Path, later: Branch) -
 
 
 def test_reading_migrates_an_older_log_too(log: Path, later: Branch) -> None:
-    engine = open_for_reading(address_of(log))
-    check_readable(engine, address_of(log), branch=later)
+    engine = open_readable(address_of(log), branch=later)
     assert "region" in columns(engine)
     engine.dispose()
 

@@ -107,7 +107,7 @@ def test_a_gap_is_noted_for_readers(place: str, opened: Open) -> None:
 
 
 def test_a_log_whose_tables_are_gone_stores_nothing_and_says_so(place: str, opened: Open) -> None:
-    from bardo.adapters.stores.database.engines import open_database
+    from support.databases import open_database
 
     store = opened()
     engine = open_database(place)
@@ -130,7 +130,7 @@ def test_the_name_of_a_store_holds_no_password(place: str, opened: Open) -> None
 def test_a_log_is_made_in_the_form_that_its_branch_of_revisions_ends_in(place: str, opened: Open) -> None:
     from sqlalchemy import text
 
-    from bardo.adapters.stores.database.engines import open_database
+    from support.databases import open_database
 
     opened()
     engine = open_database(place)

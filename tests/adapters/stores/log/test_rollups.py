@@ -14,7 +14,6 @@ from sqlalchemy import text
 from bardo.adapters.stores.database.problems import LOG
 from bardo.adapters.stores.database.revisions import migrate
 from bardo.adapters.stores.log import CallSums, CostGroup, Dimension, LogReader, LogRow, LogWriter
-from bardo.adapters.stores.log.costs import rollup_spend
 from bardo.adapters.stores.log.database import address_of, open_for_writing
 from bardo.adapters.stores.log.rollup import ADDED_SUMS, CAUSES, DIMENSIONS, SECONDS_PER_DAY, day_of
 from bardo.adapters.stores.log.row import LARGEST_COUNT
@@ -213,7 +212,7 @@ def test_a_refused_row_is_in_no_sum(place: str) -> None:
         assert group.sums.calls == len(reader.recent(5)) == 2
 
 
-def test_spend_is_told_by_key_and_day(place: str) -> None:
+def test_costs_are_told_by_key_and_day(place: str) -> None:
     log(
         place,
         priced("a", {"answer": 5}, key_id="k"),
@@ -221,14 +220,18 @@ def test_spend_is_told_by_key_and_day(place: str) -> None:
         row("c", key_id="k", cost_parts={"input": 2}),
         priced("d", {"answer": 11}, key_id="other"),
     ).close()
-    engine = open_for_writing(address_of(place))
-    today = day_of(NOON)
-    found = rollup_spend(engine, "k", today, today)
-    assert (found.nanos, found.partial_nanos, found.calls, found.unknown) == (5, 2, 2, 1)
-    assert rollup_spend(engine, "k", today, today + 1).nanos == 12
-    assert rollup_spend(engine, None, today, today).nanos == 16
-    assert rollup_spend(engine, "nobody", today, today).calls == 0
-    engine.dispose()
+    today = day_of(NOON) * DAY
+    with LogReader(place) as reader:
+        (first,) = reader.costs((), since=today, until=today + DAY, key="k")
+        assert (first.sums.cost_nanos, first.sums.partial_nanos, first.sums.calls, first.sums.cost_known) == (
+            5,
+            2,
+            2,
+            1,
+        )
+        assert [one.sums.cost_nanos for one in reader.costs((), since=today, key="k")] == [12]
+        assert [one.sums.cost_nanos for one in reader.costs((), since=today, until=today + DAY)] == [16]
+        assert reader.costs((), since=today, key="nobody") == []
 
 
 OLD = (

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from bardo.adapters.stores.log import LogWriter
-from bardo.adapters.stores.log.database import address_of, open_for_reading
+from bardo.adapters.stores.log.database import address_of, open_readable
 from support.any_model import Simulator
 from support.keyed_gateway import KeyedGateway, keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage
@@ -123,7 +123,7 @@ def test_nobody_sees_a_view_without_signing_in(filled: FilledGateway, path: str)
     ids=["days", "caches", "times"],
 )
 def test_reads_of_a_period_use_an_index(filled: FilledGateway, query: str, index: str) -> None:
-    engine = open_for_reading(address_of(filled.gateway.log))
+    engine = open_readable(address_of(filled.gateway.log))
     try:
         with engine.connect() as connection:
             plan = " ".join(str(one) for one in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}"))

@@ -39,11 +39,6 @@ LONGEST_WAIT_SECONDS = 20.0
 _ADDRESSES = "give a file, or an address like postgresql://user@host/database"
 
 
-def open_database(path: str | Path, use: DatabaseUse = STATE) -> Engine:
-    """Return an engine for writing: `path` is a file or an address. Raises what `use` raises where it is unusable."""
-    return open_for_writing(address_of(path, use), use)
-
-
 def address_of(path: str | Path, use: DatabaseUse = STATE) -> URL:
     """Return the address of a database: a file is SQLite, anything with `://` is an address already.
 

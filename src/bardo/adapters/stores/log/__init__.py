@@ -8,7 +8,7 @@ Importing this package is cheap. The database library loads when a log is opened
 
 from bardo.adapters.stores.database.problems import AmbiguousRequest, LogMissing, LogNewer, LogProblem, LogUnusable
 from bardo.adapters.stores.log.reader import LogReader
-from bardo.adapters.stores.log.rollup import CallSums, CostGroup, Dimension, SpendTotal
+from bardo.adapters.stores.log.rollup import CallSums, CostGroup, Dimension
 from bardo.adapters.stores.log.row import CallOutcome, Feedback, LogGap, LogRow, NewRows, PendingCall
 from bardo.adapters.stores.log.writer import LogWriter
 
@@ -29,5 +29,4 @@ __all__ = [
     "LogWriter",
     "NewRows",
     "PendingCall",
-    "SpendTotal",
 ]

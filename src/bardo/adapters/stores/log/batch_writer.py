@@ -1,9 +1,8 @@
 """Store rows in batches from a thread of their own, so that nobody who has a row waits for a database.
 
-A batch that cannot be stored now is tried again; of one that is refused, each row is tried alone. A program that ends normally stores every
-row. Rows that are dropped all the same are counted and reported through `logging`.
-
-The rows between the callers and the thread that stores them: bounded, in order, never lost uncounted.
+Between the callers and that thread rows wait in a queue: bounded, in order, never lost uncounted. A batch that cannot be stored now is
+tried again; of one that is refused, each row is tried alone. A program that ends normally stores every row. Rows that are dropped all the
+same are counted and reported through `logging`.
 """
 
 from __future__ import annotations

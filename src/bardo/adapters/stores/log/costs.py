@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any
 
 import msgspec
-from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, Integer, Text, case, cast, func, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Text, case, cast, func, select
 
 from bardo.adapters.stores.log.columns import WATCHED
 from bardo.adapters.stores.log.database import inference_log, inference_rollup
@@ -23,7 +23,6 @@ from bardo.adapters.stores.log.rollup import (
     CostGroup,
     Dimension,
     RollupKey,
-    SpendTotal,
     part_column,
     roll_up,
 )
@@ -77,19 +76,6 @@ def cost_groups(
         else:
             known.add(sums)
     return [CostGroup(of=dict(zip(by, key, strict=True)), sums=sums) for key, sums in sorted(groups.items())]
-
-
-def rollup_spend(engine: Engine, key_id: str | None, day_from: int, day_to: int) -> SpendTotal:
-    """Return what was spent from one day to another, both included, by one key, or by all where it is None."""
-    column = inference_rollup.c
-    wanted = [column.day >= day_from, column.day <= day_to]
-    if key_id is not None:
-        wanted.append(column.key_id == mended_text(key_id, LONGEST_NAME))
-    names = ("cost_nanos", "partial_nanos", "calls", "cost_known")
-    query = select(*(func.coalesce(func.sum(column[name]), 0) for name in names)).where(*wanted)
-    with engine.connect() as connection:
-        nanos, partial, calls, known = map(int, connection.execute(query).one())
-    return SpendTotal(nanos=nanos, partial_nanos=partial, calls=calls, unknown=calls - known)
 
 
 def _load_sums(

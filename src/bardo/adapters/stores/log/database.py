@@ -102,11 +102,6 @@ def open_for_writing(address: URL) -> Engine:
     return engines.open_for_writing(address, LOG)
 
 
-def open_for_reading(address: URL) -> Engine:
-    """Return an engine that changes nothing. Raises LogMissing where there is no file."""
-    return engines.open_for_reading(address, LOG)
-
-
 def unusable(address: URL, error: BaseException) -> OperatorError:
     """Return the LogUnusable to raise when a log cannot be opened or read."""
     return engines.unusable(address, error, LOG)
@@ -117,23 +112,27 @@ def open_current(address: URL, *, branch: Branch = LOG_BRANCH) -> Engine:
     return revisions.open_current(address, branch, metadata=metadata, use=LOG)
 
 
-def check_readable(engine: Engine, address: URL, *, branch: Branch = LOG_BRANCH) -> None:
-    """Make sure `engine` can read the log, migrating an older one first.
+def open_readable(address: URL, *, branch: Branch = LOG_BRANCH) -> Engine:
+    """Return an engine that reads a log and changes nothing; an older log is migrated first.
 
-    Raises LogMissing where the database holds no log, LogNewer, and LogUnusable.
+    Raises LogMissing where there is none, LogNewer, and LogUnusable.
     """
+    engine = engines.open_for_reading(address, LOG)
     try:
         with engine.connect() as connection:
             stored = stored_revision(connection)
+        if stored is None:
+            hint = "name the log that your gateway writes, and check the path"
+            raise LogMissing(f"{engines.shown(address)} holds no inference log", hint=hint)
+        if stored != branch.newest:
+            open_current(address, branch=branch).dispose()
     except SQLAlchemyError as error:
+        engine.dispose()
         raise unusable(address, error) from error
-    if stored is None:
-        raise LogMissing(
-            f"{engines.shown(address)} holds no inference log",
-            hint="name the log that your gateway writes, and check the path",
-        )
-    if stored != branch.newest:
-        open_current(address, branch=branch).dispose()
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
 
 
 def stored_revision(connection: Connection) -> str | None:

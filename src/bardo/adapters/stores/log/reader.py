@@ -41,16 +41,11 @@ class LogReader:
         With `journals`, the calls that wait in the journals beside it count too where calls are listed, found and summed up by `costs`:
         those of a gateway that was killed, until the next one stores them. Raises LogMissing, LogNewer or LogUnusable.
         """
-        from bardo.adapters.stores.log.database import address_of, check_readable, open_for_reading
+        from bardo.adapters.stores.log.database import address_of, open_readable
 
         self._address = address_of(path)
-        self._engine = open_for_reading(self._address)
+        self._engine = open_readable(self._address)
         self._journals = journal_folder(path) if journals else None
-        try:
-            check_readable(self._engine, self._address)
-        except BaseException:
-            self._engine.dispose()
-            raise
 
     def recent(
         self,

@@ -154,15 +154,6 @@ class CostGroup(msgspec.Struct, frozen=True, kw_only=True):
     sums: CallSums
 
 
-class SpendTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """What calls cost: those whose cost is known, and what is known of the `unknown` others."""
-
-    nanos: int
-    partial_nanos: int
-    calls: int
-    unknown: int
-
-
 def day_of(time: float) -> int:
     """Return the day of a Unix time, counted from 1970, in UTC."""
     return math.floor(max(-LAST_DAY, min(time / SECONDS_PER_DAY, LAST_DAY)))

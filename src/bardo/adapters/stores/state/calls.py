@@ -1,8 +1,6 @@
 """Calls of a store of state that may be slow or away: in bounded time, and never an error for who asks.
 
 What could not be written meanwhile is held in this process, bounded, found here, and written once the store answers again.
-
-Values that a store could not take, held in this process until it can: found meanwhile, and bounded.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""A store of state in PostgreSQL, which several machines share.
+"""A store of state in PostgreSQL, which several machines share: its tables and functions, and what asks them.
 
-Its tables hold what models said in plain form. Loads SQLAlchemy: import it where a store is opened.
+What is kept expires, so that tables of another form are removed and made anew: they have no revisions. Every store has tables of its own,
+whose names begin with that of the store (`{space}`); they hold what models said in plain form.
 
-The tables and functions of a store of state in PostgreSQL.
-
-What they hold expires, so that those of another form are removed and made anew: there are no migrations. Every store has tables of its own,
-whose names begin with that of the store (`{space}`).
+Loads SQLAlchemy: import it where a store is opened.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """A store of replies in a database: an SQLite file that the workers of one machine share, or PostgreSQL for several machines.
 
-A file is readable by its owner alone. Values hold what models said, in plain form. Loads SQLAlchemy: import it where a store is opened.
-
-The tables of kept replies, the same for SQLite and PostgreSQL.
-
-What they hold can be had again, so that tables of another form are removed and made anew: there are no migrations.
-Loads SQLAlchemy: import it where a store is opened, and nowhere above.
+What it holds can be had again, so that tables of another form are removed and made anew: they have no revisions. A file is readable by its
+owner alone; values hold what models said, in plain form. Loads SQLAlchemy: import it where a store is opened, and nowhere above.
 """
 
 from __future__ import annotations
