@@ -61,6 +61,7 @@ TESTS = {
         "tests/adapters/stores/database",
         "tests/adapters/stores/test_earlier_databases.py",
         "tests/adapters/stores/log/test_log_contract.py",
+        "tests/adapters/stores/log/test_log_stores.py",
         "tests/adapters/stores/log/test_log_revisions.py",
         "tests/adapters/stores/log/test_insert.py",
         "tests/adapters/stores/memory/test_memory_contract.py",
