@@ -48,7 +48,7 @@ def picture_type(media_type: str, data: str) -> str:
 
 
 def has_known_media(request: Request, parts: frozenset[type[Block]]) -> bool:
-    """Whether all pictures and documents of a request are as every target takes them. `parts` are as `parts_of` gives them."""
+    """Whether all pictures and documents of a request are as every target takes them. `parts` are as `facts_of` gives them."""
     return _MEDIA.isdisjoint(parts) or all(_known(message) is message for message in request.messages)
 
 
@@ -176,7 +176,7 @@ def sound_of(block: Block) -> Sound | None:
 
 
 def has_plain_sound(request: Request, parts: frozenset[type[Block]]) -> bool:
-    """Whether all sound of a request is plain base64, as every server takes it. `parts` are as `parts_of` gives them."""
+    """Whether all sound of a request is plain base64, as every server takes it. `parts` are as `facts_of` gives them."""
     return UnknownBlock not in parts or all(
         _plain(block) is block for message in request.messages for block in message.blocks
     )
@@ -210,7 +210,7 @@ def takes_sound(dialects: Collection[str | None]) -> bool:
 
 
 def carry_sound(request: Request, dialect: str, parts: frozenset[type[Block]]) -> Request:
-    """Return a request of another dialect with its sound in this one's form, where it has one. `parts` are as `parts_of` gives them."""
+    """Return a request of another dialect with its sound in this one's form, where it has one. `parts` are as `facts_of` gives them."""
     write = _WRITE.get(dialect)
     if write is None or UnknownBlock not in parts:
         return request
@@ -368,7 +368,7 @@ def as_text(block: DocumentBlock) -> str:
 
 
 def results_as_text(request: Request, losses: Losses, parts: frozenset[type[Block]]) -> Request:
-    """Return a request whose search results are text, for a dialect that has no block for them. `parts` are as `parts_of` gives them."""
+    """Return a request whose search results are text, for a dialect that has no block for them. `parts` are as `facts_of` gives them."""
     if DocumentBlock not in parts:
         return request
     messages = tuple([_with_text(message, losses) for message in request.messages])
@@ -414,7 +414,7 @@ _HOLDS_PICTURES = frozenset((ImageBlock, UnknownBlock))
 def carry_pictures(request: Request, losses: Losses, parts: frozenset[type[Block]], *, from_model: bool) -> Request:
     """Return a request of another dialect whose earlier replies have their pictures where the target takes them.
 
-    `parts` are as `parts_of` gives them; `from_model`: the target takes them in the model's own messages.
+    `parts` are as `facts_of` gives them; `from_model`: the target takes them in the model's own messages.
     """
     form = _FORMS.get(request.dialect)
     if not (form is not None and form.field) and _HOLDS_PICTURES.isdisjoint(parts):

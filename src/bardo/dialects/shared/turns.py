@@ -165,7 +165,7 @@ _LONGEST = 65_536
 def unknown_as_words(request: Request, losses: Losses, parts: frozenset[type[Block]]) -> Request:
     """Return a request of another dialect whose results and user's turns say in words what only that dialect can say otherwise.
 
-    References to tools always are words, others where a result or a message holds nothing else. `parts` are as `parts_of` gives them.
+    References to tools always are words, others where a result or a message holds nothing else. `parts` are as `facts_of` gives them.
     Raises Unsupported for data that cannot be said.
     """
     if UnknownBlock not in parts:
