@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
+import httptools
 import pytest
 
+from bardo.server.framing import ChunkedBody
+from bardo.server.protocol import Connection
+from bardo.values.errors import HeadersTooLarge
 from support.offenders import each_case
 from support.one_connection import OneConnection
 from support.sampling import sample
@@ -124,6 +128,7 @@ CODINGS = {
         b"identity",
         b"xchunked",
         b"chunked, chunked",
+        b"gzip, chunked, chunked",
         b"chunked, identity",
         b"chunked,",
         b",chunked",
@@ -218,6 +223,44 @@ def test_it_is_refused_and_nothing_behind_it_is_executed(name: str, status: int,
         assert asyncio.run(refused([whole])) == ([*first[0], status], first[1], True), name
 
 
+def test_extensions_are_counted_together_also_where_each_chunk_is_cut() -> None:
+    body = ChunkedBody(1000, 10)
+    for _ in range(1000 // len(";name=value")):
+        for piece in (b"1;name=", b"value\r\nx\r\n"):
+            body.feed(piece, 0)
+    body.feed(b"1;name=", 0)
+    with pytest.raises(HeadersTooLarge):
+        body.feed(b"value\r\n", 0)
+
+
+@pytest.mark.parametrize("sees_end", [True, False], ids=["before it is here", "never"])
+def test_a_parser_that_sees_another_end_of_a_head_is_not_believed(
+    sees_end: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OtherParser:
+        def __init__(self, protocol: Connection) -> None:
+            self.protocol = protocol
+
+        def feed_data(self, data: bytes) -> None:
+            if sees_end:
+                self.protocol.on_headers_complete()
+
+        def should_keep_alive(self) -> bool:
+            return True
+
+    async def ask() -> None:
+        with OneConnection() as client:
+            if sees_end:
+                await client.send(SMUGGLED[:20])
+            else:
+                await client.send(SMUGGLED)
+            assert client.statuses == [400]
+            assert not client.paths
+
+    monkeypatch.setattr(httptools, "HttpRequestParser", OtherParser)
+    asyncio.run(ask())
+
+
 @each_case("name, status, request_bytes", HOSTILE, ids=NAMES)
 def test_any_cut_of_it_is_refused_alike(name: str, status: int, request_bytes: bytes) -> None:
     whole = request_bytes + SMUGGLED
@@ -257,6 +300,10 @@ GOOD = {
     "sixteen digits": (
         get(b"POST /good HTTP/1.1", b"transfer-encoding: chunked") + b"0000000000000005\r\nhello\r\n" + END,
         b"hello",
+    ),
+    "a chunk that looks like chunks": (
+        get(b"POST /good HTTP/1.1", b"transfer-encoding: chunked") + b"b\r\n1\r\nx\r\n0\r\n\r\n\r\n" + END,
+        b"1\r\nx\r\n0\r\n\r\n",
     ),
     "extensions and trailers": (
         get(b"POST /good HTTP/1.1", b"transfer-encoding: chunked")

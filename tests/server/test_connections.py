@@ -100,8 +100,19 @@ async def test_an_empty_line_behind_a_body_is_no_request() -> None:
         await client.send(post(b"/one", b"abc"), b"\r\n")
         client.clock.move(4.9)
         assert not client.wire.is_closing()
-        await client.send(GET)
+        await client.send(GET, b"\r\n")
         assert client.statuses == [200, 200]
+        client.clock.move(20.0)
+        assert client.statuses == [200, 200], "nobody waits for a head"
+        assert client.wire.is_closing()
+
+
+@inside
+async def test_http_1_0_is_answered_once_whatever_its_client_says() -> None:
+    with OneConnection() as client:
+        await client.send(b"GET /one HTTP/1.0\r\nconnection: keep-alive\r\n\r\n")
+        assert client.statuses == [200]
+        assert client.wire.is_closing()
 
 
 @inside
@@ -147,6 +158,20 @@ async def test_pipelined_requests_wait_for_the_replies_before_them_and_are_not_r
 
 
 @inside
+async def test_a_client_is_read_on_where_somebody_waits_for_its_leaving() -> None:
+    app = Steps()
+    with OneConnection(app) as client:
+        await client.send(GET)
+        cycle = cycle_of(app.requests[0][1])
+        assert cycle is not None
+        left: list[bool] = []
+        cycle.watch(lambda: left.append(True))
+        await client.send(GET)
+        assert client.wire.is_reading()
+    assert left == [True]
+
+
+@inside
 async def test_a_reply_that_ends_the_connection_leaves_the_requests_behind_it_unanswered() -> None:
     app = Steps()
     with OneConnection(app) as client:
@@ -183,10 +208,10 @@ async def test_a_body_counts_until_its_reply_is_complete_or_its_client_has_left(
     app = Steps()
     with OneConnection(app) as client:
         limits = client.server.limits
-        await client.send(post(b"/one", b"x" * 1000) + post(b"/two", b"x" * 500))
-        assert limits.body_bytes == 1500
+        await client.send(post(b"/one", b"x" * 1000) + post(b"/two", b"x" * 500) + post(b"/three", b"x" * 200))
+        assert limits.body_bytes == 1700
         await app.answer(0)
-        assert limits.body_bytes == 500
+        assert limits.body_bytes == 700
     assert limits.body_bytes == 0
     # What is unpacked later counts no longer than the request.
     cycle = cycle_of(app.requests[1][1])
@@ -194,6 +219,16 @@ async def test_a_body_counts_until_its_reply_is_complete_or_its_client_has_left(
     cycle.count_body(700)
     await app.answer(1)
     assert limits.body_bytes == 0
+
+
+@inside
+async def test_a_body_that_nobody_took_does_not_keep_the_next_request_from_being_read() -> None:
+    app = Steps()
+    with OneConnection(app) as client:
+        await client.send(post(b"/large", b"x" * 100_000))
+        assert not client.wire.is_reading()
+        await app.answer(0)
+        assert client.wire.is_reading()
 
 
 @inside
