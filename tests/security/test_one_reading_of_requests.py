@@ -233,6 +233,15 @@ def test_extensions_are_counted_together_also_where_each_chunk_is_cut() -> None:
         body.feed(b"value\r\n", 0)
 
 
+def test_what_looks_like_a_chunk_inside_one_is_its_text() -> None:
+    for inside in (b"1\r\nx\r\n", b"0\r\n\r\n"):
+        body = ChunkedBody(1000, 10)
+        whole = b"%x\r\n%b\r\n" % (len(inside), inside)
+        assert body.feed(whole[:3], 0) == (b"", 3)
+        assert body.feed(whole[3:] + END, 0) == (inside, len(whole) - 3 + len(END))
+        assert body.complete
+
+
 @pytest.mark.parametrize("sees_end", [True, False], ids=["before it is here", "never"])
 def test_a_parser_that_sees_another_end_of_a_head_is_not_believed(
     sees_end: bool, monkeypatch: pytest.MonkeyPatch

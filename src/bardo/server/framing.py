@@ -63,7 +63,7 @@ def coding_problem(headers: Headers, version: str) -> BardoError | None:
     if values == [b"chunked"]:
         return None
     codings = [coding.strip(b" \t") for value in values for coding in value.split(b",")]
-    if codings[-1] == b"chunked" and codings.count(b"chunked") == 1 and all(re.fullmatch(_TOKEN, c) for c in codings):
+    if codings[-1] == b"chunked" and all(re.fullmatch(_TOKEN, c) for c in codings):
         return CodingNotServed(
             "no transfer coding but chunked is served here",
             hint="send Transfer-Encoding: chunked alone, and name what packs the body in Content-Encoding",
