@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from bardo.adapters.config.pipeline import PrivacySettings
 from bardo.catalog.layer_rows import PiiEntity, pii_entities
+from bardo.context.privacy.settings import PrivacySettings
 
 PRIVACY_TABLES: dict[str, type[msgspec.Struct]] = {"inference.pipeline.privacy": PrivacySettings}
 PRIVACY_MEANINGS = {

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
         OwnProfile,
         PipelineSettings,
         PrefilterSettings,
-        PrivacyPattern,
-        PrivacySettings,
         ToolsSettings,
     )
     from bardo.adapters.config.routing import (
@@ -62,6 +60,7 @@ if TYPE_CHECKING:
     from bardo.catalog.layer_rows import CapRow, NeedRow
     from bardo.catalog.models import BudgetRange, ModelIds, ModelRow
     from bardo.catalog.prices import PriceRow, PriceTier
+    from bardo.context.privacy.settings import PrivacyPattern, PrivacySettings
     from bardo.context.steps.settings import (
         CompressSettings,
         ConstraintRule,
@@ -204,9 +203,10 @@ _HOMES: dict[str, str] = {
         "CompressSettings ConstraintRule ConstraintsSettings DedupSettings FormatSettings RelevanceSettings ReorderSettings"
     ),
     "bardo.adapters.config.pipeline": (
-        "OwnProfile PipelineSettings InjectionSettings CacheSettings ClassifySettings PrefilterSettings PrivacyPattern "
-        "PrivacySettings ToolsSettings AffinitySettings EmbeddingSettings"
+        "OwnProfile PipelineSettings InjectionSettings CacheSettings ClassifySettings PrefilterSettings "
+        "ToolsSettings AffinitySettings EmbeddingSettings"
     ),
+    "bardo.context.privacy.settings": "PrivacyPattern PrivacySettings",
     "bardo.adapters.config.routing": "CachingSettings LearnedSettings RoutingSettings SearchSettings FailoverSettings HealthSettings",
     "bardo.adapters.config.gateway": "BatchSettings",
     "bardo.adapters.config.accounts": "BudgetSettings PaymentSettings",

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from bardo.adapters.config.pipeline import PrivacyPattern, PrivacySettings
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.embedding.personal_data import PersonalDataSearch, chosen_entities, search_of
 from bardo.context.privacy.detect import Span
 from bardo.context.privacy.search import FindPersonalData
+from bardo.context.privacy.settings import PrivacyPattern, PrivacySettings
 from bardo.values.errors import ConfigError
 
 PLACE = "[inference.pipeline.privacy]\n"

@@ -25,7 +25,6 @@ from bardo.adapters.config.pipeline import (
     OFF,
     EmbeddingSettings,
     PipelineSettings,
-    PrivacySettings,
     check_embeddings,
     check_pipeline,
     layers_of,
@@ -76,6 +75,7 @@ from bardo.adapters.config.storage import StateSettings as StateSettings
 from bardo.adapters.log_filter import know
 from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow
+from bardo.context.privacy.settings import PrivacySettings
 from bardo.planning.aliases import Alias
 from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat

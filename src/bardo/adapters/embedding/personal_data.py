@@ -11,11 +11,11 @@ from fnmatch import translate
 from functools import partial
 from hashlib import blake2b
 
-from bardo.adapters.config.pipeline import PrivacySettings
 from bardo.adapters.work_budget import CURRENT, run_counted
 from bardo.catalog.layer_rows import PiiEntity, PiiPattern, pii_entities
 from bardo.context.privacy.detect import Detector, Span
 from bardo.context.privacy.search import FindPersonalData
+from bardo.context.privacy.settings import PrivacySettings
 from bardo.values.errors import ConfigError
 
 Find = Callable[[str], list[Span]]

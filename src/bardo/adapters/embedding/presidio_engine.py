@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bardo.adapters.config.pipeline import PrivacySettings
 from bardo.catalog.layer_rows import pii_entities
 from bardo.context.privacy.detect import Span, resolved
+from bardo.context.privacy.settings import PrivacySettings
 from bardo.values.errors import ConfigError
 from bardo.values.extras import how_to_install
 
