@@ -11,13 +11,13 @@ from collections.abc import Generator
 from typing import Any
 
 from bardo.adapters.config.providers import ProviderEntry, provider_of
-from bardo.call.server_choice import ServerChoice
 from bardo.context.affinity.layer import Affinity as Layer
 from bardo.context.affinity.layer import ExpectSession, FindServerStates, RecordSession
 from bardo.context.layer import LayerFacts, Passed, TargetFacts
 from bardo.planning.route import Target
 from bardo.planning.token_counting import PromptEstimates
 from bardo.services.facts.health import HealthKeeper
+from bardo.services.facts.server_choice import ServerChoice
 from bardo.services.pipeline.affinity import Affinity
 from bardo.services.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection
 from bardo.services.pipeline.effects import Effects

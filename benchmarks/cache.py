@@ -20,6 +20,7 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from bardo.adapters.config.settings import parse_settings
+from bardo.call.open import open_call
 from bardo.context.cache.entries import CacheBounds, CacheEntry, ReplyStore, encode_kept, identity_of
 from bardo.context.cache.layer import CacheLayer, CacheRules, refusal_of
 from bardo.context.cache.similar import FLOORS
@@ -253,7 +254,7 @@ async def _calls(bench: Bench) -> dict[str, Figure]:
             )
 
             async def call(request: Request = request) -> None:
-                live = await assembly.runner.open(request)
+                live = await open_call(assembly.services, request)
                 try:
                     await live.read()
                 finally:

@@ -15,7 +15,7 @@ from pathlib import Path
 from bardo.adapters.config.providers import provider_of
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.stores.log.row import LogRow
-from bardo.call.call_attempts import CallAttempts
+from bardo.call.call import CallAttempts
 from bardo.planning.route import Target
 from bardo.services.accounts import opening
 from bardo.services.accounts.accounts import Accounts

@@ -17,13 +17,12 @@ import msgspec
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.call.runner import Runner
 from bardo.dialects import dialect
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.pipeline.pipeline import Pipeline
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
-from bardo.wiring import model_facts
+from bardo.wiring import make_services, model_facts
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table
 from benchmarks.figures import Target as Aim
@@ -122,11 +121,18 @@ async def _calls(layers: Sequence[str]) -> AsyncIterator[Callable[[], Awaitable[
     settings = parse_settings(_TOML.format(layers=msgspec.json.encode(layers).decode()))
     transport, keyring = HttpTransport(), Keyring({})
     directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
-    runner = Runner(directory, transport, keyring, facts=model_facts(settings))
     options = {"bardo": {"pipeline": "measured"}} if layers else {}
     request = dialect("openai_chat").decode_request(msgspec.json.encode({**_BODY, **options}), Arrival(model=""))
     with TemporaryDirectory() as folder:
-        pipeline = Pipeline.of(settings, runner, Path(folder), {})
+        services = make_services(
+            directory,
+            transport,
+            keyring,
+            facts=model_facts(settings),
+            pipeline=lambda host: Pipeline.of(settings, host, Path(folder), {}),
+        )
+        pipeline = services.pipeline
+        assert pipeline is not None
         yield await _call(pipeline, directory, request)
         await pipeline.close()
     await transport.close()

@@ -40,23 +40,23 @@ def test_settings_reach_their_parts() -> None:
         providers=(ProviderEntry(id="lab", preset="vllm"),),
     )
     assembly = assemble(settings, environment={})
-    limits, deadlines = assembly.runner.limits, assembly.runner.limits.deadlines
+    limits, deadlines = assembly.services.limits, assembly.services.limits.deadlines
     assert (deadlines.connect, deadlines.first_byte, deadlines.idle) == (1, 2, 3)
     assert (limits.max_reply_bytes, limits.keep_content) == (5, False)
-    assert [provider.id for provider in assembly.runner.directory.providers] == ["lab"]
+    assert [provider.id for provider in assembly.services.directory.providers] == ["lab"]
     closed(assembly)
 
 
 def test_keys_come_from_the_environment_given() -> None:
     assembly = assemble(Settings(log=SILENT), environment={"ANTHROPIC_API_KEY": "k"})
-    assert [provider.id for provider in assembly.runner.directory.providers] == ["anthropic"]
+    assert [provider.id for provider in assembly.services.directory.providers] == ["anthropic"]
     closed(assembly)
 
 
 def test_closing_stores_what_was_written(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "log.db"
     assembly = assemble(Settings(log=LogSettings(path=str(path))), environment={})
-    assembly.runner.write(LogRow(request_id="req_1", started_at=1.0))
+    assembly.services.journal.write(LogRow(request_id="req_1", started_at=1.0))
     closed(assembly)
     with LogReader(path) as log:
         assert log.get("req_1") is not None
@@ -65,7 +65,7 @@ def test_closing_stores_what_was_written(tmp_path: Path) -> None:
 def test_a_transport_that_was_given_stays_the_callers() -> None:
     transport = FakeTransport(lambda call: FakeReply())
     assembly = assemble(Settings(log=SILENT), transport=transport, environment={})
-    assert assembly.runner.transport is transport
+    assert assembly.services.transport is transport
     closed(assembly)
     assert not transport._closed
 

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -28,18 +29,27 @@ from bardo.adapters.config.settings import (
     state_path,
 )
 from bardo.adapters.config.storage import check_memory, place_of
+from bardo.adapters.log_filter import cover
 from bardo.adapters.net.client import Deadlines, HttpTransport, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log.feedback import FeedbackStore
 from bardo.adapters.stores.replay_store import ReplayKeeper, open_keeper
 from bardo.adapters.stores.response_store import ResponseStore, open_responses
 from bardo.adapters.stores.retention import LogKeeper
-from bardo.call.call_context import Limits
-from bardo.call.call_routing import CallRouting
-from bardo.call.failover import Failover
-from bardo.call.runner import Runner
-from bardo.call.runner_parts import CallMemory
-from bardo.call.web_search import open_searcher, search_policy
+from bardo.call.open import open_call
+from bardo.call.reply import LiveReply
+from bardo.call.search import OpenCall, open_searcher, search_policy
+from bardo.call.services import (
+    CallMemory,
+    CallNotes,
+    EpisodeSink,
+    Limits,
+    PendingWriter,
+    RowWriter,
+    Services,
+    WebSearcher,
+)
+from bardo.call.unary import embed
 from bardo.catalog.endpoint_choice import builtin_dialect_models, choice_rows
 from bardo.catalog.features import features
 from bardo.catalog.field_refusals import builtin_field_refusals
@@ -57,7 +67,10 @@ from bardo.catalog.shared_fields import shared_rows
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.planning.knowledge import CachingPolicy, Knowledge
 from bardo.reasoning.registry import builtin_formats
+from bardo.services.accounts.call_gate import CallGate
+from bardo.services.facts.call_routing import CallRouting
 from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.facts.failover import Failover
 from bardo.services.facts.feedback import FeedbackRecorder
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.introspect import Introspector
@@ -67,15 +80,20 @@ from bardo.services.facts.listings.listings import feed_prices
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.services.facts.price_book import PriceBook
 from bardo.services.facts.provider_ids import ProviderIds, open_provider_ids
+from bardo.services.facts.server_choice import ServerFacts
+from bardo.services.pipeline.parts import LayerHost
 from bardo.services.pipeline.pipeline import Pipeline
 from bardo.structured.modes import ladders
 from bardo.structured.subsets import subsets
 from bardo.tools.formats import tool_call_formats
+from bardo.values.operations import Embeddings, EmbedRequest
+from bardo.values.request import Request
 
 if TYPE_CHECKING:
     from bardo.adapters.stores.log import LogWriter
     from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
     from bardo.adapters.stores.memory.store import MemoryWriter
+    from bardo.services.accounts.accounts import Accounts
     from bardo.services.accounts.agent_calls import AgentCalls
     from bardo.services.facts.health_pings import HealthPings
     from bardo.services.facts.health_sharing import HealthSharing
@@ -168,8 +186,10 @@ class ConfigurationParts:
         self._taken: set[str] = set()
         self._given: set[str] = set()
         self.transport: Transport = transport or self._part("transport", HttpTransport)
-        self.health: HealthKeeper = self._part("health", lambda: HealthKeeper(health_store(settings.health)))
         self.memory: CallMemory = self._part("memory", CallMemory)
+        self.health: HealthKeeper = self._part(
+            "health", lambda: HealthKeeper(health_store(settings.health), self.memory.events)
+        )
         self.sharing: HealthSharing | None = None
         self.learned: LearnedRouting | None = None
         self.payments: Payments | None = None
@@ -326,11 +346,11 @@ _log = logging.getLogger("bardo.control")
 
 
 class Assembly:
-    """A runner and what has to be closed after it. `lasting` are the parts that the next configuration may take over."""
+    """The services of calls, and what has to be closed after them. `lasting` are the parts that the next configuration may take over."""
 
     def __init__(
         self,
-        runner: Runner,
+        services: Services,
         lasting: ConfigurationParts,
         *,
         introspector: Introspector | None = None,
@@ -339,7 +359,7 @@ class Assembly:
         refresh: HourlyRefresh | None = None,
         memory: ReasoningMemory | None = None,
     ) -> None:
-        self.runner = runner
+        self.services = services
         self.lasting = lasting
         self.feedback = feedback
         self.memory = memory
@@ -366,15 +386,15 @@ class Assembly:
             await self._introspector.close()
         if self._pings is not None:
             await self._pings.close()
-        await self.runner.directory.close()
-        if self.runner.pipeline is not None:
-            await self.runner.pipeline.close()
+        await self.services.directory.close()
+        if self.services.pipeline is not None:
+            await self.services.pipeline.close()
         if self.feedback is not None:
             self.feedback.close()
         if self.memory is not None:
             self.memory.close()
-        if self.runner.agent is not None:
-            await asyncio.to_thread(self.runner.agent.spending.close)
+        if self.services.agent is not None:
+            await asyncio.to_thread(self.services.agent.spending.close)
         await self.lasting.close()
 
 
@@ -384,11 +404,13 @@ def assemble(
     transport: Transport | None = None,
     environment: Mapping[str, str] | None = None,
     before: Assembly | None = None,
+    accounts: Accounts | None = None,
     for_clients: bool = False,
 ) -> Assembly:
     """Return the engine that `settings` describe. A `transport` that is given stays the caller's to close.
 
-    `for_clients`: calls come from others than the operator, and choose only what is allowed to them.
+    `accounts` are the keys of clients with their limits, None where no keys are asked for. `for_clients`: calls come from others than the
+    operator, and choose only what is allowed to them.
 
     `before` is the engine of an earlier configuration, which goes on with its open calls: what it holds is shared with it, and closed by
     the new one, once `lasting.commit` was called.
@@ -409,7 +431,9 @@ def assemble(
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     lasting.open()
     try:
-        return _assembled(settings, lasting, directory, keyring, listings, environment, for_clients=for_clients)
+        return _assembled(
+            settings, lasting, directory, keyring, listings, environment, accounts=accounts, for_clients=for_clients
+        )
     except BaseException:
         lasting.abandon()
         raise
@@ -423,49 +447,168 @@ def _assembled(
     listings: Listings,
     environment: Mapping[str, str] | None,
     *,
+    accounts: Accounts | None,
     for_clients: bool,
 ) -> Assembly:
     transport, log = lasting.transport, lasting.log
     keyring.pays = lasting.payments is not None
     introspector = Introspector(transport, keyring) if settings.reasoning.introspect else None
     facts, prices = model_facts(settings, introspector, listings), PriceBook(settings.prices)
-    runner = Runner(
+    services = make_services(
         directory,
         transport,
         keyring,
         limits=_limits(settings),
         facts=facts,
-        routing=_routing(settings, directory, facts, prices, lasting),
-        log=log,
-        journal=None if log is None else log.journal,
-        replay=lasting.replay,
-        servers=introspector,
+        prices=prices,
+        routing=CallRouting(
+            directory,
+            facts,
+            strategy=settings.routing.strategy,
+            private=settings.routing.private_providers,
+            learned=lasting.learned,
+            prices=prices,
+            health=lasting.health,
+            servers=introspector,
+        ),
         client_keys=ClientKeys(settings.keys, environment),
         failover=Failover(settings.failover),
-        prices=prices,
-        payments=lasting.payments,
         memory=lasting.memory,
+        log=log,
+        pending=None if log is None else log.journal,
+        replay=lasting.replay,
+        server_facts=introspector,
+        payments=lasting.payments,
+        gate=None if accounts is None else CallGate(accounts, prices, settings.budgets, clock=time.time),
+        provider_ids=lasting.provider_ids if accounts is not None and for_clients else None,
+        agent=open_agent(settings, directory, lasting.health, environment) if settings.golem.enabled else None,
+        episodes=lasting.episodes,
+        telemetry=lasting.telemetry,
+        pipeline=lambda host: Pipeline.of(
+            settings,
+            host,
+            data_folder(settings, environment),
+            os.environ if environment is None else environment,
+            for_clients=for_clients,
+        ),
+        searcher=partial(open_searcher, settings.search, transport, environment=environment),
     )
-    runner.pipeline = _pipeline(settings, runner, environment, for_clients=for_clients)
-    runner.telemetry = lasting.telemetry
-    runner.episodes = lasting.episodes
-    if settings.golem.enabled:
-        runner.agent = open_agent(settings, runner, environment)
-    feed_prices(listings, runner.prices, directory.providers)
-    runner.searcher = open_searcher(settings.search, runner, environment)
+    feed_prices(listings, prices, directory.providers)
     refresh = CatalogRefresh(listings, transport, keyring)
     return Assembly(
-        runner,
+        services,
         lasting,
         introspector=introspector,
         feedback=None if log is None else FeedbackRecorder(log, FeedbackStore(log_path(settings, environment))),
         memory=None if lasting.episodes is None else open_memory(settings, environment, lasting),
-        pings=_pings(settings, runner),
+        pings=_pings(settings, services),
         refresh=HourlyRefresh(refresh, listings, lambda: directory.providers, seconds=settings.refresh.hours * 3600),
     )
 
 
-def open_agent(settings: Settings, runner: Runner, environment: Mapping[str, str] | None = None) -> AgentCalls:
+def make_services(
+    directory: ProviderDirectory,
+    transport: Transport,
+    keyring: Keyring,
+    *,
+    limits: Limits | None = None,
+    facts: ModelFacts | None = None,
+    prices: PriceBook | None = None,
+    routing: CallRouting | None = None,
+    client_keys: ClientKeys | None = None,
+    failover: Failover | None = None,
+    memory: CallMemory | None = None,
+    log: RowWriter | None = None,
+    pending: PendingWriter | None = None,
+    replay: ReplayKeeper | None = None,
+    server_facts: ServerFacts | None = None,
+    payments: Payments | None = None,
+    gate: CallGate | None = None,
+    provider_ids: ProviderIds | None = None,
+    agent: AgentCalls | None = None,
+    episodes: EpisodeSink | None = None,
+    telemetry: Telemetry | None = None,
+    pipeline: Callable[[LayerHost], Pipeline] | None = None,
+    searcher: Callable[[OpenCall], WebSearcher | None] | None = None,
+    clock: Callable[[], float] = time.time,
+    watch: Callable[[], float] = time.monotonic,
+) -> Services:
+    """Return what every call works with. What is not given is as without a configuration.
+
+    `pipeline` and `searcher` make what makes calls of its own: with the same services as all other calls.
+    """
+    facts, prices, memory = facts or ModelFacts(), prices or PriceBook(), memory or CallMemory(clock)
+    if routing is None:
+        health = HealthKeeper(events=memory.events)
+        routing = CallRouting(directory, facts, prices=prices, health=health, servers=server_facts, watch=watch)
+    client_keys = client_keys or ClientKeys()
+
+    async def open_own_call(request: Request, *, tenant: str = "") -> LiveReply:
+        return await open_call(services, request, may_forward=False, tenant=tenant)
+
+    async def embed_texts(request: EmbedRequest) -> Embeddings:
+        return (await embed(services, request)).result
+
+    async def search_by_call(request: Request) -> LiveReply:
+        return await open_call(services, request)
+
+    host = LayerHost(
+        directory=directory,
+        facts=facts,
+        prices=prices,
+        health=routing.health,
+        keyring=keyring,
+        client_keys=client_keys,
+        estimates=memory.estimates,
+        replay=replay,
+        clock=clock,
+        watch=watch,
+        open_call=open_own_call,
+        embed=embed_texts,
+    )
+    services = Services(
+        directory=directory,
+        transport=transport,
+        keyring=keyring,
+        client_keys=client_keys,
+        limits=limits or Limits(),
+        facts=facts,
+        prices=prices,
+        routing=routing,
+        health=routing.health,
+        failover=failover or Failover(),
+        journal=CallNotes(
+            routing, memory.events, log=log, pending=pending, gate=gate, agent=agent, telemetry=telemetry
+        ),
+        events=memory.events,
+        estimates=memory.estimates,
+        outputs=memory.outputs,
+        prompts=memory.prompts,
+        clock=clock,
+        watch=watch,
+        replay=replay,
+        server_facts=server_facts,
+        payments=payments,
+        gate=gate,
+        provider_ids=provider_ids,
+        agent=agent,
+        pipeline=None if pipeline is None else pipeline(host),
+        searcher=None if searcher is None else searcher(search_by_call),
+        episodes=episodes,
+        telemetry=telemetry,
+    )
+    cover(services)
+    return services
+
+
+def open_agent(
+    settings: Settings,
+    directory: ProviderDirectory,
+    health: HealthKeeper,
+    environment: Mapping[str, str] | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> AgentCalls:
     """Return what settles the calls of the agent. Nothing is opened before it is used."""
     # Read only where somebody has such an agent.
     from bardo.services.accounts.agent_calls import AgentCalls, DaySpending, SessionSteps
@@ -475,11 +618,11 @@ def open_agent(settings: Settings, runner: Runner, environment: Mapping[str, str
     return AgentCalls(
         settings.golem,
         settings.inference.caching.prompt_cache_key_prefix,
-        runner.directory,
-        runner.health.balances,
-        DaySpending(path, runner.clock),
-        SessionSteps(Path(shared) / "agent_steps.db" if shared else None, runner.clock),
-        clock=runner.clock,
+        directory,
+        health.balances,
+        DaySpending(path, clock),
+        SessionSteps(Path(shared) / "agent_steps.db" if shared else None, clock),
+        clock=clock,
     )
 
 
@@ -494,38 +637,15 @@ def open_memory(
     return ReasoningMemory(path, settings.memory, folder, writer=episodes, log=log)
 
 
-def _routing(
-    settings: Settings, directory: ProviderDirectory, facts: ModelFacts, prices: PriceBook, lasting: ConfigurationParts
-) -> CallRouting:
-    """Return what finds who is asked, with the health of providers."""
-    return CallRouting(
-        directory,
-        facts,
-        strategy=settings.routing.strategy,
-        private=settings.routing.private_providers,
-        learned=lasting.learned,
-        prices=prices,
-        health=lasting.health,
-    )
-
-
-def _pings(settings: Settings, runner: Runner) -> HealthPings | None:
+def _pings(settings: Settings, services: Services) -> HealthPings | None:
     """Return what pings providers; None where the operator does not want it."""
     if not settings.health.ping:
         return None
     from bardo.services.facts.health_pings import HealthPings
 
-    seconds, watch = settings.health.ping_seconds, runner.watch
-    return HealthPings(runner.directory, runner.transport, runner.keyring, runner.health, seconds=seconds, watch=watch)
-
-
-def _pipeline(
-    settings: Settings, runner: Runner, environment: Mapping[str, str] | None, *, for_clients: bool
-) -> Pipeline:
-    """Return what runs the layers of calls. A layer is made when a profile that has it is first used."""
-    folder = data_folder(settings, environment)
-    known = os.environ if environment is None else environment
-    return Pipeline.of(settings, runner, folder, known, for_clients=for_clients)
+    seconds, watch = settings.health.ping_seconds, services.watch
+    directory, transport, keyring = services.directory, services.transport, services.keyring
+    return HealthPings(directory, transport, keyring, services.health, seconds=seconds, watch=watch)
 
 
 def _limits(settings: Settings) -> Limits:

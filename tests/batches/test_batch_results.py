@@ -16,7 +16,7 @@ NOW = 1_795_435_200.0
 
 
 def test_an_item_whose_provider_is_no_longer_configured_ends_with_an_error() -> None:
-    runner = SimpleNamespace(directory=SimpleNamespace(providers=()), clock=lambda: NOW, clean=lambda _: None)
+    services = SimpleNamespace(directory=SimpleNamespace(providers=()), clock=lambda: NOW, clean=lambda _: None)
     batch = BatchRecord(
         id="b",
         tenant="",
@@ -27,7 +27,7 @@ def test_an_item_whose_provider_is_no_longer_configured_ends_with_an_error() -> 
     )
     job = JobRecord(id="j", batch_id="b", provider="gone", model="m", dialect="openai_chat", path="", form="")
     item = ItemRecord(batch_id="b", place=0, custom_id="1", body=b"{}")
-    reader = ResultReader(cast("Any", runner))
+    reader = ResultReader(cast("Any", services))
     reply = JobReply(key="i", outcome="replied", status=200, body=b"{}")
     ended = asyncio.run(reader.read(item, cast("Any", SimpleNamespace(request=None)), batch, job, reply))
     assert ended.state == "errored"

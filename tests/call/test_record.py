@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import msgspec
 
-from bardo.call.call_row import Timing, log_row
+from bardo.adapters.stores.log.row import LogRow
+from bardo.call.row import row_of_reply
+from bardo.call.services import Limits
 from bardo.catalog.load import builtin
 from bardo.planning.attempt import Attempt
 from bardo.planning.planner import plan
 from bardo.planning.route import Provider, Target
 from bardo.values.blocks import TextBlock
-from bardo.values.cost import CallCost
+from bardo.values.cost import UNKNOWN_COST, CallCost
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BrokenStream, UpstreamRefused
 from bardo.values.events import Finish
@@ -21,7 +26,6 @@ from bardo.values.usage import Usage
 from bardo.values.wire import WireRequest
 
 REQUEST = Request(model="lab/m", messages=(Message("user", (TextBlock("Hello."),)),), stream=True)
-TIMING = Timing(started_at=5.0, seconds=2.0, first_byte_seconds=1.0)
 VLLM = builtin().provider("vllm")
 assert VLLM is not None
 ATTEMPT = Attempt(
@@ -37,11 +41,39 @@ RESPONSE = Response(
 )
 
 
+def row_with(
+    request: Request,
+    *,
+    attempts: int = 1,
+    cost: CallCost = UNKNOWN_COST,
+    keep_content: bool = False,
+    **ended: Any,
+) -> LogRow:
+    """Return the row of a call for a request that ended so."""
+    call: Any = SimpleNamespace(
+        request_id="req_1",
+        started_at=5.0,
+        first_byte=1.0,
+        attempts=SimpleNamespace(age=lambda: 2.0, count=attempts, logged_records=lambda: ()),
+        cost=cost,
+        streamed=request.stream,
+        operation=request.operation,
+        tenant="",
+        key_id=None,
+        tags=(),
+        client_key="",
+        payments=None,
+        layers=None,
+        services=SimpleNamespace(limits=Limits(keep_content=keep_content)),
+    )
+    return row_of_reply(call, request, **ended)
+
+
 COST = CallCost(nanos=500_000_000, parts={"answer": 500_000_000}, reported_nanos=500_000_000, source="provider")
 
 
 def test_a_reply_fills_the_row() -> None:
-    row = log_row("req_1", REQUEST, TIMING, outcome="ok", attempts=2, attempt=ATTEMPT, response=RESPONSE, cost=COST)
+    row = row_with(REQUEST, outcome="ok", attempts=2, attempt=ATTEMPT, response=RESPONSE, cost=COST)
     assert (row.request_id, row.outcome, row.status, row.attempts) == ("req_1", "ok", 200, 2)
     assert (row.started_at, row.seconds, row.first_byte_seconds) == (5.0, 2.0, 1.0)
     assert (row.provider, row.provider_dialect, row.model_asked, row.model) == ("lab", "openai_chat", "lab/m", "m")
@@ -57,27 +89,27 @@ def test_a_call_that_was_planned_has_its_receipt_in_words() -> None:
     asked = msgspec.structs.replace(REQUEST, reasoning=ReasoningPolicy(mode="effort", effort="high"))
     attempt = plan(asked, msgspec.structs.replace(ATTEMPT.target, model="Qwen/Qwen3-32B"))
     assert attempt.control is not None
-    row = log_row("r", asked, TIMING, outcome="ok", attempt=attempt, response=RESPONSE)
+    row = row_with(asked, outcome="ok", attempt=attempt, response=RESPONSE)
     assert (row.reasoning_intent, row.reasoning_emitted) == ("high", attempt.control.emitted)
     assert (row.reasoning_layer, row.reasoning_verdict) == (
         attempt.control.layer,
         row.receipt and row.receipt["verdict"],
     )
     assert row.reasoning_verdict is not None
-    unanswered = log_row("r", asked, TIMING, outcome="error", attempt=attempt, error=UpstreamRefused("no", status=400))
+    unanswered = row_with(asked, outcome="error", attempt=attempt, error=UpstreamRefused("no", status=400))
     assert (unanswered.reasoning_intent, unanswered.reasoning_verdict) == ("high", None)
 
 
 def test_reasoning_nobody_reported_is_not_zero() -> None:
     silent = Response(usage=Usage(output_tokens=9))
-    row = log_row("req_1", REQUEST, TIMING, outcome="ok", attempt=ATTEMPT, response=silent)
+    row = row_with(REQUEST, outcome="ok", attempt=ATTEMPT, response=silent)
     assert row.reasoning_tokens is None
-    assert log_row("r", REQUEST, TIMING, outcome="ok", attempt=ATTEMPT, response=RESPONSE).reasoning_tokens == 3
+    assert row_with(REQUEST, outcome="ok", attempt=ATTEMPT, response=RESPONSE).reasoning_tokens == 3
 
 
 def test_an_error_has_its_class_message_and_status() -> None:
     refused = UpstreamRefused("too many", status=429, hint="wait")
-    row = log_row("req_1", REQUEST, TIMING, outcome="error", attempts=1, attempt=ATTEMPT, error=refused)
+    row = row_with(REQUEST, outcome="error", attempts=1, attempt=ATTEMPT, error=refused)
     assert (row.outcome, row.status, row.error_class, row.error_message) == (
         "error",
         429,
@@ -88,18 +120,18 @@ def test_an_error_has_its_class_message_and_status() -> None:
 
 
 def test_a_broken_stream_keeps_what_had_been_counted() -> None:
-    row = log_row("r", REQUEST, TIMING, outcome="broken", attempt=ATTEMPT, response=RESPONSE, error=BrokenStream("cut"))
+    row = row_with(REQUEST, outcome="broken", attempt=ATTEMPT, response=RESPONSE, error=BrokenStream("cut"))
     assert (row.outcome, row.error_class, row.output_tokens) == ("broken", "BrokenStream", 9)
 
 
 def test_a_call_nobody_answered_has_no_status() -> None:
-    row = log_row("r", REQUEST, TIMING, outcome="cancelled", attempt=ATTEMPT)
+    row = row_with(REQUEST, outcome="cancelled", attempt=ATTEMPT)
     assert (row.status, row.error_class) == (None, None)
 
 
 def test_content_goes_in_only_where_it_is_kept() -> None:
-    without = log_row("r", REQUEST, TIMING, outcome="ok", attempt=ATTEMPT, response=RESPONSE)
+    without = row_with(REQUEST, outcome="ok", attempt=ATTEMPT, response=RESPONSE)
     assert (without.request_content, without.reply_content) == (None, None)
-    kept = log_row("r", REQUEST, TIMING, outcome="ok", attempt=ATTEMPT, response=RESPONSE, keep_content=True)
+    kept = row_with(REQUEST, outcome="ok", attempt=ATTEMPT, response=RESPONSE, keep_content=True)
     assert "Hello." in str(kept.request_content)
     assert "Four." in str(kept.reply_content)

@@ -12,7 +12,7 @@ import pytest
 from bardo.adapters.config.settings import ProviderEntry
 from bardo.adapters.net.fake import FakeReply
 from bardo.call import stream_reading
-from bardo.call.live_reply import LiveReply
+from bardo.call.reply import LiveReply
 from bardo.replies.forwarding import ReplyUpdate
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused, UpstreamTimeout
 from bardo.values.events import ContentChunk, Failed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bardo.call.call_context import new_request_id
+from bardo.call.call import new_request_id
 
 
 def test_ids_are_unlike_each_other_and_of_one_length() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,8 +17,8 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogRow
-from bardo.call.live_reply import LiveReply
-from bardo.call.runner import Runner
+from bardo.call.open import open_call
+from bardo.call.reply import LiveReply
 from bardo.dialects import dialect
 from bardo.replies.forwarding import ReplyUpdate
 from bardo.services.facts.directory import ProviderDirectory
@@ -34,6 +34,7 @@ from bardo.values.errors import (
 from bardo.values.events import ContentChunk, Failed
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
+from bardo.wiring import make_services
 from support.failover import NO_PAUSES
 from support.mistakes import dialect_with
 
@@ -63,7 +64,7 @@ WHOLE = msgspec.json.encode(
 
 @dataclass
 class Bench:
-    """A runner over fake replies, one for each provider id, and its log."""
+    """The services over fake replies, one for each provider id, and its log."""
 
     replies: dict[str, FakeReply | BardoError]
     rows: list[LogRow] = field(default_factory=list)
@@ -81,7 +82,7 @@ class Bench:
         """Take these providers, in this order."""
         keyring = Keyring({"DEEPSEEK_API_KEY": "sk-1", "KEY": "sk-2", "AWS_REGION": "eu-west-1"})
         directory = ProviderDirectory.of(Settings(providers=entries), self.transport, keyring, clock=self.clock)
-        self.runner = Runner(
+        self.services = make_services(
             directory, self.transport, keyring, log=self, clock=self.clock, watch=self.watch, failover=NO_PAUSES
         )
 
@@ -122,7 +123,7 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def opened(bench: Bench, asked: Request) -> tuple[LiveReply, list[ReplyUpdate]]:
     async def work() -> tuple[LiveReply, list[ReplyUpdate]]:
-        live = await bench.runner.open(asked)
+        live = await open_call(bench.services, asked)
         return live, await read(live)
 
     result = run(work)
@@ -133,7 +134,7 @@ def opened(bench: Bench, asked: Request) -> tuple[LiveReply, list[ReplyUpdate]]:
 def failed(bench: Bench, asked: Request) -> BardoError:
     async def work() -> BardoError:
         with pytest.raises(BardoError) as caught:
-            await bench.runner.open(asked)
+            await open_call(bench.services, asked)
         return caught.value
 
     error = run(work)
@@ -295,7 +296,7 @@ def test_a_call_that_reaches_nobody_is_noted(asked: Request, expected: type[Bard
 
 def test_a_missing_key_is_noted_and_nothing_is_sent() -> None:
     bench = Bench({"one": FakeReply()})
-    bench.runner.keyring = Keyring({})
+    bench.services = replace(bench.services, keyring=Keyring({}))
     assert isinstance(failed(bench, request()), MissingKey)
     assert bench.transport.calls == []
     assert (bench.rows[0].error_class, bench.rows[0].status) == ("MissingKey", 401)
@@ -308,7 +309,7 @@ def test_a_mistake_is_noted_as_one() -> None:
         raise ZeroDivisionError
 
     with dialect_with("openai_chat", open_decoder=broken), pytest.raises(ZeroDivisionError):
-        run(lambda: bench.runner.open(request()))
+        run(lambda: open_call(bench.services, request()))
     (row,) = bench.rows
     assert (row.outcome, row.error_class, row.error_message) == (
         "error",
@@ -327,7 +328,7 @@ def test_cancelling_before_the_reply_is_noted_and_hangs_up() -> None:
             raise AssertionError
 
         bench.transport._handler = never
-        task = asyncio.create_task(bench.runner.open(request()))
+        task = asyncio.create_task(open_call(bench.services, request()))
         await asked.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -341,7 +342,7 @@ def test_cancelling_before_the_reply_is_noted_and_hangs_up() -> None:
 
 def test_closing_in_mid_stream_is_noted_once_and_hangs_up() -> None:
     async def work() -> None:
-        live = await bench.runner.open(request())
+        live = await open_call(bench.services, request())
         async for _ in live.updates():
             break
         await live.close()

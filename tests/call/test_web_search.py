@@ -11,7 +11,7 @@ import pytest
 from bardo.adapters.config.settings import SearchSettings, parse_settings
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
-from bardo.call.web_search import ServiceSearch
+from bardo.call.search import ServiceSearch
 from bardo.catalog.search_apis import search_apis
 from bardo.dialects.shared.content_forms import SearchResults
 from bardo.replies.hosted_search import SearchWeb

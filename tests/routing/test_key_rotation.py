@@ -116,12 +116,12 @@ def test_a_key_that_must_wait_is_never_chosen_while_another_is_free(events: list
 
 def test_a_conversation_stays_with_its_key_for_as_long_as_prompts_are_kept_as_measured() -> None:
     keys = Keys()
-    keys.rotation.warm_seconds = lambda provider, model: 3600.0
+    keys.rotation.measure_by(lambda provider, model: 3600.0)
     first = keys.choose("talk")
     other = keys.choose("another")
     keys.limit(first, 30.0, now=1.0)
     assert keys.choose("another", 2.0) == other
-    keys.rotation.warm_seconds = lambda provider, model: 60.0
+    keys.rotation.measure_by(lambda provider, model: 60.0)
     assert keys.choose("another", 3500.0) == other
     again = Counter(keys.choose("another", 3500.0 + 61.0 * place) for place in range(1, 7))
     assert len(again) > 1

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bardo.adapters.config.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
 from bardo.adapters.net.calls import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport, Handler
+from bardo.call.open import open_call
 from bardo.catalog.load import builtin
 from bardo.dialects.batches import batch_form
 from bardo.dialects.shared.json_values import WrongShape
@@ -77,7 +78,7 @@ def asked(preset: str, model: str, blocks: tuple[Block, ...] = WORDS, handler: H
         assembly = assemble(settings, transport=transport, environment=ENVIRONMENT)
         try:
             request = Request(model=f"it/{model}", messages=(Message("user", blocks),))
-            reply = await assembly.runner.open(request)
+            reply = await open_call(assembly.services, request)
             await reply.close()
         except BardoError:
             return

@@ -363,20 +363,20 @@ def test_what_a_provider_keeps_for_one_key_does_not_exist_for_another(tmp_path: 
 
 
 SHARED: dict[str, dict[str, str]] = {
-    "Runner": {
+    "Services": {
         "provider_ids": "whose they are: what it is for",
         **dict.fromkeys(("directory", "transport", "keyring", "limits", "prices", "clock", "watch"), "the operator's"),
-        **dict.fromkeys(("_log", "_journal", "events", "_client_keys"), "rows and events name their key"),
+        **dict.fromkeys(("journal", "events", "client_keys"), "rows and events name their key"),
         **dict.fromkeys(("replay", "estimates", "outputs", "prompts"), "by tenant"),
         "facts": "ModelFacts",
         "payments": "the wallet is the operator's",
         "failover": "Failover",
         "server_facts": "what servers say of themselves",
-        "servers": "which server of a provider a conversation uses, by tenant",
+        "agent": "the steps of its sessions, by tenant",
         "routing": "CallRouting",
         "health": "HealthKeeper",
         **dict.fromkeys(
-            ("gate", "affinity", "pipeline", "episodes", "telemetry", "searcher"),
+            ("gate", "pipeline", "episodes", "telemetry", "searcher"),
             "by key or tenant, or counted only",
         ),
     },
@@ -396,7 +396,7 @@ SHARED: dict[str, dict[str, str]] = {
     "HealthKeeper": {
         "store": "common: who is down, which provider keys rest, and how fast models answer",
         "balances": "common: what a provider says is left of the account",
-        **dict.fromkeys(("events", "_refused", "note_lost"), "who is told"),
+        **dict.fromkeys(("_events", "_refused", "_on_loss"), "who is told"),
         "_in_flight": "common: how busy servers are",
     },
     "CallRouting": {
@@ -404,6 +404,8 @@ SHARED: dict[str, dict[str, str]] = {
             ("strategy", "_prices", "_clock", "_watch", "_private", "_directory", "_places"), "the operator's"
         ),
         **dict.fromkeys(("_facts", "health"), "listed above"),
+        "_server_facts": "what servers say of themselves",
+        "servers": "which server of a provider a conversation uses, by tenant",
         **dict.fromkeys(
             ("_health_mark", "_made", "_index", "_making"), "common: made of health, prices and lists of models"
         ),
@@ -420,8 +422,8 @@ SHARED: dict[str, dict[str, str]] = {
 def test_every_structure_that_calls_share_says_how_it_keeps_them_apart(tmp_path: Path) -> None:
     with two_keys(tmp_path, PROVIDERS, well) as running:
         assembly = running.gateway.assembly
-        runner = assembly.runner
-        held = (runner, runner.facts, runner.failover, runner.health, runner.routing, assembly.lasting.memory)
+        services = assembly.services
+        held = (services, services.facts, services.failover, services.health, services.routing, assembly.lasting.memory)
         found = {f"{type(one).__name__}.{name}" for one in held for name in vars(one)}
     listed = {f"{kind}.{name}" for kind, names in SHARED.items() for name in names}
     assert not found - listed, (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bardo.adapters.config.routing import FailoverSettings
-from bardo.call.failover import Failover
+from bardo.services.facts.failover import Failover
 
 NO_PAUSES = Failover(FailoverSettings(backoff_seconds=0.0))
 ONE_TRY = Failover(FailoverSettings(retries=0))

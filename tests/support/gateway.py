@@ -21,13 +21,12 @@ from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogRow
 from bardo.adapters.stores.replay_store import ReplayKeeper
 from bardo.adapters.stores.response_store import ResponseStore
-from bardo.call.call_context import Limits
-from bardo.call.call_routing import CallRouting
-from bardo.call.failover import Failover
-from bardo.call.runner import Runner
+from bardo.call.services import CallMemory, Limits
 from bardo.routing.health import MemoryHealth
 from bardo.server.serving import BackgroundServer
+from bardo.services.facts.call_routing import CallRouting
 from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.facts.failover import Failover
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.learned_routing import LearnedRouting
 from bardo.services.facts.price_book import PriceBook
@@ -39,7 +38,7 @@ from bardo.services.telemetry.telemetry import Telemetry
 from bardo.simulators import PRESETS, Incoming, Running
 from bardo.simulators.delivery import Action, Pause, Send
 from bardo.surfaces.gateway.app import Gateway
-from bardo.wiring import model_facts, open_agent
+from bardo.wiring import make_services, model_facts, open_agent
 from support.any_model import AnySimulator, Simulator
 from support.patience import PATIENCE
 
@@ -178,7 +177,8 @@ def house(
         learned = LearnedRouting.of(settings) if settings.routing.strategy == "learned" else None
         facts = model_facts(settings)
         prices = PriceBook(settings.prices)
-        health = health or HealthKeeper(MemoryHealth(policy_of(settings.health)))
+        memory = CallMemory()
+        health = health or HealthKeeper(MemoryHealth(policy_of(settings.health)), memory.events)
         strategy = settings.routing.strategy
         routing = CallRouting(directory, facts, strategy=strategy, learned=learned, prices=prices, health=health)
         if learned is not None:
@@ -188,7 +188,13 @@ def house(
             path = state or Path(stack.enter_context(TemporaryDirectory())) / "state.db"
             payments = open_payments(settings.payments, transport, path, variables, clock=time.time)
             keyring.pays = payments is not None
-        runner = Runner(
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        agent = None
+        if settings.golem.enabled:
+            silent = msgspec.structs.replace(settings, log=LogSettings(enabled=False))
+            agent = open_agent(silent, directory, health, {})
+        builders = {**BUILDERS, **(layers or {})}
+        services = make_services(
             directory,
             transport,
             keyring,
@@ -201,23 +207,24 @@ def house(
             failover=failover or Failover(msgspec.structs.replace(settings.failover, **_QUICK)),
             prices=prices,
             payments=payments,
+            memory=memory,
+            telemetry=telemetry,
+            agent=agent,
+            pipeline=lambda host: Pipeline.of(
+                settings, host, folder, variables, builders=builders, for_clients=for_clients
+            ),
         )
         if payments is not None:
             stack.callback(payments.close)
-        folder = Path(stack.enter_context(TemporaryDirectory()))
-        runner.telemetry = telemetry
-        if settings.golem.enabled:
-            runner.agent = open_agent(msgspec.structs.replace(settings, log=LogSettings(enabled=False)), runner, {})
-        pipeline = runner.pipeline = Pipeline.of(
-            settings, runner, folder, variables, builders={**BUILDERS, **(layers or {})}, for_clients=for_clients
-        )
+        pipeline = services.pipeline
+        assert pipeline is not None
 
         async def stop() -> None:
             await pipeline.close()
             await transport.close()
 
         options = {"max_body_bytes": 1_000_000, "keep_alive_seconds": keep_alive_seconds, **(gateway or {})}
-        app = Gateway(runner, GatewaySettings(**options), responses=responses, stop=stop)
+        app = Gateway(services, GatewaySettings(**options), responses=responses, stop=stop)
         server = stack.enter_context(BackgroundServer(app, grace=grace))
         yield House(server.address, log, servers, {one.provider.name: one for one in simulators}, learned)
 

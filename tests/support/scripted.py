@@ -15,11 +15,11 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogRow
-from bardo.call.call_context import Limits
-from bardo.call.runner import Runner
+from bardo.call.services import Limits
 from bardo.catalog.load import builtin
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.gateway.app import Gateway
+from bardo.wiring import make_services
 from support.failover import NO_PAUSES
 from support.talk import Answer, body_for, path_for
 
@@ -45,9 +45,11 @@ class Scripted:
     preset: str = ""
     """The provider's row; empty: one of `dialect` of which nothing else is known."""
     models: tuple[str, ...] = ("m1",)
+    transport: Any = None
+    """What calls are sent over; None: what `handler` answers."""
 
     def __post_init__(self) -> None:
-        self.transport = FakeTransport(self.handler)
+        self.transport = self.transport or FakeTransport(self.handler)
         keyring = Keyring({KEY_VARIABLE: KEY})
         entry = ProviderEntry(
             id="p",
@@ -59,7 +61,7 @@ class Scripted:
         )
         settings = Settings(providers=(entry,))
         directory = ProviderDirectory.of(settings, self.transport, keyring, clock=time.monotonic)
-        self.runner = Runner(
+        self.services = make_services(
             directory,
             self.transport,
             keyring,
@@ -68,7 +70,7 @@ class Scripted:
             clock=self.clock,
             failover=NO_PAUSES,
         )
-        self.app = Gateway(self.runner, GatewaySettings(max_body_bytes=64_000_000, keep_alive_seconds=0))
+        self.app = Gateway(self.services, GatewaySettings(max_body_bytes=64_000_000, keep_alive_seconds=0))
 
     def ask(self, client: str, *, stream: bool, headers: Mapping[str, str] | None = None, **asked: Any) -> Answer:
         """Ask in a client's dialect, and return the whole answer."""

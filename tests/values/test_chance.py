@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import bardo
-from bardo.call.call_context import new_request_id
+from bardo.call.call import new_request_id
 
 pytestmark = pytest.mark.each_python
 

@@ -46,7 +46,7 @@ LOGGERS = (
 
 
 class SecretHolder:
-    """Something that knows secrets of this process: `runner.Runner`."""
+    """Something that knows secrets of this process: `call.services.Services`."""
 
     def secrets(self) -> Secrets:
         """Return them."""

@@ -20,7 +20,7 @@ from bardo.batches.results import ResultReader
 from bardo.batches.single_calls import SingleCalls
 from bardo.batches.submission import Submitter
 from bardo.batches.values import pause_before
-from bardo.call.runner import Runner
+from bardo.call.services import Services
 from bardo.services.accounts.call_facts import CallFacts
 from bardo.values.errors import BardoError, InternalError, OverBudget, RateLimited
 
@@ -49,7 +49,7 @@ class BatchSteps:
 
     def __init__(
         self,
-        runner: Runner,
+        services: Services,
         store: BatchStore,
         settings: BatchSettings,
         *,
@@ -62,7 +62,7 @@ class BatchSteps:
         log: RowSink,
         read_item: ItemReader,
     ) -> None:
-        self._runner = runner
+        self._services = services
         self._store = store
         self._settings = settings
         self._intake = intake
@@ -73,7 +73,7 @@ class BatchSteps:
         self._outputs = outputs
         self._log = log
         self._read_item = read_item
-        self._clock = runner.clock
+        self._clock = services.clock
         self._written: set[str] = set()
 
     async def advance(self, batch: BatchRecord, chance: float) -> float:
@@ -113,7 +113,7 @@ class BatchSteps:
 
         Nothing is taken: a job runs for hours, and its calls are counted as they end.
         """
-        gate, account = self._runner.gate, batch.account
+        gate, account = self._services.gate, batch.account
         if gate is None or account is None or not account.has_budget:
             return
         if not any(job.state == "ready" for job in await asyncio.to_thread(self._store.jobs, batch.id)):

@@ -8,8 +8,8 @@ from typing import TypeVar
 import msgspec
 
 from bardo.batches.records import BatchRecord
-from bardo.call.cascade import escalations_of
-from bardo.call.runner import Runner
+from bardo.call.second_calls import escalations_of
+from bardo.call.services import Services
 from bardo.planning.aliases import with_display, with_effort
 from bardo.planning.knowledge import Knowledge
 from bardo.planning.route import Target
@@ -40,9 +40,9 @@ ItemReader = Callable[[bytes, BatchRecord], ItemRequest]
 """Reads the body of an item of a batch. Raises InvalidRequest and Unsupported."""
 
 
-def knowledge_of(runner: Runner, target: Target) -> Knowledge:
+def knowledge_of(services: Services, target: Target) -> Knowledge:
     """Return what a call in a batch draws on: nobody is there to search the web for the model while it answers."""
-    return msgspec.structs.replace(runner.facts.knowledge([target]), search=None)
+    return msgspec.structs.replace(services.facts.knowledge([target]), search=None)
 
 
 AnyRequest = TypeVar("AnyRequest", Request, EmbedRequest)

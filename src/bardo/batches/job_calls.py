@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.adapters.net.calls import Call, Reply
 from bardo.batches.records import JobRecord
-from bardo.call.runner import Runner
+from bardo.call.services import Services
 from bardo.catalog.batch_rows import BatchRow, batch_row
 from bardo.dialects import dialect
 from bardo.dialects.batches import batch_form
@@ -32,14 +32,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobCalls:
-    """The calls for jobs, over the transport and with the keys of a runner."""
+    """The calls for jobs, over the transport and with the keys of the gateway."""
 
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
+    def __init__(self, services: Services) -> None:
+        self._services = services
 
     def place(self, job: JobRecord) -> Place:
         """Return where a job is run. Raises InternalError where its provider is no longer configured."""
-        for provider in self._runner.directory.providers:
+        for provider in self._services.directory.providers:
             row = batch_row(provider.row)
             if provider.id == job.provider and row is not None:
                 targets = endpoints_of(Target(provider=provider, model=job.model))
@@ -50,19 +50,19 @@ class JobCalls:
 
     def choose_key(self, job: JobRecord) -> str:
         """Return the label of the provider's key that a job is made with; empty where it has no more than one."""
-        runner, provider = self._runner, self.place(job).provider
-        rests, now = runner.health.store.rests, runner.watch()
-        return runner.keyring.choose(provider, job.model, rests, now, conversation=job.id.encode())
+        services, provider = self._services, self.place(job).provider
+        rests, now = services.health.store.rests, services.watch()
+        return services.keyring.choose(provider, job.model, rests, now, conversation=job.id.encode())
 
     async def ask(self, place: Place, call: BatchCall, headers: dict[str, str] | None = None) -> bytes:
         """Send a call, and return the body of the answer. Raises BardoError."""
         reply = await self._send(place, call, headers or {})
-        return await reply.read(self._runner.limits.max_reply_bytes)
+        return await reply.read(self._services.limits.max_reply_bytes)
 
     async def lines(self, place: Place, call: BatchCall) -> AsyncGenerator[bytes, None]:
         """Yield the lines of a file at the provider as they arrive. Raises BardoError, also for a line that is too long."""
         reply = await self._send(place, call, {})
-        limit, held = self._runner.limits.max_reply_bytes, bytearray()
+        limit, held = self._services.limits.max_reply_bytes, bytearray()
         try:
             async for chunk in reply.chunks():
                 held += chunk
@@ -79,7 +79,7 @@ class JobCalls:
             await reply.close()
 
     async def _send(self, place: Place, call: BatchCall, headers: dict[str, str]) -> Reply:
-        runner, provider = self._runner, place.provider
+        services, provider = self._services, place.provider
         own = {"content-type": call.content_type} if call.body else {}
         asked = Call(
             method=call.method,
@@ -89,9 +89,9 @@ class JobCalls:
             provider=provider.id,
         )
         if provider.row.auth == "google":
-            await runner.keyring.prepare(provider)
-        signed = runner.keyring.sign(asked, provider, clock=runner.clock, key=place.key)
-        reply = await runner.transport.send(signed, runner.limits.deadlines)
+            await services.keyring.prepare(provider)
+        signed = services.keyring.sign(asked, provider, clock=services.clock, key=place.key)
+        reply = await services.transport.send(signed, services.limits.deadlines)
         if reply.status < 300:
             return reply
         try:
@@ -100,7 +100,7 @@ class JobCalls:
             body = b""  # The status says enough.
         refused = dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
         # A provider may quote the key that it refuses.
-        runner.clean(refused)
+        services.clean(refused)
         raise refused
 
 

@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 def open_batches(service: BatchService, path: Path | str) -> OpenBatches:
     """Return the batches that are kept at `path`, a file or an address. Raises DatabaseProblem where they cannot be."""
     engine = open_current(address_of(path), BATCHES_BRANCH, metadata=metadata)
-    runner, settings = service.runner, service.settings
+    services, settings = service.services, service.settings
     store, files = BatchStore(engine), FileStore(engine)
-    results, calls = ResultReader(runner), JobCalls(runner)
-    planner = ItemPlanner(runner, runs_alone=settings.run_without_api)
+    results, calls = ResultReader(services), JobCalls(services)
+    planner = ItemPlanner(services, runs_alone=settings.run_without_api)
     steps = BatchSteps(
-        runner,
+        services,
         store,
         settings,
         intake=Intake(store, files, settings, planner, results),
         submitter=Submitter(calls, store, settling_seconds=settings.settling_seconds),
         collector=Collector(calls, store, results),
-        singles=SingleCalls(runner, store, results, concurrency=settings.concurrency, is_busy=service.is_busy),
+        singles=SingleCalls(services, store, results, concurrency=settings.concurrency, is_busy=service.is_busy),
         results=results,
         outputs=OutputWriter(store, files, retention_seconds=settings.retention_seconds),
         log=RowSink(service.write_row, service.rows_stored, service.rows_missing),
         read_item=service.read_item,
     )
-    keeper = BatchKeeper(store, files, steps, settings, clock=runner.clock)
+    keeper = BatchKeeper(store, files, steps, settings, clock=services.clock)
     return OpenBatches(store, files, planner, keeper, engine.dispose)

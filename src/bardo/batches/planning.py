@@ -11,7 +11,7 @@ import msgspec
 
 from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest, knowledge_of, settled_request, with_rules
 from bardo.batches.records import BatchRecord
-from bardo.call.runner import Runner
+from bardo.call.services import Services
 from bardo.catalog.batch_rows import BatchRow, batch_providers, batch_row
 from bardo.planning.attempt import Attempt
 from bardo.planning.embedding import embed_attempt
@@ -54,23 +54,23 @@ class PlannedItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemPlanner:
-    """Plans items for the providers of one runner. `runs_alone`: an item that nobody takes in a batch is sent by bardo."""
+    """Plans items for the gateway's providers. `runs_alone`: an item that nobody takes in a batch is sent by bardo."""
 
-    def __init__(self, runner: Runner, *, runs_alone: bool) -> None:
-        self._runner = runner
+    def __init__(self, services: Services, *, runs_alone: bool) -> None:
+        self._services = services
         self._runs_alone = runs_alone
 
     async def plan(self, item: ItemRequest, batch: BatchRecord) -> PlannedItem | None:
         """Return where an item goes; None where bardo sends it by itself. Raises BardoError where it goes nowhere."""
-        if self._runner.provider_ids is not None:
-            await self._runner.provider_ids.check(item.request, batch.tenant)
+        if self._services.provider_ids is not None:
+            await self._services.provider_ids.check(item.request, batch.tenant)
         if isinstance(item, EmbedItem):
             return await self._plan_vectors(item.request, batch)
         return await self._plan_reply(item, batch)
 
     async def _plan_reply(self, item: GenerateItem, batch: BatchRecord) -> PlannedItem | None:
-        _, request = settled_request(item.request, self._runner.directory, batch)
-        request, placed = await self._runner.placed(request)
+        _, request = settled_request(item.request, self._services.directory, batch)
+        request, placed = await self._services.routing.find(request)
         placed = self._permitted(batch, item.request, placed)
         request, layers = await self._through_layers(request, placed, batch)
         taking = [one for one in placed.targets if batch_row(one.provider.row) is not None]
@@ -94,7 +94,7 @@ class ItemPlanner:
 
         Raises BardoError where the request must not be sent.
         """
-        pipeline = self._runner.pipeline
+        pipeline = self._services.pipeline
         layers = None if pipeline is None else pipeline.of_operation(request, tenant=batch.tenant)
         if pipeline is None or layers is None:
             return request, None
@@ -105,7 +105,7 @@ class ItemPlanner:
         """Return an item as one target gets it; None where none of its endpoints takes batches."""
         row = batch_row(target.provider.row)
         assert row is not None
-        knowledge = knowledge_of(self._runner, target)
+        knowledge = knowledge_of(self._services, target)
         attempt = first_attempt(request, [target], knowledge=knowledge, may_forward=False, route=route)
         others = [
             one for one in endpoints_of(target) if one.provider.row.dialect != attempt.target.provider.row.dialect
@@ -118,7 +118,7 @@ class ItemPlanner:
 
     def _permitted(self, batch: BatchRecord, request: Request | EmbedRequest, placed: Placement) -> Placement:
         """Return who may be asked with the key of a batch. Raises Forbidden."""
-        account, gate = batch.account, self._runner.gate
+        account, gate = batch.account, self._services.gate
         if account is None:
             return placed
         placed = permitted(account, request.model, placed)
@@ -128,7 +128,7 @@ class ItemPlanner:
         self, planned: PlannedItem, batch: BatchRecord, request: Request | EmbedRequest, target: Target
     ) -> PlannedItem:
         """Return an item with what it may cost, where its key has a budget."""
-        gate, account = self._runner.gate, batch.account
+        gate, account = self._services.gate, batch.account
         if gate is None or account is None or not account.has_budget:
             return planned
         nanos = gate.facts(account, request, [target], CallFacts(request_id=batch.id)).nanos
@@ -136,8 +136,8 @@ class ItemPlanner:
 
     async def _plan_vectors(self, request: EmbedRequest, batch: BatchRecord) -> PlannedItem | None:
         request = with_rules(request, batch)
-        placed = self._permitted(batch, request, await self._runner.placement(request.model))
-        pipeline, kept = self._runner.pipeline, None
+        placed = self._permitted(batch, request, await self._services.routing.placement(request.model))
+        pipeline, kept = self._services.pipeline, None
         layers = None if pipeline is None else pipeline.of_operation(request, tenant=batch.tenant)
         if pipeline is not None and layers is not None:
             request, lost = await run_on_inputs(pipeline, layers, request, placed.targets)
@@ -163,7 +163,7 @@ class ItemPlanner:
         if refused:
             raise refused[0]
         request = ", ".join(dict.fromkeys(one.provider.id for one in targets)) or "nobody"
-        able = sorted({one.id for one in self._runner.directory.providers if batch_row(one.row) is not None})
+        able = sorted({one.id for one in self._services.directory.providers if batch_row(one.row) is not None})
         here = f"of those configured here {', '.join(able)} can" if able else "none that is configured here can"
         raise NoBatchApi(
             f"{model!r} is served by {request}, without a batch API for such requests: {here}",

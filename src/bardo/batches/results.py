@@ -12,11 +12,11 @@ import msgspec
 from bardo.adapters.stores.log.row import CallOutcome, LogRow
 from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest, knowledge_of, settled_request
 from bardo.batches.records import BatchRecord, ItemRecord, ItemResult, ItemState, JobRecord
-from bardo.batches.stored_calls import StoredContext
-from bardo.call.call_context import new_request_id
-from bardo.call.live_reply import LiveReply
-from bardo.call.runner import Runner
-from bardo.call.stored_reply import StoredReply
+from bardo.batches.stored_calls import StoredJournal, stored_services
+from bardo.call.call import new_request_id
+from bardo.call.reply import LiveReply
+from bardo.call.services import Services
+from bardo.call.stored import StoredReply
 from bardo.dialects import dialect
 from bardo.dialects.batches.base import JobReply
 from bardo.planning.embedding import embed_attempt, with_estimated_usage
@@ -44,8 +44,8 @@ _EARLY: dict[str, tuple[ItemState, str]] = {
 class ResultReader:
     """Makes of each item what its client gets, and its row in the log, which are stored together."""
 
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
+    def __init__(self, services: Services) -> None:
+        self._services = services
 
     async def read(
         self, item: ItemRecord, asked: ItemRequest, batch: BatchRecord, job: JobRecord, reply: JobReply
@@ -65,8 +65,8 @@ class ResultReader:
         self, item: ItemRecord, batch: BatchRecord, problem: BardoError, *, job: JobRecord | None = None
     ) -> ItemRecord:
         """Return an item that ended with an error, which its client reads in its own dialect."""
-        self._runner.clean(problem)
-        problem.request_id = problem.request_id or new_request_id(self._runner.clock())
+        self._services.clean(problem)
+        problem.request_id = problem.request_id or new_request_id(self._services.clock())
         result = self._result_of(problem, batch)
         row = self._row(batch, "error", problem.request_id, job)
         row = msgspec.structs.replace(
@@ -85,9 +85,9 @@ class ResultReader:
         job: JobRecord | None = None,
     ) -> ItemRecord:
         """Return an item that nobody answered: expired, canceled, or lost."""
-        request_id = new_request_id(self._runner.clock())
+        request_id = new_request_id(self._services.clock())
         told = ProviderError(message)
-        self._runner.clean(told)
+        self._services.clean(told)
         message = told.message
         result = ItemResult(request_id=request_id, code=code, message=message, bardo={"request_id": request_id})
         row = self._row(batch, "cancelled" if state == "canceled" else "error", request_id, job)
@@ -95,7 +95,7 @@ class ResultReader:
 
     def _target(self, job: JobRecord) -> Target:
         """Return the endpoint that a job was planned for. Raises InternalError where its provider is no longer configured."""
-        for provider in self._runner.directory.providers:
+        for provider in self._services.directory.providers:
             if provider.id == job.provider:
                 target = Target(provider=provider, model=job.model)
                 same = (one for one in endpoints_of(target) if one.provider.row.dialect == job.dialect)
@@ -106,28 +106,28 @@ class ResultReader:
         self, item: ItemRecord, asked: GenerateItem, batch: BatchRecord, job: JobRecord, reply: JobReply
     ) -> ItemRecord:
         target = self._target(job)
-        shown, request = settled_request(asked.request, self._runner.directory, batch)
+        shown, request = settled_request(asked.request, self._services.directory, batch)
         layers = self._layers(item, request, batch)
         request = request if layers is None else layers.as_sent(request)
-        context = StoredContext(self._runner, StoredReply(reply.status, reply.body), started_at=job.submitted_at)
-        live = LiveReply(context, shown, tenant=batch.tenant)
-        live.recorder.layers = layers
-        knowledge = knowledge_of(self._runner, target)
+        journal, stored = StoredJournal(), StoredReply(reply.status, reply.body)
+        services = stored_services(self._services, stored, journal, started_at=job.submitted_at)
+        live = LiveReply(services, shown, tenant=batch.tenant, layers=layers)
+        knowledge = knowledge_of(self._services, target)
         attempt = plan(apply_profile(request), target, knowledge=knowledge, may_forward=False)
         try:
-            await live.begin(attempt, knowledge, live.note_sent(attempt))
+            await live.begin(attempt, knowledge)
             await live.read()
         except BardoError as problem:
-            live.clean(problem)
+            live.call.clean(problem)
             problem.request_id = live.request_id
             live.log("error", problem)
-            assert context.row is not None
-            return _ended(item, "errored", self._result_of(problem, batch), self._noted(context.row, batch, job))
+            assert journal.row is not None
+            return _ended(item, "errored", self._result_of(problem, batch), self._noted(journal.row, batch, job))
         finally:
             await live.close()
         response = live.response()
-        assert context.row is not None
-        row = self._noted(context.row, batch, job)
+        assert journal.row is not None
+        row = self._noted(journal.row, batch, job)
         call = CallFacts(live.request_id, live.attempt, live.cost, row.attempt_records)
         told = extension(shown, response, call, forwarded=False)
         counts = {
@@ -149,7 +149,7 @@ class ResultReader:
 
     def _layers(self, item: ItemRecord, request: Request, batch: BatchRecord) -> CallLayers | None:
         """Return the layers that worked on an item before it was sent; None where there were none."""
-        pipeline, kept = self._runner.pipeline, kept_layers(item)
+        pipeline, kept = self._services.pipeline, kept_layers(item)
         if kept is None:
             return None
         if pipeline is None:
@@ -163,7 +163,7 @@ class ResultReader:
         if reply.status >= 300:
             raise dialect(attempt.dialect).decode_error(reply.status, reply.body, {}, job.provider)
         made = with_estimated_usage(attempt.result([WholeReply(reply.body, {})]), asked.request)
-        request_id = new_request_id(self._runner.clock())
+        request_id = new_request_id(self._services.clock())
         layers = kept_layers(item)
         if layers is not None:
             made = msgspec.structs.replace(made, degraded=distinct((*layers.degraded, *made.degraded)))
@@ -221,7 +221,7 @@ class ResultReader:
 
     def _row(self, batch: BatchRecord, outcome: CallOutcome, request_id: str, job: JobRecord | None) -> LogRow:
         """Return the row of a call, as far as its batch and its job tell of it."""
-        now = self._runner.clock()
+        now = self._services.clock()
         sent = job.submitted_at if job is not None and job.submitted_at else now
         where: dict[str, Any] = {}
         if job is not None:
@@ -244,7 +244,7 @@ class ResultReader:
         return msgspec.structs.replace(
             row,
             started_at=began,
-            seconds=max(0.0, self._runner.clock() - began),
+            seconds=max(0.0, self._services.clock() - began),
             first_byte_seconds=None,
             key_id=batch.key_id,
             tags=tags_of(batch),

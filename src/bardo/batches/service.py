@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bardo.adapters.config.gateway import BatchSettings
 from bardo.adapters.stores.log.row import LogRow
 from bardo.batches.item_requests import ItemReader
-from bardo.call.runner import Runner
+from bardo.call.services import Services
 
 if TYPE_CHECKING:
     from bardo.adapters.stores.log import LogWriter
@@ -42,7 +42,7 @@ class BatchService:
 
     def __init__(
         self,
-        runner: Runner,
+        services: Services,
         settings: BatchSettings,
         path: Path | str,
         read_item: ItemReader,
@@ -53,7 +53,7 @@ class BatchService:
     ) -> None:
         self.settings = settings
         self.read_item = read_item
-        self.runner = runner
+        self.services = services
         self.is_busy = is_busy
         self._path = path
         self._log = log
@@ -91,7 +91,7 @@ class BatchService:
 
     def write_row(self, row: LogRow) -> None:
         """Write the row of an item into the log."""
-        self.runner.write(row)
+        self.services.journal.write(row)
 
     def rows_stored(self) -> bool:
         """Whether all rows that were written are in the log's database. Blocks."""

@@ -11,8 +11,9 @@ from bardo.batches.batch_store import BatchStore
 from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemReader, settled_request, with_rules
 from bardo.batches.records import BatchRecord, ItemRecord, ItemResult
 from bardo.batches.results import ResultReader
-from bardo.call.runner import Runner
-from bardo.call.unary_operations import embed, embed_receipt
+from bardo.call.open import open_call
+from bardo.call.services import Services
+from bardo.call.unary import embed, embed_receipt
 from bardo.replies.forwarding import named_as_asked
 from bardo.replies.receipt import CallFacts, extension
 from bardo.values.errors import BardoError, RateLimited
@@ -25,18 +26,18 @@ _LOOK_SECONDS = 0.05
 
 
 class SingleCalls:
-    """Sends items with a runner, `concurrency` at once. `is_busy` tells whether clients wait for answers now."""
+    """Sends items as calls of their own, `concurrency` at once. `is_busy` tells whether clients wait for answers now."""
 
     def __init__(
         self,
-        runner: Runner,
+        services: Services,
         store: BatchStore,
         results: ResultReader,
         *,
         concurrency: int,
         is_busy: Callable[[], bool],
     ) -> None:
-        self._runner = runner
+        self._services = services
         self._store = store
         self._results = results
         self._turns = asyncio.Semaphore(concurrency)
@@ -93,8 +94,8 @@ class SingleCalls:
         raise AssertionError("the last try returns")
 
     async def _reply(self, asked: GenerateItem, batch: BatchRecord) -> ItemResult:
-        shown, request = settled_request(asked.request, self._runner.directory, batch)
-        live = await self._runner.open(request, may_forward=False, tenant=batch.tenant, account=batch.account)
+        shown, request = settled_request(asked.request, self._services.directory, batch)
+        live = await open_call(self._services, request, may_forward=False, tenant=batch.tenant, account=batch.account)
         try:
             await live.read()
         finally:
@@ -120,7 +121,7 @@ class SingleCalls:
         )
 
     async def _vectors(self, asked: EmbedItem, batch: BatchRecord) -> ItemResult:
-        made = await embed(self._runner, with_rules(asked.request, batch), tenant=batch.tenant, account=batch.account)
+        made = await embed(self._services, with_rules(asked.request, batch), tenant=batch.tenant, account=batch.account)
         target, result = made.attempt.target, made.result
         told = {
             "request_id": made.request_id,

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from bardo.adapters.net.calls import Call, Deadlines, Transport
+from bardo.adapters.net.calls import Call, Deadlines
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log.row import LogRow, PendingCall
 from bardo.batches.batch_prices import BatchPrices
-from bardo.call.call_context import EpisodeSink
-from bardo.call.runner import Runner
-from bardo.call.stored_reply import StoredReply
-from bardo.call.web_search import WebSearcher
-from bardo.planning.attempt import Attempt
+from bardo.call.services import Services
+from bardo.call.stored import StoredReply
 from bardo.planning.route import Provider, Target
 from bardo.services.facts.health import HealthKeeper
-from bardo.services.facts.price_book import PriceBook
-from bardo.values.errors import BardoError, InternalError
-from bardo.values.request import Request
-from bardo.values.response import Response
-
-if TYPE_CHECKING:
-    from bardo.services.payments.payer import Payments
-    from bardo.services.telemetry.telemetry import Telemetry
+from bardo.values.errors import InternalError
+from bardo.values.secrets import Secrets
 
 
 class StoredTransport:
@@ -44,11 +35,11 @@ class StoredTransport:
 
 
 class KeylessKeyring(Keyring):
-    """Signs nothing: a stored reply needs no key, which may be gone by now."""
+    """Signs nothing: a stored reply needs no key, which may be gone by now. It knows the secrets of `services` all the same."""
 
-    def __init__(self, keyring: Keyring) -> None:
+    def __init__(self, services: Services) -> None:
         super().__init__()
-        self.secrets_of = keyring.secrets_of  # type: ignore[method-assign]
+        self._services = services
 
     async def prepare(self, provider: Provider) -> None:
         """Make nothing."""
@@ -57,53 +48,42 @@ class KeylessKeyring(Keyring):
         """Return the call as it is."""
         return call
 
+    def secrets(self, providers: Iterable[Provider] = (), further: Iterable[str] = ()) -> Secrets:
+        """Return every secret of this process, and `further` ones."""
+        return self._services.secrets(tuple(further))
 
-class StoredContext:
-    """What reads one stored reply: the runner's facts and settings, a transport that asks nobody, and a log of one row."""
+    def secrets_of(self, provider: Provider) -> Secrets:
+        """Return the secrets of a provider."""
+        return self._services.keyring.secrets_of(provider)
 
-    def __init__(self, runner: Runner, reply: StoredReply, *, started_at: float) -> None:
-        self._runner = runner
-        self.transport: Transport = StoredTransport(reply)
-        self.keyring: Keyring = KeylessKeyring(runner.keyring)
-        self.limits = runner.limits
-        self.facts = runner.facts
-        self.provider_ids = runner.provider_ids
-        self.events = runner.events
-        # A reply of hours ago says nothing of how its provider is now.
-        self.health = HealthKeeper()
-        self.payments: Payments | None = None
-        self.telemetry: Telemetry | None = None
-        self.gate = runner.gate
-        self.prices: PriceBook = BatchPrices(runner.prices)
-        self.estimates, self.outputs = runner.estimates, runner.outputs
-        self.searcher: WebSearcher | None = None
-        # The log keeps no content of batches, and so the memory keeps no thinking of them.
-        self.episodes: EpisodeSink | None = None
-        self.clock = lambda: started_at
-        self.watch = runner.watch
-        self.row: LogRow | None = None
 
-    async def remember(
-        self,
-        response: Response,
-        request: Request,
-        attempt: Attempt,
-        tenant: str,
-        *,
-        reply: str,
-        fields: Mapping[int, dict[str, Any]],
-        shown: Response | None = None,
-    ) -> None:
-        """Keep what the turns to come need."""
-        await self._runner.remember(response, request, attempt, tenant, reply=reply, fields=fields, shown=shown)
+class StoredJournal:
+    """Keeps the row of one call. Its beginning is in the state database since before its job was sent."""
 
-    def note_begun(self, call: PendingCall, target: Target) -> None:
-        """Note nothing: the item is in the state database since before its job was sent."""
+    row: LogRow | None = None
+
+    def begin(self, call: PendingCall, target: Target) -> None:
+        """Note nothing."""
 
     def write(self, row: LogRow) -> None:
         """Keep the row, which is stored with the item and then written."""
         self.row = row
 
-    def clean(self, error: BardoError, extra_secrets: Sequence[str] = ()) -> None:
-        """Take every secret of this process out of an error."""
-        self._runner.clean(error, extra_secrets)
+
+def stored_services(services: Services, reply: StoredReply, journal: StoredJournal, *, started_at: float) -> Services:
+    """Return the services with which one stored reply is read: nobody is asked, and the call's row is kept in `journal`."""
+    return replace(
+        services,
+        transport=StoredTransport(reply),
+        keyring=KeylessKeyring(services),
+        # A reply of hours ago says nothing of how its provider is now.
+        health=HealthKeeper(),
+        payments=None,
+        telemetry=None,
+        searcher=None,
+        prices=BatchPrices(services.prices),
+        # The log keeps no content of batches, and so the memory keeps no thinking of them.
+        episodes=None,
+        clock=lambda: started_at,
+        journal=journal,
+    )

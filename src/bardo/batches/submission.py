@@ -25,7 +25,7 @@ _MOST_PAGES = 20
 
 
 class Submitter:
-    """Makes the jobs of one runner. Everything it decides is stored before it goes on.
+    """Makes the jobs of a gateway. Everything it decides is stored before it goes on.
 
     `settling_seconds`: how long a provider may take until a job that it took is in its list.
     """

@@ -167,10 +167,13 @@ class KeyRotation:
 
     def __init__(self) -> None:
         self._warm: dict[tuple[str, bytes], tuple[str, float, float]] = {}
-        self.warm_seconds: Callable[[str, str], float] | None = None
-        """Tells how long a model at a provider keeps prompts, where that is measured; None: as a rule."""
+        self._warm_seconds: Callable[[str, str], float] | None = None
         self._uses: dict[tuple[str, str], float] = {}
         self._counted_since = 0.0
+
+    def measure_by(self, warm_seconds: Callable[[str, str], float]) -> None:
+        """Take from now on how long a model at a provider keeps prompts from what measures it, and not as a rule."""
+        self._warm_seconds = warm_seconds
 
     def choose(
         self,
@@ -196,7 +199,7 @@ class KeyRotation:
             label = min(free, key=lambda one: self._uses.get((provider, one), 0.0))
         self._count(provider, label, now)
         if conversation:
-            seconds = WARM_SECONDS if self.warm_seconds is None else self.warm_seconds(provider, model)
+            seconds = WARM_SECONDS if self._warm_seconds is None else self._warm_seconds(provider, model)
             self._keep(where, label, now, seconds)
         return label
 

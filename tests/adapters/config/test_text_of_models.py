@@ -11,6 +11,7 @@ import pytest
 
 from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.call.open import open_call
 from bardo.dialects import dialect
 from bardo.reasoning import ReasoningFormat
 from bardo.values.request import Request
@@ -52,7 +53,7 @@ def ask(
 
 
 async def _answered(assembly: Assembly, request: Request) -> Response:
-    live = await assembly.runner.open(request, may_forward=True)
+    live = await open_call(assembly.services, request, may_forward=True)
     async for _ in live.updates():
         pass
     await live.close()

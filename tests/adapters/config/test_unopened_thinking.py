@@ -12,6 +12,7 @@ import pytest
 
 from bardo.adapters.config.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
 from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.call.open import open_call
 from bardo.dialects import dialect
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -65,7 +66,7 @@ async def _heard(settings: Settings, transport: FakeTransport, asked: Sequence[R
     assembly = assemble(settings, transport=transport, environment={})
     heard = []
     for request in asked:
-        live = await assembly.runner.open(request, may_forward=True)
+        live = await open_call(assembly.services, request, may_forward=True)
         early: set[str] = set()
         async for step in live.updates():
             if live.response().finish.reason == "unknown":

@@ -15,6 +15,7 @@ import bardo
 from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.call.open import open_call
 from bardo.dialects import dialect
 from bardo.planning.planner import plan as plan_attempt
 from bardo.replies.typed_stream import grown
@@ -271,7 +272,7 @@ def test_a_further_choice_is_text_too() -> None:
     async def ask() -> Response:
         assembly = assemble(settings, transport=transport, environment={"K": "k"})
         request = Request(model="lab/m", messages=turn, output_format=shape, choices=2)
-        live = await assembly.runner.open(request)
+        live = await open_call(assembly.services, request)
         async for _ in live.updates():
             pass
         await assembly.close()
@@ -299,7 +300,7 @@ def test_a_reply_that_was_cut_at_its_limit_is_not_asked_again_and_stays_as_it_ca
 
     async def ask() -> tuple[Response, bool]:
         assembly = assemble(settings, transport=transport, environment={"K": "k"})
-        live = await assembly.runner.open(request)
+        live = await open_call(assembly.services, request)
         async for _ in live.updates():
             pass
         await assembly.close()
@@ -329,7 +330,7 @@ def test_a_route_of_llama_server_that_ignores_schemas_is_never_said_to_enforce_o
 
     async def ask() -> Any:
         assembly = assemble(settings, transport=transport, environment={"K": "k"})
-        [target] = await assembly.runner.directory.targets("llama-server/m")
+        [target] = await assembly.services.directory.targets("llama-server/m")
         await assembly.close()
         return plan_attempt(request, target)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
-from bardo.call.call_context import Limits
-from bardo.call.runner import Runner
+from bardo.call.open import with_daily_search_limit
+from bardo.call.services import Limits
 from bardo.planning.attempt import Attempt
 from bardo.planning.route import Provider, Target
 from bardo.services.facts.model_facts import DailySearches
@@ -65,11 +64,11 @@ def test_a_search_costs_each_of_its_limits_and_none_is_counted_for_ever(monkeypa
 
 def test_each_key_has_its_own_money_for_searches_and_each_day_too() -> None:
     now = [86_400.0 * 20_000]
-    runner: Any = SimpleNamespace(limits=Limits(search_usd_per_day=0.5), clock=lambda: now[0], agent=None)
+    services: Any = SimpleNamespace(limits=Limits(search_usd_per_day=0.5), clock=lambda: now[0])
 
     def limits(account: str | None, tenant: str = "") -> tuple[SearchLimit, ...]:
         key: Any = None if account is None else SimpleNamespace(id=account)
-        request, _, _ = asyncio.run(Runner._settle(runner, Request(model="m", messages=()), key, tenant))
+        request = with_daily_search_limit(services, Request(model="m", messages=()), key, tenant)
         return request.options.search_limits
 
     assert limits("ann") == limits("ann", "team")
@@ -78,5 +77,5 @@ def test_each_key_has_its_own_money_for_searches_and_each_day_too() -> None:
     now[0] += 86_400
     assert not seen & {*limits("ann"), *limits("bob"), *limits(None)}
     assert len(seen) == 3
-    runner.limits = Limits()
+    services.limits = Limits()
     assert limits("ann") == ()

@@ -116,7 +116,7 @@ def test_a_target_that_goes_down_is_logged_once(caplog: pytest.LogCaptureFixture
 
 def attempt(context: Context, problem: BaseException | None, *, of_model: bool = True) -> None:
     expected = contextlib.nullcontext() if problem is None else pytest.raises(type(problem))
-    with expected, AttemptWatch(context, A, of_model=of_model) as watch:
+    with expected, AttemptWatch(context.health, context.watch, A, of_model=of_model) as watch:
         context.now += 1.0
         if problem is not None:
             raise problem
@@ -133,7 +133,7 @@ def test_an_attempt_is_noted_once_as_it_ended() -> None:
     attempt(context, None)
     attempt(context, UpstreamRefused("no", status=500))
     assert counts(context) == (2, 1)
-    watch = AttemptWatch(context, A)
+    watch = AttemptWatch(context.health, context.watch, A)
     for _ in range(3):
         watch.ended(None)
         watch.left()
@@ -159,7 +159,7 @@ def test_a_client_that_leaves_lets_another_call_try() -> None:
 
 def test_a_client_that_leaves_a_reply_that_had_begun_was_answered() -> None:
     context = Context()
-    watch = AttemptWatch(context, A)
+    watch = AttemptWatch(context.health, context.watch, A)
     watch.began()
     watch.left()
     assert counts(context) == (1, 0)

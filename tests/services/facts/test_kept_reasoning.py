@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bardo.call.call_recorder import _MOST_TIMES_KEPT, CallRecorder
-from bardo.services.facts.price_book import PriceBook
+from bardo.adapters.config.settings import Settings
+from bardo.adapters.net.client import HttpTransport
+from bardo.adapters.net.keys import Keyring
+from bardo.call.ending import _MOST_TIMES_KEPT, ReasoningKeeper
+from bardo.call.reply import LiveReply
+from bardo.services.facts.directory import ProviderDirectory
 from bardo.values.blocks import Opaque
 from bardo.values.events import ContentChunk, Event, Finish, OpaqueState, ThinkChunk
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Request
 from bardo.values.response import Response
+from bardo.wiring import make_services
 
 THOUGHT = ThinkChunk(0, "Hm.")
 
@@ -37,64 +44,63 @@ class Reader:
         return {}
 
 
-class CallContext:
-    """What a call needs of its runner, for what is kept of it."""
+class Call:
+    """A call as far as its reasoning is kept."""
 
-    payments = None
+    layers = None
+    tenant = request_id = ""
 
     def __init__(self) -> None:
         self.kept: list[str] = []
-        self.prices = PriceBook()
-
-    def clock(self) -> float:
-        return 0.0
-
-    watch = clock
+        self.services = SimpleNamespace(replay=self)
 
     async def remember(self, response: Response, *_: object, **__: object) -> None:
         self.kept.append(response.text)
 
 
-async def keep(events: list[Event]) -> tuple[CallContext, Reader]:
-    means, reader = CallContext(), Reader()
-    call = CallRecorder(means, Request(model="m", messages=()), "req", "")  # type: ignore[arg-type]
+async def keep(events: list[Event]) -> tuple[Call, Reader]:
+    call, reader = Call(), Reader()
+    keeper = ReasoningKeeper(call, Request(model="m", messages=()))  # type: ignore[arg-type]
     for event in events:
         reader.fold.feed(event)
-        if call.is_due([event]):
-            await call.remember(reader, None)  # type: ignore[arg-type]
-    await call.remember_rest(reader, None)  # type: ignore[arg-type]
-    return means, reader
+        if keeper.is_due([event]):
+            await keeper.keep(reader, None)  # type: ignore[arg-type]
+    await keeper.keep_rest(reader, None)  # type: ignore[arg-type]
+    return call, reader
 
 
 @pytest.mark.parametrize("after", [0, 1, 5, 1_000, 20_000])
 def test_what_is_kept_last_is_the_whole_reply(after: int) -> None:
     events: list[Event] = [THOUGHT, ContentChunk(1, "a"), Finish("stop"), *(ContentChunk(1, "b") for _ in range(after))]
-    means, reader = asyncio.run(keep(events))
-    assert means.kept[-1] == "a" + "b" * after
+    call, reader = asyncio.run(keep(events))
+    assert call.kept[-1] == "a" + "b" * after
     assert reader.looked <= _MOST_TIMES_KEPT + 1
 
 
 def test_a_reply_is_kept_at_its_finish_and_not_before() -> None:
-    means, _ = asyncio.run(keep([THOUGHT, ContentChunk(1, "a"), ContentChunk(1, "b")]))
-    assert means.kept == []
-    means, _ = asyncio.run(keep([THOUGHT, ContentChunk(1, "a"), Finish("stop")]))
-    assert means.kept == ["a"]
+    call, _ = asyncio.run(keep([THOUGHT, ContentChunk(1, "a"), ContentChunk(1, "b")]))
+    assert call.kept == []
+    call, _ = asyncio.run(keep([THOUGHT, ContentChunk(1, "a"), Finish("stop")]))
+    assert call.kept == ["a"]
 
 
 def test_nothing_is_kept_of_text_until_more_comes() -> None:
     text: list[Event] = [ContentChunk(0, "a"), Finish("stop")]
-    means, _ = asyncio.run(keep(text))
-    assert means.kept == []
-    means, _ = asyncio.run(keep([*text, OpaqueState(0, Opaque("signature", "signed"))]))
-    assert means.kept == ["a"]
+    call, _ = asyncio.run(keep(text))
+    assert call.kept == []
+    call, _ = asyncio.run(keep([*text, OpaqueState(0, Opaque("signature", "signed"))]))
+    assert call.kept == ["a"]
 
 
 def test_what_is_kept_of_a_call_goes_with_the_call() -> None:
-    call = CallRecorder(CallContext(), Request(model="m", messages=()), "req", "")  # type: ignore[arg-type]
-    recorder = weakref.ref(call)
+    transport, keyring = HttpTransport(), Keyring({})
+    directory = ProviderDirectory.of(Settings(), transport, keyring, clock=time.monotonic)
+    services = make_services(directory, transport, keyring)
+    live = LiveReply(services, Request(model="m", messages=()))
+    reply = weakref.ref(live)
     gc.disable()
     try:
-        del call
-        assert recorder() is None, "a circle of references waits for the garbage collector"
+        del live
+        assert reply() is None, "a circle of references waits for the garbage collector"
     finally:
         gc.enable()

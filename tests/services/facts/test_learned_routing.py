@@ -13,6 +13,7 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.row import LogRow
+from bardo.call.open import open_call
 from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.router import repeat
 from bardo.services.facts.learned_routing import LearnedRouting, load_state, pending_of, state_path, success_of
@@ -86,7 +87,7 @@ async def run(of: Settings, bad: str, calls: int, error: BardoError | None = Non
     assembly = assemble(of, transport=FakeTransport(answer))
     try:
         for number in range(calls):
-            live = await assembly.runner.open(request(f"What is {number} and {number}?"))
+            live = await open_call(assembly.services, request(f"What is {number} and {number}?"))
             async for _ in live.updates():
                 pass
     finally:

@@ -13,6 +13,7 @@ import pytest
 from bardo.adapters.config.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings, parse_settings
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
+from bardo.call.open import open_call
 from bardo.catalog.load import builtin
 from bardo.catalog.models import ModelIds, ModelRow
 from bardo.dialects import dialect
@@ -124,7 +125,7 @@ async def ask_twice(provider: Picky, effort: str) -> list[dict[str, Any]]:
     body = json.dumps({"model": "lab/gpt-5.2", "messages": turns, "reasoning_effort": effort}).encode()
     told = []
     for _ in range(2):
-        live = await assembly.runner.open(dialect("openai_chat").decode_request(body, Arrival()))
+        live = await open_call(assembly.services, dialect("openai_chat").decode_request(body, Arrival()))
         async for _step in live.updates():
             pass
         told.append({"degraded": [one.what for one in live.response().degraded], "layer": live.attempt.control.layer})  # type: ignore[union-attr]
@@ -174,7 +175,7 @@ async def first_call(preset: str, server: Local, **fields: Any) -> Any:
     turns = [{"role": "user", "content": "?"}]
     body = json.dumps({"model": "lab/m", "messages": turns, **fields}).encode()
     try:
-        live = await assembly.runner.open(dialect("openai_chat").decode_request(body, Arrival()))
+        live = await open_call(assembly.services, dialect("openai_chat").decode_request(body, Arrival()))
         async for _step in live.updates():
             pass
         await live.close()

@@ -12,24 +12,30 @@ import pytest
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.call.runner import Runner
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.pipeline.layers import FILE
 from bardo.services.pipeline.pipeline import Pipeline
 from bardo.values.request import BardoOptions, Request
-from bardo.wiring import model_facts
+from bardo.wiring import make_services, model_facts
 
 
 async def corrected_after(folder: Path, counted: int | None) -> int:
     """Run a pipeline that learns one count, and return what it makes of a prompt of 1000 tokens before that."""
     settings, transport, keyring = parse_settings(""), HttpTransport(), Keyring({})
     directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
-    runner = Runner(directory, transport, keyring, facts=model_facts(settings))
-    pipeline = Pipeline.of(settings, runner, folder, {})
+    services = make_services(
+        directory,
+        transport,
+        keyring,
+        facts=model_facts(settings),
+        pipeline=lambda host: Pipeline.of(settings, host, folder, {}),
+    )
+    pipeline = services.pipeline
+    assert pipeline is not None
     assert pipeline.of_call(Request(model="m", messages=(), options=BardoOptions(pipeline="fast"))) is not None
-    before = runner.estimates.corrected(1000, "lab", "m")
+    before = services.estimates.corrected(1000, "lab", "m")
     if counted is not None:
-        runner.estimates.learn_measured(1000, counted, "lab", "m")
+        services.estimates.learn_measured(1000, counted, "lab", "m")
     await pipeline.close()
     await transport.close()
     return before

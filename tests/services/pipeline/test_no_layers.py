@@ -16,11 +16,12 @@ from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogRow
-from bardo.call.runner import Runner
+from bardo.call.open import open_call
 from bardo.dialects import dialect
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.pipeline.pipeline import Pipeline
 from bardo.values.wire import Arrival
+from bardo.wiring import make_services
 from support.failover import NO_PAUSES
 
 SETTINGS = """
@@ -52,9 +53,16 @@ def calls_of_functions(folder: Path, language: str, *, stream: bool, pipeline: b
     kind = "text/event-stream" if stream else "application/json"
     transport = FakeTransport(lambda call: FakeReply(headers={"content-type": kind}, chunks=[body]))
     directory = ProviderDirectory.of(settings, transport, keyring, clock=lambda: 1.0)
-    runner = Runner(directory, transport, keyring, log=Rows(), clock=lambda: 1.0, watch=lambda: 1.0, failover=NO_PAUSES)
-    if pipeline:
-        runner.pipeline = Pipeline.of(settings, runner, folder, {})
+    services = make_services(
+        directory,
+        transport,
+        keyring,
+        log=Rows(),
+        clock=lambda: 1.0,
+        watch=lambda: 1.0,
+        failover=NO_PAUSES,
+        pipeline=(lambda host: Pipeline.of(settings, host, folder, {})) if pipeline else None,
+    )
     asked = {"model": "m", "messages": [{"role": "user", "content": "2+2?"}], "stream": stream, "max_tokens": 9}
     counts: Counter[str] = Counter()
 
@@ -67,7 +75,7 @@ def calls_of_functions(folder: Path, language: str, *, stream: bool, pipeline: b
             request = dialect(language).decode_request(msgspec.json.encode(asked), Arrival())
             sys.setprofile(count if measured else None)
             try:
-                live = await runner.open(request)
+                live = await open_call(services, request)
                 async for _ in live.updates():
                     pass
                 await live.close()

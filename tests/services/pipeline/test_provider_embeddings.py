@@ -12,7 +12,6 @@ import pytest
 
 from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.embedding.embeddings import Embeddings
-from bardo.call import unary_operations
 from bardo.context.effects import Embed, TextVectors
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.services.pipeline.effects import Effects
@@ -35,11 +34,11 @@ class Provider:
     async def embed(self, request: EmbedRequest) -> Any:
         self.requests.append(request)
         self.asked.append(request.inputs)
-        return SimpleNamespace(result=SimpleNamespace(vectors=tuple(self.vectors(request.inputs))))
+        return SimpleNamespace(vectors=tuple(self.vectors(request.inputs)))
 
     def embeddings(self, *, seconds: float = 60.0, masked: bool = False) -> ProviderEmbeddings:
-        runner: Any = SimpleNamespace(watch=lambda: self.now, embed=self.embed)
-        return ProviderEmbeddings(runner, "venice/m", Embeddings(), seconds=seconds, masked=masked)
+        host: Any = SimpleNamespace(watch=lambda: self.now, embed=self.embed)
+        return ProviderEmbeddings(host, "venice/m", Embeddings(), seconds=seconds, masked=masked)
 
 
 def performed(embeddings: ProviderEmbeddings, *texts: str) -> TextVectors:
@@ -111,10 +110,10 @@ def test_texts_that_are_refused_are_no_reason_to_spare_the_provider(monkeypatch:
 def test_a_provider_that_takes_too_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = Provider(monkeypatch, lambda texts: [])
 
-    async def never(runner: Any, request: EmbedRequest) -> Any:
+    async def never(request: EmbedRequest) -> Any:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(unary_operations, "embed", never)
+    monkeypatch.setattr(provider, "embed", never)
     assert performed(provider.embeddings(seconds=0.001), "a").tier == "static"
 
 
@@ -140,9 +139,9 @@ def test_where_nothing_is_sent_no_provider_is_asked_for_vectors_either(monkeypat
     provider = Provider(monkeypatch, lambda texts: [[1.0] for _ in texts])
     settings = parse_settings('[inference.embeddings]\nprovider = "venice"\n')
     effects = Effects()
-    runner: Any = SimpleNamespace(watch=lambda: 0.0, embed=provider.embed)
+    host: Any = SimpleNamespace(watch=lambda: 0.0, embed=provider.embed)
     parts: Any = SimpleNamespace(
-        settings=settings, pipeline=settings.inference.pipeline, runner=runner, effects=effects, closing=[]
+        settings=settings, pipeline=settings.inference.pipeline, host=host, effects=effects, closing=[]
     )
     perform_embed(parts)
     assert asyncio.run(effects.perform(Embed(("a",)), dry=True)).tier == "static"

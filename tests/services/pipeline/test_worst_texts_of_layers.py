@@ -16,14 +16,13 @@ from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.embedding import personal_data
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.call.runner import Runner
 from bardo.catalog.layer_rows import layer_rows
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.pipeline import pipeline as layers_of_calls
 from bardo.services.pipeline.pipeline import Pipeline
 from bardo.values.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import BardoOptions, Message, Request, Tool
-from bardo.wiring import model_facts
+from bardo.wiring import make_services, model_facts
 from support.growth import check_growth
 from support.sampling import NIGHTLY, sample
 
@@ -122,13 +121,20 @@ def running(layers: Sequence[str]) -> Iterator[Callable[[Request], object]]:
     settings = parse_settings(TOML.format(layers=msgspec.json.encode(layers).decode()))
     transport, keyring = HttpTransport(), Keyring({})
     directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
-    runner = Runner(directory, transport, keyring, facts=model_facts(settings))
 
     async def never(*_: object) -> None:
         raise AssertionError("nothing is kept here")
 
     with asyncio.Runner() as loop, TemporaryDirectory() as folder:
-        pipeline = Pipeline.of(settings, runner, Path(folder), {})
+        services = make_services(
+            directory,
+            transport,
+            keyring,
+            facts=model_facts(settings),
+            pipeline=lambda host: Pipeline.of(settings, host, Path(folder), {}),
+        )
+        pipeline = services.pipeline
+        assert pipeline is not None
         targets = loop.run(directory.placement("m")).targets
 
         async def call(request: Request) -> None:

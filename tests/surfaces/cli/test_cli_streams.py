@@ -52,7 +52,7 @@ import json, os, sys, tempfile
 import rich.console, rich.status, rich.table, sqlalchemy
 from bardo.surfaces.cli import main
 from bardo.surfaces.cli.app import make_app
-import bardo.adapters.net.transport, bardo.adapters.stores.log, bardo.surfaces.cli.demo, bardo.surfaces.gateway.main
+import bardo.adapters.net.client, bardo.adapters.stores.log, bardo.surfaces.cli.demo, bardo.surfaces.gateway.main
 import bardo.adapters.net.client, bardo.adapters.stores.log, bardo.surfaces.cli.demo, bardo.surfaces.gateway.main
 
 def outcome(words, stdin, stdout, stderr):

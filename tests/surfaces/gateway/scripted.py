@@ -15,10 +15,10 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.replay_store import ReplayKeeper
-from bardo.call.runner import Runner
 from bardo.server.serving import BackgroundServer
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.surfaces.gateway.app import Gateway
+from bardo.wiring import make_services
 from support.patience import PATIENCE
 
 
@@ -69,8 +69,8 @@ def scripted(
         for preset in presets
     )
     directory = ProviderDirectory.of(Settings(providers=entries), transport, keyring, clock=time.monotonic)
-    runner = Runner(directory, transport, keyring, replay=replay)
-    with BackgroundServer(Gateway(runner, GatewaySettings(max_body_bytes=1_000_000), stop=transport.close)) as server:
+    services = make_services(directory, transport, keyring, replay=replay)
+    with BackgroundServer(Gateway(services, GatewaySettings(max_body_bytes=1_000_000), stop=transport.close)) as server:
         played.address = server.address
         yield played
 

@@ -68,7 +68,7 @@ def searching(preset: str, *, search: str = 'service = "tavily"') -> Iterator[Se
     environment = {"KEY": "secret-of-a-test", "TAVILY_API_KEY": SEARCH_KEY}
     assembly = assemble(parse_settings(toml), transport=transport, environment=environment)
     try:
-        with BackgroundServer(Gateway(assembly.runner, GatewaySettings(), stop=transport.close)) as server:
+        with BackgroundServer(Gateway(assembly.services, GatewaySettings(), stop=transport.close)) as server:
             played.address = server.address
             yield played
     finally:

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from bardo.adapters.config.routing import FailoverSettings
-from bardo.call.failover import Failover
+from bardo.services.facts.failover import Failover
 from bardo.simulators import Fault
 from support.any_model import Simulator
 from support.gateway import house

@@ -18,10 +18,10 @@ from bardo.adapters.config.routing import FailoverSettings
 from bardo.adapters.config.settings import ProviderEntry
 from bardo.adapters.net.client import Deadlines
 from bardo.adapters.stores.log import LogRow
-from bardo.call.failover import Failover
 from bardo.replies.reply_reader import ReplyReader
 from bardo.routing.circuit import AttemptOutcome
 from bardo.routing.health import MemoryHealth
+from bardo.services.facts.failover import Failover
 from bardo.services.facts.health import HealthKeeper
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.response import Response

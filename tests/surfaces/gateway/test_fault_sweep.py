@@ -15,7 +15,6 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.call import stream_reading
-from bardo.call.runner import Runner
 from bardo.dialects import dialect
 from bardo.replies.reply_reader import ReplyReader
 from bardo.services.facts.directory import ProviderDirectory
@@ -23,6 +22,7 @@ from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.response import Response
+from bardo.wiring import make_services
 from support.failover import NO_PAUSES
 from support.offenders import each_case
 from support.talk import body_for, path_for
@@ -57,7 +57,7 @@ class Upstream:
         directory = ProviderDirectory.of(
             Settings(providers=tuple(entries)), self.transport, keyring, clock=time.monotonic
         )
-        self.gateway = Gateway(Runner(directory, self.transport, keyring, failover=NO_PAUSES), GatewaySettings())
+        self.gateway = Gateway(make_services(directory, self.transport, keyring, failover=NO_PAUSES), GatewaySettings())
         self.stream = False
 
     def _answer(self, call: Call) -> FakeReply:

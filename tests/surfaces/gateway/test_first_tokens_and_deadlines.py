@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bardo.adapters.config.routing import FailoverSettings
-from bardo.call.failover import Failover
+from bardo.services.facts.failover import Failover
 from bardo.simulators import Fault, Script, Turn
 from support.any_model import Simulator
 from support.gateway import House, Watched, house

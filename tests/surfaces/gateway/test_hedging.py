@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from bardo.adapters.config.routing import FailoverSettings
-from bardo.call.failover import Failover
 from bardo.routing.circuit import outcome_of
+from bardo.services.facts.failover import Failover
 from bardo.services.facts.health import HealthKeeper
 from bardo.simulators import Fault
 from support.any_model import Simulator

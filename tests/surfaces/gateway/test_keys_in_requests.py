@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from bardo.adapters.stores.log.row import LogRow
-from bardo.call.client_secrets import without_key, without_key_as_model
+from bardo.call.row import without_key, without_key_as_model
 from bardo.values.intent import Intent
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import BardoOptions, Request

@@ -36,7 +36,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoKeys]:
 @pytest.fixture(autouse=True)
 def _taught(running: TwoKeys) -> None:
     """Begin with one lesson, of the caller A."""
-    running.gateway.assembly.runner.facts.lessons.forget()
+    running.gateway.assembly.services.facts.lessons.forget()
     running.answer = without_top_k
     assert running.ask("a", CHAT, ASK).status == 200
 

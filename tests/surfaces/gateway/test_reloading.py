@@ -144,16 +144,16 @@ def test_what_calls_left_is_taken_over(
     with Simulator("moonshot").running() as near:
         text = log_at(tmp_path) + limited + provider("near", near.base_url)
         with served(tmp_path, text, monkeypatch, caplog) as gateway:
-            runner = gateway.gateway._now.assembly.runner
+            services = gateway.gateway._now.assembly.services
             assert ask(gateway.address, "openai_chat", "kimi-k3", headers=signed).status == 200
             gateway.write(text + '[aliases]\nmine = "kimi-k3"\n')
-            now = gateway.gateway._now.assembly.runner
-            assert now is not runner
+            now = gateway.gateway._now.assembly.services
+            assert now is not services
             assert (now.transport, now.replay, now.health, now.events) == (
-                runner.transport,
-                runner.replay,
-                runner.health,
-                runner.events,
+                services.transport,
+                services.replay,
+                services.health,
+                services.events,
             )
             assert ask(gateway.address, "openai_chat", "mine", headers=signed).status == 200
             assert ask(gateway.address, "openai_chat", "mine", headers=signed).status == 429, (

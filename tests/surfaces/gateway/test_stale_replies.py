@@ -10,12 +10,11 @@ import msgspec
 import pytest
 
 from bardo.adapters.config.routing import FailoverSettings
-from bardo.call.failover import Failover
-from bardo.call.stale_replies import StaleReplies, StaleReply
 from bardo.catalog.load import builtin
 from bardo.context.cache.entries import identity_of
 from bardo.planning.attempt import Attempt
 from bardo.planning.route import Provider, Target
+from bardo.services.facts.failover import Failover, StaleReplies, StaleReply
 from bardo.simulators import Fault
 from bardo.values.blocks import TextBlock
 from bardo.values.request import BardoOptions, Message, Request

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from bardo.adapters.config.settings import ProviderEntry
-from bardo.call.runner import Runner
+from bardo.surfaces.gateway import generate
 from support.any_model import Simulator
 from support.gateway import KEY_VARIABLE, House, Watched, house
 from support.patience import PATIENCE
@@ -36,7 +36,7 @@ def test_a_mistake_after_a_sign_of_life_is_the_dialects_error(client: str, monke
             await asyncio.to_thread(is_kept_alive.wait, PATIENCE)
             raise ValueError("a mistake")
 
-    monkeypatch.setattr(Runner, "open", Mistake())
+    monkeypatch.setattr(generate, "open_call", Mistake())
     with house([Simulator("deepseek")], keep_alive_seconds=0.02) as running:
         with RawClient(running.address) as raw:
             body = json.dumps(body_for(client, "deepseek/m", stream=True)).encode()
@@ -53,7 +53,7 @@ def test_a_mistake_before_anything_was_sent_is_500(client: str, monkeypatch: pyt
     async def mistaken(*_: object, **__: object) -> None:
         raise ValueError("a mistake")
 
-    monkeypatch.setattr(Runner, "open", mistaken)
+    monkeypatch.setattr(generate, "open_call", mistaken)
     with house([Simulator("deepseek")]) as running:
         answer = ask(running.address, client, "deepseek/m", stream=True)
         assert answer.status == 500

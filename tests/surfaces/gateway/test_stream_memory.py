@@ -65,8 +65,8 @@ class Generated:
 
 def peak(provider: str, client: str, size: int, *, thinks: bool) -> int:
     """Return the most memory that a stream of `size` characters took beside what its client was sent."""
-    gateway = Scripted(provider, lambda _: reply(provider, [], stream=True), drops=True)
-    gateway.runner.transport = Generated(provider, size, thinks=thinks)
+    transport = Generated(provider, size, thinks=thinks)
+    gateway = Scripted(provider, lambda _: reply(provider, [], stream=True), drops=True, transport=transport)
     gateway.ask(client, stream=True)
     gateway.rows.clear()
     tracemalloc.start()

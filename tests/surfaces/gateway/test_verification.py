@@ -213,7 +213,7 @@ def test_a_key_that_may_not_ask_the_second_model_gets_the_answer(tmp_path: Path)
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_second_model_that_says_nothing_is_not_waited_for_without_end(monkeypatch: Any, stream: bool) -> None:
-    monkeypatch.setattr("bardo.call.verification.MOST_SECONDS", 0.3)
+    monkeypatch.setattr("bardo.call.second_calls.MOST_SECONDS", 0.3)
     with house([answerer(), judge("x", fault=Fault("stall", after=0))], toml=TABLE) as it:
         answer = ask(it.address, "openai_chat", "bardo/careful", stream=stream)
     assert b"no verdict within" in answer.body
@@ -222,7 +222,7 @@ def test_a_second_model_that_says_nothing_is_not_waited_for_without_end(monkeypa
 
 @pytest.mark.parametrize("stream", [True, False], ids=["a stream", "a whole reply"])
 def test_a_client_that_leaves_while_its_answer_is_judged_ends_the_second_call(monkeypatch: Any, stream: bool) -> None:
-    monkeypatch.setattr("bardo.call.verification.MOST_SECONDS", 4 * PATIENCE)
+    monkeypatch.setattr("bardo.call.second_calls.MOST_SECONDS", 4 * PATIENCE)
     second = Watched("anthropic", silent_first=True, models=["claude-haiku-4-5"])
     body = {"model": "bardo/careful", "messages": MESSAGES, "stream": stream}
     with house([answerer(), second], toml=TABLE) as it:

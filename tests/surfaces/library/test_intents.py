@@ -11,7 +11,7 @@ import pytest
 
 import bardo
 from bardo import Intent
-from bardo.call.call_routing import CallRouting
+from bardo.services.facts.call_routing import CallRouting
 from bardo.values.errors import InvalidRequest, NotStored
 from support.any_model import Simulator
 from support.gateway import entry

@@ -157,6 +157,11 @@ class ClientKeys:
         """Return what holds for the calls of a key."""
         return self._rules.get(_digest(key), ()) if self._rules and key else ()
 
+    def rules_to_keep(self, key: str) -> tuple[ThinkingRules, ...]:
+        """Return what holds for the calls of a key, for calls that are made later without it."""
+        names = ThinkingRules.__struct_fields__
+        return tuple([ThinkingRules(**{name: getattr(one, name) for name in names}) for one in self.rules(key)])
+
 
 def account_of(entry: KeyEntry) -> Account:
     """Return the account of a key. Raises InvalidRequest for a value that makes no sense."""

@@ -54,7 +54,7 @@ _UNREACHABLE = Degradation(
 
 
 class ReplayKeeper:
-    """What the runner asks. Without a store nothing is kept, and only the rules of what may be sent hold.
+    """What calls ask. Without a store nothing is kept, and only the rules of what may be sent hold.
 
     A store that takes longer than `seconds` is passed over; what it does not take is held here until it does. `reopen` opens its file
     where that is `renewable`.

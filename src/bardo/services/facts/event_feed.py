@@ -1,11 +1,8 @@
-"""An in-process bus of inference events. Publishing never waits: a subscriber that does not keep up loses the oldest events.
+"""Events of a gateway's calls: a bus within the process, and a feed that can be read on from where a reader stopped.
 
-Nothing is made or kept while nobody listens. Events are published and read in one event loop.
-
-The events of a gateway as a feed that can be read on from where a reader stopped: the last ones are kept, while anybody reads.
-
-Each event has an id of this process and a number. A reader that comes back with the last id it saw gets what it missed, or is told that it
-missed something.
+Publishing never waits: a subscriber that does not keep up loses the oldest events. Nothing is made or kept while nobody listens. Events
+are published and read in one event loop. Each event of the feed has an id of this process and a number: a reader that comes back with
+the last id it saw gets what it missed, or is told that it missed something.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
@@ -23,8 +20,10 @@ from bardo.planning.attempt import Attempt
 from bardo.planning.inference_events import events_of_plan, events_of_reply
 from bardo.structured import Provenance
 from bardo.values.chance import CHANCE
-from bardo.values.inference_events import CallFinished, InferenceEvent, PublishedEvent
+from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ThinkStart, ToolCallChunk, ToolCallStart
+from bardo.values.inference_events import CallFinished, CallProgress, InferenceEvent, PublishedEvent, ReasoningText
 from bardo.values.response import Response
+from bardo.values.usage import TokenEstimate
 
 MOST_WAITING = 1_000
 """How many events wait for one subscriber."""
@@ -358,3 +357,80 @@ def finished_event(row: LogRow) -> CallFinished:
         visibility=row.visibility,
         degraded=tuple([str(one.get("what", "")) for one in row.degraded[:_MOST_NAMES]]),
     )
+
+
+_EVERY_SECONDS = 0.5
+
+
+class ProgressReporter:
+    """What is told of one reply: each change of its phase, and its tokens from time to time."""
+
+    def __init__(self, subsystem: str) -> None:
+        self._subsystem = subsystem
+        self._phase = ""
+        self._told = ("", 0, 0)
+        self._told_at = 0.0
+        self._reasoning = TokenEstimate()
+        self._answer = TokenEstimate()
+
+    def after(self, events: Iterable[Event], now: float) -> CallProgress | None:
+        """Take further events of the reply at time `now`. Returns what is due to be told."""
+        for event in events:
+            self._take(event)
+        state = (self._phase, self._reasoning.tokens, self._answer.tokens)
+        changed = state[0] != self._told[0]
+        if not state[0] or state == self._told or (not changed and now - self._told_at < _EVERY_SECONDS):
+            return None
+        self._told, self._told_at = state, now
+        phase, reasoning, answer = state
+        return CallProgress(subsystem=self._subsystem, phase=phase, reasoning_tokens=reasoning, answer_tokens=answer)
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case ThinkStart():
+                self._phase = "thinking"
+            case ThinkChunk(text=text):
+                self._phase = "thinking"
+                self._reasoning.add(text)
+            case ContentChunk(text=text) | RefusalChunk(text=text):
+                self._phase = "answering"
+                self._answer.add(text)
+            case ToolCallStart():
+                self._phase = "tools"
+            case ToolCallChunk(arguments=text):
+                self._phase = "tools"
+                self._answer.add(text)
+            case _:
+                return
+
+
+class ProgressPublisher:
+    """Publishes how far the reply of one call has come, and what was thought where `keep_content`. `watch` counts seconds."""
+
+    def __init__(
+        self,
+        bus: EventBus,
+        watch: Callable[[], float],
+        request_id: str,
+        subsystem: str,
+        key_id: str | None,
+        *,
+        keep_content: bool,
+    ) -> None:
+        self._bus = bus
+        self._watch = watch
+        self._keep_content = keep_content
+        self._request_id = request_id
+        self._subsystem = subsystem
+        self._key_id = key_id
+        self._reporter = ProgressReporter(subsystem)
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Tell those who listen what is due after further events of the reply."""
+        told = self._reporter.after(events, self._watch())
+        if told is not None:
+            self._bus.publish(self._request_id, (told,), self._key_id)
+        text = "".join([event.text for event in events if type(event) is ThinkChunk])
+        if text and self._keep_content:
+            piece = ReasoningText(subsystem=self._subsystem, text=text)
+            self._bus.publish(self._request_id, (piece,), self._key_id)

@@ -1,6 +1,6 @@
 """The health of targets as calls draw on it: who is asked first, who waits, and what each attempt tells.
 
-No clock is read here but a call's own: `now` is of the clock that never jumps (`CallContext.watch`).
+No clock is read here but a call's own: `now` is of the clock that never jumps (`Services.watch`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -32,17 +32,15 @@ _OF_THE_PROVIDER = frozenset({"connection", "key_refused"})
 
 
 class HealthKeeper:
-    """Notes how attempts end, and says whom to ask. `store` keeps what is known."""
+    """Notes how attempts end, and says whom to ask. `store` keeps what is known, and `events` is told of changes."""
 
-    def __init__(self, store: HealthStore | None = None) -> None:
+    def __init__(self, store: HealthStore | None = None, events: EventBus | None = None) -> None:
         self.store: HealthStore = store if store is not None else MemoryHealth()
         self.balances = Balances()
-        self.events: EventBus | None = None
-        """Who is told of changes; None where nobody is."""
+        self._events = events
         self._refused: set[tuple[str, str]] = set()
         self._in_flight: dict[str, int] = {}
-        self.note_lost: Callable[[str], None] | None = None
-        """What is told of one of several servers that was not there, or closed its connection; None where nobody asks."""
+        self._on_loss: Callable[[str], None] | None = None
 
     @property
     def sharing(self) -> str:
@@ -54,6 +52,19 @@ class HealthKeeper:
     def revision(self) -> int:
         """A number that changes when a target goes down or comes back, or answers much faster or slower than before."""
         return self.store.revision
+
+    def tell_of_losses(self, listener: Callable[[str], None]) -> None:
+        """Have `listener` told of each of several servers that was not there, or closed its connection, in the place of whoever was."""
+        self._on_loss = listener
+
+    def note_lost(self, server: str) -> None:
+        """Note that one of several servers was not there, or closed its connection."""
+        if self._on_loss is not None:
+            self._on_loss(server)
+
+    def note_given_up(self, target: Target, problem: BardoError, now: float) -> None:
+        """Note an attempt that was given up for a fault of the provider's."""
+        self.note(target.provider.place, target.model, _outcome_of(problem), now)
 
     def note(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
         """Note how one attempt ended."""
@@ -88,10 +99,10 @@ class HealthKeeper:
         self._publish(provider, model, reason, now)
 
     def _publish(self, provider: str, model: str, reason: str, now: float) -> None:
-        if self.events is not None and self.events.active:
+        if self._events is not None and self._events.active:
             state = self.state(provider, model, now)
             event = HealthChanged(subsystem="", provider=provider, model=model, state=state, reason=reason)
-            self.events.publish("", (event,))
+            self._events.publish("", (event,))
 
     def in_flight(self, server: str) -> int:
         """Return how many calls are under way at one of several servers of a provider."""
@@ -224,13 +235,6 @@ def _words_of(key_rest: Rest, provider: str, now: float) -> str:
     return f"{provider} waits {max(0.0, key_rest.until - now):.0f} s more: {key_rest.why}"
 
 
-class AttemptContext(Protocol):
-    """What is needed to note an attempt."""
-
-    health: HealthKeeper
-    watch: Callable[[], float]
-
-
 def _outcome_of(problem: BardoError | None, **timed: Any) -> AttemptOutcome:
     """Return the outcome of an attempt. A prompt that was refused for its content is its caller's, whatever the status: no key rests."""
     if isinstance(problem, UpstreamRefused) and is_about_content(problem):
@@ -238,33 +242,48 @@ def _outcome_of(problem: BardoError | None, **timed: Any) -> AttemptOutcome:
     return outcome_of(problem, **timed)
 
 
-def note_attempt(context: AttemptContext, target: Target, problem: BardoError) -> None:
-    """Note an attempt that was given up for a fault of the provider's."""
-    context.health.note(target.provider.place, target.model, _outcome_of(problem), context.watch())
-
-
 class AttemptWatch:
     """One attempt from when it is sent, in a `with` block that notes an error. Its end is noted once.
 
-    `of_model` False: the call is of a side endpoint, and tells of the connection and the key alone.
+    `watch` counts seconds. `of_model` False: the call is of a side endpoint, and tells of the connection and the key alone.
     """
 
-    __slots__ = ("_context", "_first", "_key", "_model", "_noted", "_of_model", "_provider", "_several", "_started")
+    __slots__ = (
+        "_first",
+        "_health",
+        "_key",
+        "_model",
+        "_noted",
+        "_of_model",
+        "_provider",
+        "_several",
+        "_started",
+        "_watch",
+    )
 
-    def __init__(self, context: AttemptContext, target: Target, key: str = "", *, of_model: bool = True) -> None:
-        self._context = context
+    def __init__(
+        self,
+        health: HealthKeeper,
+        watch: Callable[[], float],
+        target: Target,
+        key: str = "",
+        *,
+        of_model: bool = True,
+    ) -> None:
+        self._health = health
+        self._watch = watch
         self._provider, self._model, self._key = target.provider.place, target.model, key
         self._of_model = of_model
         self._noted = False
         self._several = bool(target.provider.address)
         if self._several:
-            context.health.count_in_flight(self._provider, 1)
+            health.count_in_flight(self._provider, 1)
         self._first: float | None = None
-        self._started = context.watch()
+        self._started = watch()
 
     def seconds(self) -> float:
         """Return the seconds since the attempt was sent."""
-        return self._context.watch() - self._started
+        return self._watch() - self._started
 
     def __enter__(self) -> Self:
         return self
@@ -279,13 +298,13 @@ class AttemptWatch:
 
     def began(self) -> None:
         """Note that the first piece of a stream came."""
-        self._first = self._context.watch() - self._started
+        self._first = self._watch() - self._started
 
     def ended(self, problem: BardoError | None) -> None:
         """Note that the attempt was answered, or failed."""
         if self._noted:
             return
-        now = self._context.watch()
+        now = self._watch()
         seconds, first = now - self._started, self._first
         self._note(_outcome_of(problem, seconds=seconds, first_token_seconds=first, key=self._key), now)
 
@@ -294,15 +313,14 @@ class AttemptWatch:
         if self._first is not None:
             self.ended(None)
         elif not self._noted:
-            self._note(ABANDONED, self._context.watch())
+            self._note(ABANDONED, self._watch())
 
     def _note(self, outcome: AttemptOutcome, now: float) -> None:
         self._noted = True
         if self._several:
-            health = self._context.health
-            health.count_in_flight(self._provider, -1)
-            if outcome.error == "connection" and health.note_lost is not None:
-                health.note_lost(self._provider)
+            self._health.count_in_flight(self._provider, -1)
+            if outcome.error == "connection":
+                self._health.note_lost(self._provider)
         if not self._of_model and outcome.error not in _OF_THE_PROVIDER:
             outcome = ABANDONED
-        self._context.health.note(self._provider, self._model, outcome, now)
+        self._health.note(self._provider, self._model, outcome, now)

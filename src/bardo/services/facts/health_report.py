@@ -106,16 +106,20 @@ class CacheReporter(Protocol):
 class ReportContext(Protocol):
     """What a report is made from."""
 
-    directory: ProviderDirectory
-    keyring: Keyring
-    health: HealthKeeper
-
+    @property
+    def directory(self) -> ProviderDirectory: ...
+    @property
+    def keyring(self) -> Keyring: ...
+    @property
+    def health(self) -> HealthKeeper: ...
     @property
     def affinity(self) -> CacheReporter | None: ...
-
-    facts: ModelFacts
-    clock: Callable[[], float]
-    watch: Callable[[], float]
+    @property
+    def facts(self) -> ModelFacts: ...
+    @property
+    def clock(self) -> Callable[[], float]: ...
+    @property
+    def watch(self) -> Callable[[], float]: ...
 
 
 def health_report(context: ReportContext, *, caller: str | None = None) -> HealthReport:

@@ -83,10 +83,9 @@ class Payments:
     def __repr__(self) -> str:
         return f"Payments({self.wallet.signer!r})"
 
-    def of_call(self, request_id: str) -> CallPayments:
-        """Return the payments of one call, of which there are none so far."""
-
-        return CallPayments(self, request_id)
+    def of_call(self, request_id: str, tenant: str) -> CallPayments:
+        """Return the payments of one call of a tenant, of which there are none so far."""
+        return CallPayments(self, request_id, tenant)
 
     def close(self) -> None:
         """Close the ledger."""
@@ -343,24 +342,27 @@ class _Limits(Protocol):
 class PaidCallContext(Protocol):
     """What a call that is paid for needs of whoever runs it."""
 
-    transport: Transport
-    keyring: Keyring
-    health: HealthKeeper
-    clock: Callable[[], float]
-
+    @property
+    def transport(self) -> Transport: ...
+    @property
+    def keyring(self) -> Keyring: ...
+    @property
+    def health(self) -> HealthKeeper: ...
+    @property
+    def clock(self) -> Callable[[], float]: ...
     @property
     def limits(self) -> _Limits: ...
 
 
 class CallPayments:
-    """The payments of one call. `payer` and `estimate` (nano-dollars) are set before each attempt.
+    """The payments of one call. `expect` says before each attempt what it may cost.
 
     `made` are its payments, oldest first, and `secrets` what of them nobody may quote. `refused` says why the wallet did not pay where
     another way was taken.
     """
 
-    def __init__(self, payments: Payments, request_id: str) -> None:
-        self.payer = Payer()
+    def __init__(self, payments: Payments, request_id: str, tenant: str) -> None:
+        self.payer = Payer(tenant=tenant)
         self.estimate: int | None = None
         self.made: list[LedgerEntry] = []
         self.secrets: tuple[str, ...] = ()
@@ -503,9 +505,15 @@ class CallPayments:
         taken, self._taken = paid - self._taken, paid
         return taken
 
-    def expect(self, attempt: Attempt, request: Request, prices: PriceBook, now: float) -> None:
-        """Work out what an attempt may cost at most by the prices that are known, where its provider asks for a payment."""
+    def expect(
+        self, attempt: Attempt, request: Request, prices: PriceBook, now: float, *, subsystem: str | None = None
+    ) -> None:
+        """Work out what an attempt may cost at most by the prices that are known, where its provider asks for a payment.
+
+        `subsystem` is the part of an agent for which it is paid.
+        """
         target = attempt.target
+        self.payer = Payer(tenant=self.payer.tenant, subsystem=subsystem or "")
         if "x402" in target.provider.row.payment:
             price = prices.price(target.provider, target.model, now)
             # A token has about four characters of prose, and three of code.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -29,10 +29,10 @@ from bardo.values.request import Request
 
 if TYPE_CHECKING:
     from bardo.adapters.config.pipeline import AffinitySettings
-    from bardo.adapters.net.keys import Keyring
     from bardo.services.facts.directory import ProviderDirectory
     from bardo.services.facts.price_book import PriceBook
     from bardo.services.pipeline.effects import Effects, EndedCall
+    from bardo.services.pipeline.parts import LayerHost
     from bardo.services.pipeline.session_memory import SharedSessions
 
 _LAYER = "affinity"
@@ -42,22 +42,6 @@ _MOST_PLACES = 1024
 _LEAST_WARM_SECONDS, _MOST_WARM_SECONDS = 60.0, 14_400.0
 _NANOS = 1_000_000_000
 _INPUT_SHARE = routing_rows().score.input_share
-
-
-class PricedRunner(Protocol):
-    """Whoever runs calls, as far as prices of its targets are asked for."""
-
-    directory: ProviderDirectory
-    prices: PriceBook
-
-
-class AffinityHost(Protocol):
-    """Whoever runs calls, as far as the layer works with it."""
-
-    health: HealthKeeper
-    keyring: Keyring
-    affinity: Affinity | None
-    clock: Callable[[], float]
 
 
 class _LatestCall(NamedTuple):
@@ -225,7 +209,9 @@ class Affinity:
         """Forget where a session was about to be sent."""
         self.warm.forget_session(effect.session)
 
-    def discounts(self, session: str, request: Request, runner: PricedRunner) -> dict[tuple[str, str], float]:
+    def discounts(
+        self, session: str, request: Request, directory: ProviderDirectory, prices: PriceBook
+    ) -> dict[tuple[str, str], float]:
         """Return by how much less a call of a session costs where its prompt is cached, in USD per million tokens, by provider and model.
 
         What is saved in this call is spread over the calls that are expected; see `bardo.routing.warm_candidates`.
@@ -234,12 +220,12 @@ class Affinity:
         if not places:
             return {}
         prefix, now, messages = self._prefixes.read(request), self._clock(), len(request.messages)
-        providers, size = {one.id: one for one in runner.directory.providers}, max(1, estimate_request(request))
+        providers, size = {one.id: one for one in directory.providers}, max(1, estimate_request(request))
         found: dict[tuple[str, str], float] = {}
         for place in places:
             kind = self._kinds.get(place, place)
             provider = providers.get(kind[0])
-            price = None if provider is None else runner.prices.price(provider, place[1], now)
+            price = None if provider is None else prices.price(provider, place[1], now)
             saved = 0 if price is None else price.schedule.rates.cache_discount
             if saved:
                 expected = self.warm.expected(place, session, prefix, now, messages=messages, kind=kind)
@@ -277,12 +263,12 @@ def _target_name(target: TargetFacts) -> Place:
 
 
 def open_affinity(
-    runner: AffinityHost, effects: Effects, settings: AffinitySettings, shared: SharedSessions | None = None
+    host: LayerHost, effects: Effects, settings: AffinitySettings, shared: SharedSessions | None = None
 ) -> Affinity:
-    """Begin to keep for a runner what is sent where, and perform the effects of the layer."""
+    """Begin to keep what is sent where, and perform the effects of the layer."""
     made = Affinity(
-        runner.health,
-        runner.clock,
+        host.health,
+        host.clock,
         half_life=settings.half_life_seconds,
         turns_ahead=settings.turns_ahead,
         shared=shared,
@@ -291,9 +277,8 @@ def open_affinity(
     effects.register_at_once(ExpectSession, made.expect, writes=True)
     effects.register_of_call(RecordSession, made.note)
     effects.register_at_once(ForgetSession, made.forget, writes=True)
-    runner.health.note_lost = made.forget_server
-    runner.keyring.rotation.warm_seconds = made.warm_seconds
-    runner.affinity = made
+    host.health.tell_of_losses(made.forget_server)
+    host.keyring.rotation.measure_by(made.warm_seconds)
     return made
 
 

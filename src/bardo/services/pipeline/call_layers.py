@@ -229,6 +229,10 @@ class CallLayers:
         """Whether a layer looks at the events of the reply, so that these are written anew for the client."""
         return any(part.stage() is not None for _, part in self._parts)
 
+    def note_answered(self, target: Target, key: str) -> None:
+        """Note who answered, with the label of the key that the call used."""
+        self.answered = target, key
+
     def learn(self, target: Target, counted: int | None) -> None:
         """Correct the estimates by what a provider counted for the prompt that was sent, where a layer asked for estimates."""
         if counted and self.sent is not None and self.counter.asked:

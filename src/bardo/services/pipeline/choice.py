@@ -103,8 +103,8 @@ class LayerChoice:
 
     def _configured(self, request: Request | EmbedRequest, client_key: str) -> tuple[str, str]:
         """Return the profile that the operator gives a call, and its workload."""
-        runner, options = self._parts.runner, request.options
-        directory = runner.directory
+        host, options = self._parts.host, request.options
+        directory = host.directory
         found = directory.found(request.model)
         if options.agent_step is not None:
             workload = directory.workloads.get(options.agent_step.workload)
@@ -113,7 +113,7 @@ class LayerChoice:
         else:
             workload = directory.workloads.find(found.model)
         name = "" if workload is None else workload.name
-        for rule in (*runner.rules(client_key), *found.steps):
+        for rule in (*host.client_keys.rules(client_key), *found.steps):
             if rule.pipeline:
                 return rule.pipeline, name
         return (workload.pipeline if workload is not None and workload.pipeline else self._settings.profile), name
@@ -124,7 +124,7 @@ class LayerChoice:
         Turning layers off is another matter: `locked` says which of them stay.
         """
         allowed = set(self._parts.settings.gateway.client_pipelines)
-        for rule in self._parts.runner.rules(client_key):
+        for rule in self._parts.host.client_keys.rules(client_key):
             if isinstance(rule, KeyEntry):
                 allowed.update((ANY,) if rule.operator else rule.pipelines)
         if ANY in allowed:

@@ -23,7 +23,7 @@ from bardo.values.operations import EmbedRequest, floats_of
 from bardo.values.request import BardoOptions
 
 if TYPE_CHECKING:
-    from bardo.services.pipeline.parts import CallRunner, LayerParts
+    from bardo.services.pipeline.parts import LayerHost, LayerParts
 
 REST_SECONDS = 30.0
 """For how long a provider that failed is not asked: no call waits for it meanwhile."""
@@ -37,13 +37,13 @@ _log = logging.getLogger("bardo.embeddings")
 
 
 class ProviderEmbeddings:
-    """Makes vectors with `model`, named with its provider, and where that fails with `local`. Times are those of the runner's watch.
+    """Makes vectors with `model`, named with its provider, and where that fails with `local`. Times are those of the host's watch.
 
     `masked`: texts are masked by the layer `privacy` before they are sent.
     """
 
-    def __init__(self, runner: CallRunner, model: str, local: Embeddings, *, seconds: float, masked: bool) -> None:
-        self._runner = runner
+    def __init__(self, host: LayerHost, model: str, local: Embeddings, *, seconds: float, masked: bool) -> None:
+        self._host = host
         self._model = model
         self._local = local
         self._seconds = seconds
@@ -55,7 +55,7 @@ class ProviderEmbeddings:
 
     async def perform(self, effect: Embed) -> TextVectors:
         """Return the vectors of an effect's texts. Raises EffectFailed where neither the provider nor this machine makes them."""
-        if self._runner.watch() < self._rests_until or self._waiting >= MOST_WAITING:
+        if self._host.watch() < self._rests_until or self._waiting >= MOST_WAITING:
             return await self._local.perform(effect)
         self._waiting += 1
         try:
@@ -64,7 +64,7 @@ class ProviderEmbeddings:
         except (BardoError, TimeoutError, ValueError) as problem:
             if not isinstance(problem, CallerError):
                 # What is wrong with these texts alone is no reason to spare the provider.
-                self._rests_until = self._runner.watch() + REST_SECONDS
+                self._rests_until = self._host.watch() + REST_SECONDS
             why = "it took too long" if isinstance(problem, TimeoutError) else type(problem).__name__
             _log.warning("%s makes no vectors (%s): they are made on this machine for a while", self._model, why)
             return await self._local.perform(effect)
@@ -106,8 +106,8 @@ class ProviderEmbeddings:
             pipeline=OFF, pipeline_by_operator=True, layers=(("privacy", True),) if self._masked else ()
         )
         request = EmbedRequest(model=self._model, inputs=tuple(texts), options=options)
-        answer = await self._runner.embed(request)
-        found = [floats_of(vector) for vector in answer.result.vectors]
+        answer = await self._host.embed(request)
+        found = [floats_of(vector) for vector in answer.vectors]
         if sum(map(len, found)) <= _NUMBERS_AT_ONCE:
             return [_of_length_one(vector) for vector in found]
         return await asyncio.to_thread(lambda: [_of_length_one(vector) for vector in found])
@@ -135,5 +135,5 @@ def perform_embed(parts: LayerParts) -> None:
         parts.effects.register(Embed, local.perform)
         return
     seconds, masked = parts.settings.inference.embeddings.seconds, may_mask(parts.settings)
-    made = ProviderEmbeddings(parts.runner, model, local, seconds=seconds, masked=masked)
+    made = ProviderEmbeddings(parts.host, model, local, seconds=seconds, masked=masked)
     parts.effects.register(Embed, made.perform, in_dry=local.perform)

@@ -31,7 +31,7 @@ from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request
 
 if TYPE_CHECKING:
     from bardo.adapters.config.pipeline import PipelineSettings
-    from bardo.services.pipeline.parts import CallRunner, LayerParts
+    from bardo.services.pipeline.parts import LayerParts, OpenCall
 
 
 def _prefilter(parts: LayerParts) -> Layer:
@@ -42,7 +42,7 @@ def _prefilter(parts: LayerParts) -> Layer:
     if own.tokenizers:
         from bardo.adapters.embedding.tokenizer_files import TokenizerFiles
 
-        parts.estimates.exact_counters = TokenizerFiles(own.tokenizers).counter
+        parts.host.estimates.exact_counters = TokenizerFiles(own.tokenizers).counter
     return Prefilter(margin=own.margin, caps=own.caps)
 
 
@@ -57,36 +57,37 @@ def _affinity(parts: LayerParts) -> Layer:
     from bardo.context.affinity.layer import Affinity
     from bardo.services.pipeline.affinity import bounds_of, open_affinity
 
-    open_affinity(parts.runner, parts.effects, parts.pipeline.affinity, shared_sessions(parts.runner))
+    host, settings = parts.host, parts.pipeline.affinity
+    parts.affinity.append(open_affinity(host, parts.effects, settings, shared_sessions(host)))
     return Affinity(bounds_of(parts.pipeline.affinity))
 
 
 def _reorder(parts: LayerParts) -> Layer:
     from bardo.context.steps.reorder import Reorder
 
-    remember_sessions(parts.effects, parts.runner)
+    remember_sessions(parts.effects, parts.host)
     return Reorder(parts.pipeline.reorder)
 
 
 def _compress(parts: LayerParts) -> Layer:
     from bardo.context.steps.compress import Compress
 
-    remember_sessions(parts.effects, parts.runner)
-    ask_models(parts.effects, parts.runner)
+    remember_sessions(parts.effects, parts.host)
+    ask_models(parts.effects, parts.host.open_call)
     return Compress(parts.pipeline.compress)
 
 
 def _dedup(parts: LayerParts) -> Layer:
     from bardo.context.steps.dedup import dedup
 
-    remember_sessions(parts.effects, parts.runner)
+    remember_sessions(parts.effects, parts.host)
     return dedup(parts.pipeline.dedup)
 
 
 def _relevance(parts: LayerParts) -> Layer:
     from bardo.context.steps.relevance import relevance
 
-    remember_sessions(parts.effects, parts.runner)
+    remember_sessions(parts.effects, parts.host)
     if parts.pipeline.relevance.embed:
         from bardo.services.pipeline.embeddings import perform_embed
 
@@ -97,14 +98,14 @@ def _relevance(parts: LayerParts) -> Layer:
 def _constraints(parts: LayerParts) -> Layer:
     from bardo.context.steps.constraints import Constraints
 
-    remember_sessions(parts.effects, parts.runner)
+    remember_sessions(parts.effects, parts.host)
     return Constraints(parts.pipeline.constraints)
 
 
 def _format(parts: LayerParts) -> Layer:
     from bardo.context.steps.dedup import format_results
 
-    remember_sessions(parts.effects, parts.runner)
+    remember_sessions(parts.effects, parts.host)
     return format_results(parts.pipeline.format)
 
 
@@ -115,10 +116,10 @@ def _tools(parts: LayerParts) -> Layer:
     from bardo.services.pipeline.tool_memory import ToolMemory
 
     perform_embed(parts)
-    remember_sessions(parts.effects, parts.runner)
-    replay = parts.runner.replay
+    remember_sessions(parts.effects, parts.host)
+    replay = parts.host.replay
     store = None if replay is None else replay.calls
-    ToolMemory(store=store, clock=parts.runner.clock).register(parts.effects)
+    ToolMemory(store=store, clock=parts.host.clock).register(parts.effects)
     return ToolChoice(ToolChoiceSettings(**msgspec.structs.asdict(parts.pipeline.tools)))
 
 
@@ -161,21 +162,21 @@ BUILDERS: dict[str, Builder] = {
 """The builders by the names of the layers' rows, in their order."""
 
 
-def ask_models(effects: Effects, runner: CallRunner) -> None:
-    """Register calls of a runner as the performer of `AskModel`."""
+def ask_models(effects: Effects, open_call: OpenCall) -> None:
+    """Register calls as the performer of `AskModel`."""
 
     async def ask(effect: AskModel) -> ModelAnswer:
-        return await _ask(runner, effect)
+        return await _ask(open_call, effect)
 
     if not effects.performs(AskModel):
         effects.register(AskModel, ask)
 
 
-async def _ask(runner: CallRunner, effect: AskModel) -> ModelAnswer:
+async def _ask(open_call: OpenCall, effect: AskModel) -> ModelAnswer:
     """Return what a model answers, without layers and without thinking where that can be. Raises EffectFailed."""
     try:
         async with asyncio.timeout(effect.seconds):
-            live = await runner.open(_request(effect), may_forward=False, tenant=effect.tenant)
+            live = await open_call(_request(effect), tenant=effect.tenant)
             try:
                 await live.read()
             except asyncio.CancelledError as cancelled:
@@ -212,7 +213,7 @@ _Stored = list[tuple[str, str, str, float]]
 
 def keep_estimates(parts: LayerParts) -> None:
     """Load the corrections, and have them stored when the layers are closed, where something was learned."""
-    path, estimates = parts.folder / FILE, parts.estimates
+    path, estimates = parts.folder / FILE, parts.host.estimates
     _load(path, estimates)
     learned = estimates.learned
 

@@ -1,8 +1,8 @@
-"""What layers are made from: the settings, whoever runs calls, and where effects are registered."""
+"""What layers are made from: the settings, what the gateway has, and where effects are registered."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -18,22 +18,15 @@ from bardo.values.response import Response
 if TYPE_CHECKING:
     import asyncio
 
+    from bardo.adapters.config.accounts import ClientKeys
     from bardo.adapters.config.settings import Settings
     from bardo.adapters.net.keys import Keyring
     from bardo.adapters.stores.replay_store import ReplayKeeper
-    from bardo.planning.aliases import ThinkingRules
     from bardo.services.facts.directory import ProviderDirectory
     from bardo.services.facts.health import HealthKeeper
     from bardo.services.facts.model_facts import ModelFacts
     from bardo.services.facts.price_book import PriceBook
     from bardo.services.pipeline.affinity import Affinity
-
-
-class VectorReply(Protocol):
-    """The reply to a call for vectors."""
-
-    @property
-    def result(self) -> Embeddings: ...
 
 
 class OpenReply(Protocol):
@@ -53,46 +46,49 @@ class OpenReply(Protocol):
     def log_cancelled(self, cancelled: asyncio.CancelledError) -> None: ...
 
 
-class CallRunner(Protocol):
-    """What layers need of whoever runs calls. `clock` gives Unix time, and `watch` seconds that never jump."""
+class OpenCall(Protocol):
+    """Opens calls for layers: `open_call` of the gateway's services."""
+
+    async def __call__(self, request: Request, *, tenant: str = "") -> OpenReply:
+        """Send a request, and return its reply. Raises BardoError."""
+        ...
+
+
+class LayerHost(NamedTuple):
+    """What layers need of the gateway whose calls they work on. `clock` gives Unix time, and `watch` seconds that never jump.
+
+    `open_call` and `embed` make calls of bardo's own.
+    """
 
     directory: ProviderDirectory
     facts: ModelFacts
     prices: PriceBook
     health: HealthKeeper
     keyring: Keyring
+    client_keys: ClientKeys
     estimates: PromptEstimates
     replay: ReplayKeeper | None
-    affinity: Affinity | None
     clock: Callable[[], float]
     watch: Callable[[], float]
-
-    async def embed(self, request: EmbedRequest) -> VectorReply: ...
-
-    async def open(self, request: Request, *, may_forward: bool = True, tenant: str = "") -> OpenReply:
-        """Send a request, and return its reply. Raises BardoError."""
-        ...
-
-    def rules(self, client_key: str) -> Sequence[ThinkingRules]:
-        """Return what the configuration says of the calls of a key."""
-        ...
+    open_call: OpenCall
+    embed: Callable[[EmbedRequest], Awaitable[Embeddings]]
 
 
 class LayerParts(NamedTuple):
     """What layers are made from.
 
     `settings` is the whole configuration, and `pipeline` its part for layers. `folder` is where bardo keeps its data. A layer that opens
-    something appends to `closing` what closes it.
+    something appends to `closing` what closes it. `affinity` holds what targets probably have cached, once a layer asks for it.
     """
 
     settings: Settings
     pipeline: PipelineSettings
-    runner: CallRunner
+    host: LayerHost
     effects: Effects
-    estimates: PromptEstimates
     folder: Path
     environment: Mapping[str, str]
     closing: list[Callable[[], Awaitable[None]]]
+    affinity: list[Affinity]
 
 
 Builder = Callable[[LayerParts], Layer]

@@ -39,7 +39,7 @@ from bardo.services.pipeline.call_layers import CallLayers, LayerPlan, LayerSele
 from bardo.services.pipeline.choice import LayerChoice
 from bardo.services.pipeline.effects import Effects
 from bardo.services.pipeline.layers import BUILDERS
-from bardo.services.pipeline.parts import Builder, CallRunner, LayerParts
+from bardo.services.pipeline.parts import Builder, LayerHost, LayerParts
 from bardo.services.pipeline.prompt_counter import PromptCounter
 from bardo.values.errors import BardoError, TooLarge, Unavailable
 from bardo.values.operations import EmbedRequest
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from bardo.adapters.config.settings import Settings
     from bardo.planning.route import Target
-    from bardo.services.pipeline.parts import CallRunner
+    from bardo.services.pipeline.affinity import Affinity
 
 _MOST_KEPT = 1024
 
@@ -67,19 +67,19 @@ class _CachedFacts(msgspec.Struct, frozen=True):
 class TargetReader:
     """Tells what is known of targets. It keeps what it told, because most calls ask the same targets."""
 
-    def __init__(self, runner: CallRunner) -> None:
-        self._runner = runner
+    def __init__(self, host: LayerHost) -> None:
+        self._host = host
         self._cached: dict[tuple[str, str, str], _CachedFacts] = {}
 
     def facts(self, targets: Sequence[Target], now: float) -> tuple[TargetFacts, ...]:
         """Return what is known of targets at a Unix time, in their order."""
-        runner, troubled = self._runner, self._runner.health.store.troubled
-        watched = runner.watch() if troubled else 0.0
+        host, troubled = self._host, self._host.health.store.troubled
+        watched = host.watch() if troubled else 0.0
         found = []
         for target in targets:
             provider = target.provider
-            facts, price = runner.facts.of(target), runner.prices.price(provider, target.model, now)
-            down = troubled and runner.health.is_out(provider.place, target.model, watched)
+            facts, price = host.facts.of(target), host.prices.price(provider, target.model, now)
+            down = troubled and host.health.is_out(provider.place, target.model, watched)
             place = provider.place, target.model, provider.row.dialect
             told = self._cached.get(place)
             if told is None or told.known is not facts or told.price is not price or told.down is not down:
@@ -138,28 +138,38 @@ class Pipeline:
         self._choice = LayerChoice(parts, builders, for_clients=for_clients)
         self._clock = clock
         self.effects: Effects = parts.effects
-        self._targets = TargetReader(parts.runner)
+        self._targets = TargetReader(parts.host)
         self._work_seconds = parts.pipeline.max_work_seconds
         self._ways_off: dict[str, str] = {}
+
+    @property
+    def affinity(self) -> Affinity | None:
+        """What targets probably have cached; None where no layer asks for it."""
+        return self._parts.affinity[0] if self._parts.affinity else None
+
+    def discounts(self, session: str, request: Request) -> dict[tuple[str, str], float]:
+        """Return by how much less a call of a session costs where its prompt is cached, as `Affinity.discounts` does."""
+        host, affinity = self._parts.host, self.affinity
+        return {} if affinity is None else affinity.discounts(session, request, host.directory, host.prices)
 
     @classmethod
     def of(
         cls,
         settings: Settings,
-        runner: CallRunner,
+        host: LayerHost,
         folder: Path,
         environment: Mapping[str, str],
         *,
         builders: Mapping[str, Builder] = BUILDERS,
         for_clients: bool = False,
     ) -> Pipeline:
-        """Return what runs the layers of a runner's calls. `folder` is where bardo keeps its data.
+        """Return what runs the layers of calls. `folder` is where bardo keeps its data.
 
         `for_clients`: calls name only profiles that the operator allows them.
         """
         own = settings.inference.pipeline
-        parts = LayerParts(settings, own, runner, Effects(), runner.estimates, folder, environment, [])
-        return cls(parts, builders, clock=runner.clock, for_clients=for_clients)
+        parts = LayerParts(settings, own, host, Effects(), folder, environment, [], [])
+        return cls(parts, builders, clock=host.clock, for_clients=for_clients)
 
     def of_call(
         self, request: Request, *, tenant: str = "", client_key: str = "", dry: bool = False
@@ -172,7 +182,7 @@ class Pipeline:
         return CallLayers(
             chosen,
             self.effects,
-            PromptCounter(self._parts.estimates, tenant),
+            PromptCounter(self._parts.host.estimates, tenant),
             tenant=tenant,
             session=session,
             dry=dry,
@@ -192,7 +202,7 @@ class Pipeline:
         plan = chosen.plan.of_every_operation()
         if not plan.names:
             return None
-        counter = PromptCounter(self._parts.estimates, tenant)
+        counter = PromptCounter(self._parts.host.estimates, tenant)
         return CallLayers(
             chosen._replace(plan=plan), self.effects, counter, tenant=tenant, work_seconds=self._work_seconds
         )
@@ -202,7 +212,7 @@ class Pipeline:
         names = tuple([name for name, _ in kept.parts])
         plan = LayerPlan(kept.profile, masking=frozenset(names), names=names)
         call = CallLayers(
-            LayerSelection(plan), self.effects, PromptCounter(self._parts.estimates, tenant), tenant=tenant
+            LayerSelection(plan), self.effects, PromptCounter(self._parts.host.estimates, tenant), tenant=tenant
         )
         for name, part_kept in kept.parts:
             part = cast("RestorableLayer", self._choice.layer(name)).part_of(part_kept)
@@ -219,9 +229,9 @@ class Pipeline:
         """
         if call.lost:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *call.lost))
-        affinity = self._parts.runner.affinity
-        if affinity is not None and affinity.shares and call.plan.has("affinity"):
-            await affinity.recall(call.session)
+        kept = self._parts.affinity
+        if kept and kept[0].shares and call.plan.has("affinity"):
+            await kept[0].recall(call.session)
         if call.plan.before:
             request = await self._run_before(call, request, answer)
         call.sent = request
@@ -249,9 +259,9 @@ class Pipeline:
             return request, targets
         now = self._clock()
         told = self._targets.facts(targets, now)
-        affinity = self._parts.runner.affinity
-        if affinity is not None and call.plan.reads_session:
-            told = affinity.with_warm_tokens(call.session, request, told)
+        kept = self._parts.affinity
+        if kept and call.plan.reads_session:
+            told = kept[0].with_warm_tokens(call.session, request, told)
         known = call.facts if call.facts_model == request.model else None
         if known is None:
             known = self._facts(call, request)
@@ -391,7 +401,7 @@ class Pipeline:
 
     def _facts(self, call: CallLayers, request: Request) -> LayerFacts:
         """Return what layers may know of a call before it is known who is asked."""
-        stands_for = self._parts.runner.directory.found(request.model)
+        stands_for = self._parts.host.directory.found(request.model)
         return LayerFacts(
             tenant=call.tenant,
             session=call.session,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,7 +17,7 @@ from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.services.pipeline.effects import Effects
 
 if TYPE_CHECKING:
-    from bardo.adapters.stores.replay_store import ReplayKeeper
+    from bardo.services.pipeline.parts import LayerHost
 
 
 _OWN_SHARE = "sessions of layers"
@@ -33,20 +33,12 @@ class SessionBounds(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 14_400.0
 
 
-def remember_sessions(effects: Effects, runner: SessionHost) -> None:
+def remember_sessions(effects: Effects, host: LayerHost) -> None:
     """Register the performers of effects that load and store what layers keep for a session: one memory for all layers."""
     if not effects.performs(LoadForSession):
-        memory = SessionMemory(watch=runner.watch, shared=shared_sessions(runner))
+        memory = SessionMemory(watch=host.watch, shared=shared_sessions(host))
         effects.register(LoadForSession, memory.recall)
         effects.register(StoreForSession, memory.keep, writes=True)
-
-
-class SessionHost(Protocol):
-    """Whoever runs calls, as far as something is kept for sessions. `clock` gives Unix time, and `watch` seconds that never jump."""
-
-    replay: ReplayKeeper | None
-    clock: Callable[[], float]
-    watch: Callable[[], float]
 
 
 class SharedSessions:
@@ -72,10 +64,10 @@ class SharedSessions:
         await self._store.remove(_OWN_SHARE, _key(layer, session))
 
 
-def shared_sessions(runner: SessionHost) -> SharedSessions | None:
-    """Return what a runner's calls share with those of other processes; None where nothing outlives this one."""
-    calls = None if runner.replay is None else runner.replay.calls
-    return None if calls is None or not calls.store.waits else SharedSessions(calls, runner.clock)
+def shared_sessions(host: LayerHost) -> SharedSessions | None:
+    """Return what calls share with those of other processes; None where nothing outlives this one."""
+    calls = None if host.replay is None else host.replay.calls
+    return None if calls is None or not calls.store.waits else SharedSessions(calls, host.clock)
 
 
 def _key(layer: str, session: str) -> str:

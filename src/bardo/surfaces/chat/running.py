@@ -17,7 +17,6 @@ from bardo.adapters.config.chat import ChatSettings
 from bardo.adapters.config.settings import Settings
 from bardo.adapters.log_filter import SecretHolder, cover, filtered_output
 from bardo.adapters.net.keys import Keyring
-from bardo.services.accounts.call_gate import CallGate
 from bardo.services.accounts.opening import open_limits
 from bardo.services.facts.model_list import first_model
 from bardo.surfaces.library.asking import Options, build_request
@@ -100,25 +99,23 @@ class ChatEngine:
         self._keyring = Keyring(environment)
         self._accounts = open_limits(settings, environment)
         try:
-            self._assembly = assemble(settings, environment=environment)
+            self._assembly = assemble(settings, environment=environment, accounts=self._accounts)
         except BaseException:
             self._accounts.close()
             raise
-        runner = self._assembly.runner
         self._accounts.use_log(self._assembly.log)
-        runner.gate = CallGate(self._accounts, runner.prices, settings.budgets, clock=runner.clock)
         self.model = chat.model
         """The model that answers where a user chose no other."""
 
     async def __aenter__(self) -> ChatEngine:
-        runner = self._assembly.runner
+        services = self._assembly.services
         self._accounts.start()
         self._assembly.start()
         try:
-            if not runner.directory.providers:
-                await runner.directory.add_local()
+            if not services.directory.providers:
+                await services.directory.add_local()
             if not self.model:
-                self.model = await first_model(runner.directory, self._keyring)
+                self.model = await first_model(services.directory, self._keyring)
         except BaseException:
             await self.close()
             raise
@@ -140,7 +137,7 @@ class ChatEngine:
         if self._chat.reasoning:
             options["reasoning"] = self._chat.reasoning
         request = build_request(prompt, model or self.model, options, stream=True)
-        return AsyncReplyStream(lambda: self._assembly.runner, request, account=self._account(user))
+        return AsyncReplyStream(lambda: self._assembly.services, request, account=self._account(user))
 
     def _account(self, user: str) -> Account:
         """Return the account of a user: what the log, limits and budgets know the calls by."""

@@ -406,10 +406,10 @@ async def _ask(
     quiet = msgspec.structs.replace(settings.reasoning, introspect=False)
     assembly = assemble(msgspec.structs.replace(settings, reasoning=quiet), environment=environment)
     try:
-        runner = assembly.runner
-        name = await chosen_model(runner.directory, runner.keyring, request.model, only=only)
+        services = assembly.services
+        name = await chosen_model(services.directory, services.keyring, request.model, only=only)
         request = msgspec.structs.replace(request, model=name)
-        stream = AsyncReplyStream(lambda: runner, request, wanted)
+        stream = AsyncReplyStream(lambda: services, request, wanted)
         if writer is None:
             async with stream as reply:
                 return name, await reply.response() if wanted is None else await reply.typed_response()
@@ -420,7 +420,7 @@ async def _ask(
                 return name, await reply.response()
     except Unreachable as problem:
         if only:
-            raise not_running(assembly.runner.directory.providers[0].base_url, problem, "--gateway") from problem
+            raise not_running(assembly.services.directory.providers[0].base_url, problem, "--gateway") from problem
         raise
     finally:
         await assembly.close()

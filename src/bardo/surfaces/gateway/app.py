@@ -11,7 +11,7 @@ from bardo.adapters.config.gateway import ErrorReply, GatewaySettings, bounds_of
 from bardo.adapters.stores.database.problems import DatabaseProblem
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.batches.service import BatchService
-from bardo.call.runner import Runner
+from bardo.call.services import Services
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.facts.feedback import FeedbackRecorder
 from bardo.surfaces.gateway.access import (
@@ -155,7 +155,7 @@ class Gateway:
 
     def __init__(
         self,
-        runner: Runner,
+        services: Services,
         settings: GatewaySettings,
         *,
         responses: ResponseStore | None = None,
@@ -170,7 +170,7 @@ class Gateway:
     ) -> None:
         self.bounds = bounds_of(settings)
         self._context: GatewayContext = GatewayContext(
-            runner,
+            services,
             max_body=settings.max_body_bytes,
             max_values=settings.max_total_values,
             keep_alive_seconds=settings.keep_alive_seconds,
@@ -263,7 +263,7 @@ class Gateway:
         except BardoError as told:
             # Where a store is stands in the log of the program alone.
             problem = mistake(scope["path"]) if isinstance(told, DatabaseProblem) else told
-            self._context.runner.clean(problem, (key_of(scope), *keys_of(scope)))
+            self._context.services.clean(problem, (key_of(scope), *keys_of(scope)))
             if is_panel(scope["path"]) and self._context.panel is not None:
                 await show_panel_problem(self._context.panel, self._context, scope, answer, problem)
             else:

@@ -97,7 +97,7 @@ async def create_batch(context: GatewayContext, route: Route, scope: Scope, rece
     """Make a batch of a file that was uploaded. Raises InvalidRequest, NotStored, and NoBatchApi where nobody takes it."""
     service, opened = await batches_of(context)
     asked = decode_new_batch(await context.body(scope, receive))
-    tenant, now = caller_of(scope).tenant, context.runner.clock()
+    tenant, now = caller_of(scope).tenant, context.services.clock()
     file = await asyncio.to_thread(opened.files.find, tenant, asked.input_file_id, now)
     if file is None or file.purpose != "batch":
         raise InvalidRequest(f"File not found: {asked.input_file_id[:100]}", param="input_file_id")
@@ -132,7 +132,7 @@ async def create_message_batch(
 
 
 def _new_batch(context: GatewayContext, scope: Scope, prefix: str, endpoint: str) -> BatchRecord:
-    now, caller = context.runner.clock(), caller_of(scope)
+    now, caller = context.services.clock(), caller_of(scope)
     return BatchRecord(
         id=new_id(prefix).replace("_bardo_", "_"),
         tenant=caller.tenant,
@@ -142,7 +142,7 @@ def _new_batch(context: GatewayContext, scope: Scope, prefix: str, endpoint: str
         created_at=now,
         expires_at=now + _WINDOW_SECONDS,
         times={"validating": now},
-        rules=context.runner.rules_of(caller.key),
+        rules=context.services.client_keys.rules_to_keep(caller.key),
         headers=kept_headers(scope),
     )
 
@@ -239,7 +239,7 @@ async def cancel_message_batch(
 
 async def _cancel(context: GatewayContext, route: Route, scope: Scope) -> BatchRecord:
     opened, batch = await _batch_of(context, route, scope)
-    now = context.runner.clock()
+    now = context.services.clock()
     if batch.status == "cancelling" or (batch.over and batch.dialect == _ANTHROPIC):
         return batch
     if batch.over:

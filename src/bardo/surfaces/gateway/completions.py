@@ -7,7 +7,8 @@ import asyncio
 import msgspec
 
 from bardo.adapters.long_work import run_by_size
-from bardo.call.live_reply import LiveReply
+from bardo.call.open import open_call
+from bardo.call.reply import LiveReply
 from bardo.dialects.openai_chat.completions import (
     CompletionRequest,
     CompletionStream,
@@ -63,8 +64,13 @@ async def _whole(
 
 async def _reply(context: GatewayContext, request: Request, caller: Caller, draining: Draining) -> LiveReply:
     """Return a reply that was read to its end. Raises BardoError where it broke."""
-    live = await context.runner.open(
-        request, may_forward=False, tenant=caller.tenant, client_key=caller.key, account=caller.account
+    live = await open_call(
+        context.services,
+        request,
+        may_forward=False,
+        tenant=caller.tenant,
+        client_key=caller.key,
+        account=caller.account,
     )
     draining.take(live)
     try:

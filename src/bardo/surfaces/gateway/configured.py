@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from bardo.adapters.config.settings import Settings, log_path, state_path
 from bardo.batches.service import BatchService
 from bardo.services.accounts.accounts import Accounts
-from bardo.services.accounts.call_gate import CallGate
 from bardo.services.accounts.opening import open_accounts
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.gateway.batches import read_item
@@ -41,19 +40,18 @@ class ConfiguredGateway:
         self._gave_accounts = False
         try:
             earlier = None if before is None else before.assembly
-            self.assembly: Assembly = assemble(settings, environment=environment, before=earlier, for_clients=True)
+            self.assembly: Assembly = assemble(
+                settings, environment=environment, before=earlier, for_clients=True, accounts=self._accounts
+            )
         except BaseException:
             self._close_new_accounts()
             raise
-        runner = self.assembly.runner
         if self._accounts is not None:
             self._accounts.use_log(self.assembly.log)
-            runner.gate = CallGate(self._accounts, runner.prices, settings.budgets, clock=runner.clock)
-            runner.provider_ids = self.assembly.lasting.provider_ids
         self._batches = self._batch_service(environment)
         self._panel = PanelLoader(settings, environment) if settings.gateway.panel else None
         self.application: Gateway = Gateway(
-            runner,
+            self.assembly.services,
             settings.gateway,
             responses=self.assembly.responses,
             feedback=self.assembly.feedback,
@@ -70,7 +68,7 @@ class ConfiguredGateway:
         if not self.settings.batches.enabled:
             return None
         return BatchService(
-            self.assembly.runner,
+            self.assembly.services,
             self.settings.batches,
             state_path(self.settings, environment),
             read_item,
@@ -84,7 +82,7 @@ class ConfiguredGateway:
         if self._accounts is not None and not self._kept_accounts:
             self._accounts.start()
         if not self.settings.providers:
-            await self.assembly.runner.directory.add_local()
+            await self.assembly.services.directory.add_local()
         self.assembly.start()
         if self._batches is not None:
             await self._batches.start()
@@ -139,7 +137,7 @@ def _same_accounts(before: Settings, now: Settings) -> bool:
 
 
 def _announce(assembly: Assembly) -> None:
-    providers = assembly.runner.directory.providers
+    providers = assembly.services.directory.providers
     if providers:
         _log.info("providers: %s", ", ".join(provider.id for provider in providers))
     else:

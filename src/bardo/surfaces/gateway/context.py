@@ -1,11 +1,4 @@
-"""What every operation of the gateway is given: the runner, and the limits of a request.
-
-Unpack the compressed body of a request, piece by piece and within a bound on its unpacked size.
-
-`Content-Encoding` names the forms in the order in which they were applied (RFC 9110, section 8.4).
-
-How many values of JSON the bodies of open requests hold together: a small one takes a hundred times its bytes once it is decoded.
-"""
+"""What every operation of the gateway is given: the services, the limits of a request, and its body, unpacked and counted."""
 
 from __future__ import annotations
 
@@ -21,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from bardo.adapters.stores.database.problems import DatabaseProblem, in_one_line
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.batches.service import BatchService
-from bardo.call.runner import Runner
+from bardo.call.services import Services
 from bardo.server.reply import RequestCycle, cycle_of
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.facts.event_feed import EventFeed
@@ -158,7 +151,7 @@ _SECONDS_TO_END = 0.5
 
 
 class GatewayContext:
-    """The runner of a gateway, the limits of a request and a stream, and whether unasked thinking is shown.
+    """The services of a gateway, the limits of a request and a stream, and whether unasked thinking is shown.
 
     `responses` is where responses are kept, `feedback` takes what clients think of answers; None where neither is done.
     `accounts` are the keys that are asked for, None where anybody may ask, and `batches` the batches of clients, None where none are taken.
@@ -169,7 +162,7 @@ class GatewayContext:
 
     def __init__(
         self,
-        runner: Runner,
+        services: Services,
         *,
         max_body: int,
         max_values: int,
@@ -184,18 +177,18 @@ class GatewayContext:
         events: EventFeed | None = None,
         memory: ReasoningMemory | None = None,
     ) -> None:
-        self.runner = runner
+        self.services = services
         self.memory = memory
         self.accounts = accounts
         self.batches = batches
         self.panel = panel
-        self.events = events or EventFeed(runner.events)
+        self.events = events or EventFeed(services.events)
         self.open_requests = 0
         """How many requests are being answered: batches yield to them."""
         self._onlookers: set[asyncio.Task[Any]] = set()
         self.feedback = feedback
         self.responses = responses
-        self.prompt_estimates = runner.estimates
+        self.prompt_estimates = services.estimates
         self.keep_alive_seconds = keep_alive_seconds
         self.unasked_thinking = unasked_thinking
         self.draining = draining or partial(Draining, drains=False, seconds=0.0, tokens=0)

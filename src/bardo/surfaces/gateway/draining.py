@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bardo.surfaces.gateway.answer import Answer
 
 if TYPE_CHECKING:
-    from bardo.call.live_reply import LiveReply
+    from bardo.call.reply import LiveReply
 
 _LOOK_SECONDS = 1.0
 """How often it is looked how much of a reply has come."""

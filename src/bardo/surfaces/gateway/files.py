@@ -167,7 +167,7 @@ async def upload_file(context: GatewayContext, route: Route, scope: Scope, recei
     if header(scope, b"content-encoding"):
         raise UnsupportedMediaType("files are read as they are", hint="send the form without content-encoding")
     reader = FormReader(boundary_of(header(scope, b"content-type")))
-    upload = _Upload(service, opened, caller_of(scope).tenant, context.runner.clock())
+    upload = _Upload(service, opened, caller_of(scope).tenant, context.services.clock())
     await upload.check_announced(header(scope, b"content-length"))
     try:
         await _read_form(reader, upload, receive)
@@ -298,7 +298,7 @@ class _Upload:
 async def list_files(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with a page of the caller's files. Raises InvalidRequest."""
     _, opened = await batches_of(context)
-    tenant, now = caller_of(scope).tenant, context.runner.clock()
+    tenant, now = caller_of(scope).tenant, context.services.clock()
     asked = query_of(scope)
     limit, order = limit_of(asked, usual=_MOST_LISTED, most=_MOST_LISTED), asked.get("order", "desc")
     if order not in ("asc", "desc"):
@@ -345,7 +345,7 @@ async def read_file(context: GatewayContext, route: Route, scope: Scope, receive
 
 async def _file_of(context: GatewayContext, route: Route, scope: Scope) -> tuple[OpenBatches, FileRecord]:
     _, opened = await batches_of(context)
-    now = context.runner.clock()
+    now = context.services.clock()
     file = await asyncio.to_thread(opened.files.find, caller_of(scope).tenant, route.name, now)
     if file is None:
         raise _no_such_file(route.name)

@@ -16,7 +16,8 @@ from typing import Protocol
 import msgspec
 
 from bardo.adapters.long_work import run_by_size
-from bardo.call.live_reply import LiveReply
+from bardo.call.open import open_call
+from bardo.call.reply import LiveReply
 from bardo.dialects import dialect
 from bardo.dialects.shared.blocks import encode_all
 from bardo.dialects.shared.dialect import Dialect, ReplyEncoder
@@ -170,7 +171,7 @@ async def answer_request(
     """Answer a request that was decoded. `kept` keeps its reply. Raises BardoError where no reply begins."""
     _check_messages(len(request.messages))
     request = with_headers(request, scope)
-    if context.runner.telemetry is not None:
+    if context.services.telemetry is not None:
         request = with_trace(request, scope)
     if context.unasked_thinking and request.options.omit_unasked:
         request = msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, omit_unasked=False))
@@ -216,8 +217,13 @@ async def _whole(
     draining: Draining,
 ) -> None:
     may_forward = kept is None and _speaks(route, request)
-    live = await context.runner.open(
-        request, may_forward=may_forward, tenant=caller.tenant, client_key=caller.key, account=caller.account
+    live = await open_call(
+        context.services,
+        request,
+        may_forward=may_forward,
+        tenant=caller.tenant,
+        client_key=caller.key,
+        account=caller.account,
     )
     draining.take(live)
     try:
@@ -245,7 +251,7 @@ async def _send_whole(
     else:
         if spoken.starts_with_usage and response.usage.input_tokens is None:
             # As in a stream, which names it where it begins: clients watch by it how full the context is.
-            estimate = estimates.estimate(live.request, attempt.target, live.recorder.tenant)
+            estimate = estimates.estimate(live.request, attempt.target, live.call.tenant)
             usage = msgspec.structs.replace(response.usage, input_tokens=estimate)
             response = msgspec.structs.replace(response, usage=usage)
         body = await run_by_size(
@@ -275,7 +281,8 @@ async def stream_replies(
     alive.begin()
     try:
         for place, (request, encoder) in enumerate(replies):
-            live = await context.runner.open(
+            live = await open_call(
+                context.services,
                 request,
                 may_forward=may_forward,
                 tenant=caller.tenant,
@@ -312,7 +319,7 @@ async def stream_replies(
 def _age_headers(live: LiveReply) -> list[tuple[str, str]]:
     """Return the headers that say how old a reply is: one that was given because nobody answered, and one of the cache."""
     headers = [] if live.stale_seconds is None else [("X-Bardo-Stale", f"{max(0.0, live.stale_seconds):.0f}")]
-    if live.layers is not None and (cache := live.layers.cache_header):
+    if live.call.layers is not None and (cache := live.call.layers.cache_header):
         headers.append(("X-Bardo-Cache", cache))
     return headers
 
@@ -327,13 +334,13 @@ async def _send_stream(
     kept: ReplyStorage | None,
 ) -> None:
     headers = [*early_headers(live.request_id, live.attempt), *_age_headers(live), *live.passed_headers]
-    if last and not answer.started and live.layers is not None and live.layers.answer is not None:
+    if last and not answer.started and live.call.layers is not None and live.call.layers.answer is not None:
         headers += cost_headers(CallCost(nanos=0))
     await answer.start(headers, encoder.content_type)
     forward = live.forwarded
     named = ForwardedModel(dialect(live.request.dialect), live.request.model) if forward else None
     if not forward and dialect(live.request.dialect).starts_with_usage:
-        live.prompt_estimate = estimates.estimate(live.request, live.attempt.target, live.recorder.tenant)
+        live.note_prompt_estimate(estimates.estimate(live.request, live.attempt.target, live.call.tenant))
         encoder.feed(UsageUpdate(Usage(input_tokens=live.prompt_estimate)))
     written = partial(_encode_update, encoder=encoder)
     if named is not None:
@@ -350,7 +357,7 @@ async def _send_stream(
         return
     if live.prompt_estimate:
         counted = live.response().usage.input_tokens or 0
-        estimates.learn(live.prompt_estimate, counted, live.attempt.target, live.recorder.tenant)
+        estimates.learn(live.prompt_estimate, counted, live.attempt.target, live.call.tenant)
     frames = () if forward and not live.reader.switches else encoder.finish()
     rest = b"".join(frames if kept is None else await kept.end(frames))
     if last or live.reader.failure is not None:

@@ -37,7 +37,7 @@ async def authenticate(context: GatewayContext, accounts: Accounts, route: Route
     if account is not None:
         scope[ACCOUNT], scope[KEY] = account, key
         if account.limited:
-            answer.own_headers = lambda: limit_headers(account, accounts, route.dialect, context.runner.clock())
+            answer.own_headers = lambda: limit_headers(account, accounts, route.dialect, context.services.clock())
 
 
 def _is_open(route: Route, scope: Scope) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo._version import __version__
-from bardo.call.runner import Runner
+from bardo.call.services import Services
 from bardo.dialects import dialect
 from bardo.dialects.ollama.operations import EPOCH, details
 from bardo.dialects.shared.json_values import decode_object, optional, required
@@ -50,11 +50,11 @@ async def show_capabilities(
     fields = decode_object(await context.body(scope, receive))
     # Older clients call it `name`.
     name = optional(fields, "model", str) or required(fields, "name" if fields.get("name") else "model", str)
-    if context.runner.directory.workload(name) is not None:
+    if context.services.directory.workload(name) is not None:
         await answer.json(_model_description(name, None, _OF_WORKLOADS))
         return
-    target = (await context.runner.directory.targets(name))[0]
-    known = context.runner.facts.of(target).known
+    target = (await context.services.directory.targets(name))[0]
+    known = context.services.facts.of(target).known
     await answer.json(_model_description(name, known.found.maker, _capabilities(target, known)))
 
 
@@ -90,11 +90,11 @@ async def generate_or_load(
 ) -> None:
     """Answer a request for a reply, or one without a question, which loads a model or lets it go. Raises BardoError."""
     request = await read_request(context, route, scope, receive)
-    if request.messages or await _may_load(context.runner, request):
+    if request.messages or await _may_load(context.services, request):
         await answer_request(context, route, request, scope, receive, answer)
         return
     reason = "unload" if request.extra.get("keep_alive") in _NEVER else "load"
-    response = Response(model=request.model, created=int(context.runner.clock()), finish=Finish("stop", reason))
+    response = Response(model=request.model, created=int(context.services.clock()), finish=Finish("stop", reason))
     body = dialect(route.dialect).encode_response(response, request)
     # Nothing is loaded anywhere else than on an Ollama server, and the client is told so.
     headers = [("X-Bardo-Degraded", reason)]
@@ -105,8 +105,8 @@ async def generate_or_load(
         await answer.whole(200, body, headers)
 
 
-async def _may_load(runner: Runner, request: Request) -> bool:
+async def _may_load(services: Services, request: Request) -> bool:
     """Whether the model's first provider speaks the client's dialect, and so loads models. Raises UnknownModel."""
-    if runner.directory.workload(request.model) is not None:
+    if services.directory.workload(request.model) is not None:
         return False
-    return (await runner.directory.targets(request.model))[0].provider.row.dialect == request.dialect
+    return (await services.directory.targets(request.model))[0].provider.row.dialect == request.dialect

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from bardo.adapters.long_work import run_by_size
-from bardo.call.unary_operations import UnaryAnswer, embed, embed_receipt
-from bardo.call.unary_operations import count_tokens as count
+from bardo.call.unary import UnaryAnswer, embed, embed_receipt
+from bardo.call.unary import count_tokens as count
 from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import ModelsForm
 from bardo.replies.receipt import call_headers, cost_extension, cost_headers
@@ -31,7 +31,7 @@ async def health(context: GatewayContext, route: Route, scope: Scope, receive: R
 
 async def ready(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer that calls can be answered; who is asked for a key and gives none is not told the providers. Raises Unavailable."""
-    providers = tuple(provider.id for provider in context.runner.directory.providers)
+    providers = tuple(provider.id for provider in context.services.directory.providers)
     if not providers:
         raise Unavailable(
             "no provider is configured", hint="set a provider's key in the environment, or write a bardo.toml"
@@ -47,12 +47,12 @@ async def provider_health(
     context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
 ) -> None:
     """Answer how the providers, their keys and their models are, by the calls of this process."""
-    await answer.json(health_report(context.runner, caller=sees_lessons_of(context, scope)))
+    await answer.json(health_report(context.services, caller=sees_lessons_of(context, scope)))
 
 
 async def metrics(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with the metrics of calls, as Prometheus reads them. Raises UnknownRoute where they are off."""
-    telemetry = context.runner.telemetry
+    telemetry = context.services.telemetry
     if telemetry is None or telemetry.metrics is None:
         raise UnknownRoute("this gateway counts no metrics", hint="set metrics = true under [telemetry] in bardo.toml")
     await answer.page(*telemetry.metrics.page())
@@ -60,7 +60,7 @@ async def metrics(context: GatewayContext, route: Route, scope: Scope, receive: 
 
 async def list_models(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with every model that can be asked for."""
-    directory = context.runner.directory
+    directory = context.services.directory
     models = await listed_models(directory)
     account = caller_of(scope).account
     if account is not None and account.models:
@@ -80,7 +80,7 @@ async def list_models(context: GatewayContext, route: Route, scope: Scope, recei
 
 async def show_model(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with the model that the path names. Raises UnknownModel."""
-    model = await find_model(context.runner.directory, route.arrival.model)
+    model = await find_model(context.services.directory, route.arrival.model)
     await answer.whole(200, _models_form(route).encode_model(model), ())
 
 
@@ -102,7 +102,7 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
 
     async def work() -> None:
         counted = await count(
-            context.runner, request, client_key=caller.key, tenant=caller.tenant, account=caller.account
+            context.services, request, client_key=caller.key, tenant=caller.tenant, account=caller.account
         )
         headers = [
             *call_headers(counted.request_id, counted.attempt.target, counted.result.degraded),
@@ -124,7 +124,9 @@ async def embeddings(context: GatewayContext, route: Route, scope: Scope, receiv
     caller = caller_of(scope)
 
     async def work() -> None:
-        made = await embed(context.runner, request, client_key=caller.key, tenant=caller.tenant, account=caller.account)
+        made = await embed(
+            context.services, request, client_key=caller.key, tenant=caller.tenant, account=caller.account
+        )
         body = made.forwarded or form.encode_reply(_with_extension(made, request), request)
         headers = [
             *call_headers(made.request_id, made.attempt.target, made.result.degraded),

@@ -120,9 +120,9 @@ async def take_feedback(context: GatewayContext, route: Route, scope: Scope, rec
     if taker is None:
         hint = "turn the log on with enabled = true under [log] in bardo.toml"
         raise UnknownRoute("this gateway keeps no log, so that no feedback can be stored", hint=hint)
-    feedback = read_feedback(decode_object(await context.body(scope, receive)), context.runner.clock())
+    feedback = read_feedback(decode_object(await context.body(scope, receive)), context.services.clock())
     await taker.take(feedback, caller_of(scope).tenant)
-    context.runner.routing.note_feedback(feedback.request_id, feedback.score)
+    context.services.routing.note_feedback(feedback.request_id, feedback.score)
     await answer.json(FeedbackReply(request_id=feedback.request_id, score=feedback.score))
 
 
@@ -136,7 +136,7 @@ def sees_lessons_of(context: GatewayContext, scope: Scope) -> str | None:
 async def list_lessons(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer which lessons hold in this process, the newest first."""
     own = sees_lessons_of(context, scope)
-    lessons = [one for one in context.runner.facts.lessons.all() if own in (None, one.caller)]
+    lessons = [one for one in context.services.facts.lessons.all() if own in (None, one.caller)]
     await answer.json(LessonsReply(data=tuple(lessons)))
 
 
@@ -144,7 +144,7 @@ async def forget_lessons(context: GatewayContext, route: Route, scope: Scope, re
     """Forget one lesson, or all of them. Raises Forbidden for whoever is no operator, and NotStored for a lesson that is not there."""
     if sees_lessons_of(context, scope) is not None:
         raise Forbidden("lessons are forgotten by operators", hint="ask whoever runs this gateway")
-    removed = context.runner.facts.lessons.forget(route.name)
+    removed = context.services.facts.lessons.forget(route.name)
     if route.name and not removed:
         hint = "GET /v1/bardo/lessons lists those that hold"
         raise NotStored(f"no lesson has the id {route.name[:_LONGEST]!r}", hint=hint)
@@ -241,7 +241,7 @@ async def purge_cache(context: GatewayContext, route: Route, scope: Scope, recei
 
 
 async def _perform(context: GatewayContext, effect: Effect) -> Any:
-    pipeline = context.runner.pipeline
+    pipeline = context.services.pipeline
     try:
         found = None if pipeline is None else await pipeline.effects.perform(effect)
     except EffectFailed as problem:

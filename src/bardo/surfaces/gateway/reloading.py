@@ -83,7 +83,7 @@ class ReloadingGateway:
             try:
                 settings = await asyncio.to_thread(self._read, before.settings)
                 if settings == before.settings:
-                    before.assembly.runner.facts.lessons.forget()
+                    before.assembly.services.facts.lessons.forget()
                     _log.warning("the configuration was read again, and nothing changes for new requests")
                     return True
                 following = ConfiguredGateway(settings, before=before)
@@ -183,7 +183,7 @@ async def _worker_events(gateway: ConfiguredGateway) -> WorkerEvents | None:
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder:
         return None
-    events = WorkerEvents(gateway.assembly.runner.events, Path(folder))
+    events = WorkerEvents(gateway.assembly.services.events, Path(folder))
     await events.start()
     return events
 

@@ -9,9 +9,10 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from bardo.adapters.config.settings import Settings, load_settings
 from bardo.adapters.net.client import Transport, another_loop
-from bardo.call.live_reply import LiveReply
-from bardo.call.runner import Runner
-from bardo.call.unary_operations import count_tokens, embed
+from bardo.call.open import open_call
+from bardo.call.reply import LiveReply
+from bardo.call.services import Services
+from bardo.call.unary import count_tokens, embed
 from bardo.services.facts.event_feed import MOST_WAITING, AsyncEventStream
 from bardo.services.facts.feedback import read_feedback
 from bardo.services.facts.model_list import listed_models
@@ -84,7 +85,7 @@ class AsyncClient:
             return wanted.typed_response(live)
 
     async def _whole(self, request: Request, wanted: AnswerType | None = None) -> LiveReply:
-        live = await self._runner().open(request, validator=None if wanted is None else wanted.validate)
+        live = await open_call(self._services(), request, validator=None if wanted is None else wanted.validate)
         try:
             async for _ in live.updates():
                 pass
@@ -104,7 +105,7 @@ class AsyncClient:
         """
         request = build_call(prompt, model, options, stream=True)
         wanted = None if response_type is None else AnswerType(response_type)
-        return AsyncReplyStream(self._runner, request, wanted, seconds=seconds_of(options))
+        return AsyncReplyStream(self._services, request, wanted, seconds=seconds_of(options))
 
     async def embed(
         self,
@@ -117,16 +118,16 @@ class AsyncClient:
     ) -> Embeddings:
         """Return the vectors of some texts, as lists of numbers in their order. `task` is what they are for. Raises BardoError."""
         request = build_embed_request(texts, model, dimensions=dimensions, task=task, allow_loss=allow_loss)
-        return (await embed(self._runner(), request)).result
+        return (await embed(self._services(), request)).result
 
     async def count_tokens(self, prompt: Prompt, *, model: str = "", **options: Unpack[Options]) -> TokenCount:
         """Return how many tokens a prompt has; `approx` says that bardo estimated it. Raises BardoError."""
         request = build_call(prompt, model, options, stream=False)
-        return (await count_tokens(self._runner(), request)).result
+        return (await count_tokens(self._services(), request)).result
 
     async def models(self) -> list[ModelInfo]:
         """Return every model that can be asked for."""
-        return await listed_models(self._runner().directory)
+        return await listed_models(self._services().directory)
 
     async def feedback(self, request_id: str, *, score: float, comment: str | None = None) -> None:
         """Store in the log what somebody thinks of an answer: `score` from 0 (bad) to 1 (good).
@@ -138,17 +139,17 @@ class AsyncClient:
         if taker is None:
             raise ClientMisuse("this client keeps no log", hint="leave the log on: LogSettings(enabled=True)")
         given = {"request_id": request_id, "score": score, "comment": comment}
-        runner = self._runner()
-        feedback = read_feedback(given, runner.clock())
+        services = self._services()
+        feedback = read_feedback(given, services.clock())
         await taker.take(feedback, "")
-        runner.routing.note_feedback(feedback.request_id, feedback.score)
+        services.routing.note_feedback(feedback.request_id, feedback.score)
 
     def events(self, most_waiting: int = MOST_WAITING) -> AsyncEventStream:
         """Return the inference events of all calls from now on: `async for published in client.events()`.
 
         Of events that are not read, the newest `most_waiting` are held; `dropped` counts the others. Raises ClientMisuse as calls do.
         """
-        return self._runner().events.subscribe(most_waiting)
+        return self._services().events.subscribe(most_waiting)
 
     @property
     def memory(self) -> AsyncMemory:
@@ -161,10 +162,10 @@ class AsyncClient:
         """Close connections and the log; nothing that was to be written is lost. Closing twice does nothing."""
         if not self._closed:
             self._closed = True
-            self._assembly.runner.events.close()
+            self._assembly.services.events.close()
             await self._assembly.close()
 
-    def _runner(self) -> Runner:
+    def _services(self) -> Services:
         """Return what runs a call. Raises ClientMisuse after the end, and in another event loop than that of the first call."""
         loop = asyncio.get_running_loop()
         if self._closed:
@@ -172,7 +173,7 @@ class AsyncClient:
         self._loop = self._loop or loop
         if loop is not self._loop:
             raise another_loop("this AsyncClient")
-        return self._assembly.runner
+        return self._assembly.services
 
 
 def closed() -> ClientMisuse:

@@ -18,8 +18,6 @@ from bardo.adapters.config.routing import workloads_of
 from bardo.adapters.config.settings import Settings, data_folder, load_settings, profiles_named, provider_of
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.call.runner import Runner
-from bardo.call.server_choice import idle_servers
 from bardo.context.layer import KeptReply
 from bardo.dialects import DEFAULT_DIALECT, DIALECTS
 from bardo.dialects import dialect as dialect_named
@@ -38,6 +36,7 @@ from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, C
 from bardo.routing.workloads import PREFIX, unknown_workload
 from bardo.services.facts.directory import ProviderDirectory, with_keys
 from bardo.services.facts.price_book import PriceBook
+from bardo.services.facts.server_choice import idle_servers
 from bardo.services.pipeline.call_layers import CallLayers
 from bardo.services.pipeline.pipeline import Pipeline
 from bardo.surfaces.presets import check_known, provider_named, target_unconfigured
@@ -45,7 +44,7 @@ from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, UnknownModel, Unsupported
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
-from bardo.wiring import model_facts
+from bardo.wiring import make_services, model_facts
 
 _MOST_SHOWN = 32
 _NAMED = "it was named"
@@ -307,15 +306,17 @@ async def run_layers(settings: Settings, request: Request, plan: Plan) -> DryRun
     Raises BardoError where a layer refuses the call, and what `plan` raises.
     """
     transport, keyring = HttpTransport(), Keyring()
-    runner = Runner(
+    services = make_services(
         ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic),
         transport,
         keyring,
         facts=model_facts(settings),
         client_keys=ClientKeys(settings.keys),
         prices=PriceBook(settings.prices),
+        pipeline=lambda host: Pipeline.of(settings, host, data_folder(settings), os.environ),
     )
-    pipeline = Pipeline.of(settings, runner, data_folder(settings), os.environ)
+    pipeline = services.pipeline
+    assert pipeline is not None
     try:
         call = pipeline.of_call(request, dry=True)
         if call is None:

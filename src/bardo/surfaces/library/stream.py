@@ -11,8 +11,9 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from bardo.adapters.config.accounts import Account
-from bardo.call.live_reply import LiveReply
-from bardo.call.runner import Runner
+from bardo.call.open import open_call
+from bardo.call.reply import LiveReply
+from bardo.call.services import Services
 from bardo.replies.forwarding import ReplyUpdate
 from bardo.services.facts.event_feed import AsyncEventStream
 from bardo.structured import Json
@@ -34,7 +35,7 @@ class AsyncReplyStream:
 
     def __init__(
         self,
-        runner: Callable[[], Runner],
+        services: Callable[[], Services],
         request: Request,
         wanted: AnswerType | None = None,
         *,
@@ -44,7 +45,7 @@ class AsyncReplyStream:
         self._account = account
         self._seconds = seconds
         self._ends: float | None = None
-        self._runner = runner
+        self._services = services
         self._request = request if wanted is None else with_partials(wanted.of(request))
         self._wanted = wanted
         self._live: LiveReply | None = None
@@ -65,7 +66,9 @@ class AsyncReplyStream:
         async with within(self._seconds):
             account = self._account
             tenant = "" if account is None else account.tenant
-            self._live = await self._runner().open(self._request, validator=validator, tenant=tenant, account=account)
+            self._live = await open_call(
+                self._services(), self._request, validator=validator, tenant=tenant, account=account
+            )
         self._updates = self._live.updates()
         return self
 

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from bardo.call.live_reply import LiveReply
+from bardo.call.reply import LiveReply
 from bardo.structured import (
     Extraction,
     Failure,

@@ -27,7 +27,7 @@ Found = TypeVar("Found")
 
 
 class Panel:
-    """What views are given. `context` is that of the gateway: its runner, its keys and its events."""
+    """What views are given. `context` is that of the gateway: its services, its keys and its events."""
 
     def __init__(
         self, context: GatewayContext, settings: Settings, environment: Mapping[str, str] | None = None
@@ -36,10 +36,10 @@ class Panel:
         self.settings = settings
         self.environment: Mapping[str, str] = os.environ if environment is None else environment
         secret = self.environment.get(SECRET_VARIABLE, "").encode() or secrets.token_bytes(32)
-        self.sessions = Sessions(secret, context.runner.clock)
-        self.sign_ins = SignInLimits(context.runner.watch)
+        self.sessions = Sessions(secret, context.services.clock)
+        self.sign_ins = SignInLimits(context.services.watch)
         self.static = StaticFiles()
-        self.board = LiveBoard(context.runner.events)
+        self.board = LiveBoard(context.services.events)
         self._templates = make_environment(self.static)
         self._templates.filters.update(TEXT_FILTERS)
         # Rendering takes processor time that calls need: one page at a time.

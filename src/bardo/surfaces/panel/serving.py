@@ -120,7 +120,7 @@ class PanelServer:
         except ClientDisconnected:
             raise
         except BardoError as problem:
-            self._panel.context.runner.clean(problem)
+            self._panel.context.services.clean(problem)
             await self.send_problem(scope, answer, problem)
         except Exception:  # noqa: BLE001 - one page fails, and says so as a page
             await self.send_problem(scope, answer, mistake(scope["path"]))

@@ -113,10 +113,10 @@ def test_a_later_configuration_takes_the_memory_over_turns_it_on_and_off(tmp_pat
 
     async def work() -> None:
         first = assemble(off, environment={})
-        assert (first.memory, first.runner.episodes) == (None, None)
+        assert (first.memory, first.services.episodes) == (None, None)
         second = assemble(on, environment={}, before=first)
         third = assemble(on, environment={}, before=second)
-        assert third.lasting.episodes is second.lasting.episodes is second.runner.episodes
+        assert third.lasting.episodes is second.lasting.episodes is second.services.episodes
         for one in (second, third):
             one.lasting.commit()
         await first.close()
@@ -128,7 +128,7 @@ def test_a_later_configuration_takes_the_memory_over_turns_it_on_and_off(tmp_pat
         last = assemble(off, environment={}, before=third)
         last.lasting.commit()
         await third.close()
-        assert last.runner.episodes is None
+        assert last.services.episodes is None
         await last.close()
 
     asyncio.run(work())

@@ -182,14 +182,14 @@ def bounds_of(settings: CacheSettings) -> CacheBounds:
 
 def cache_layer(parts: LayerParts) -> CacheLayer:
     """Return the layer of a configuration, and have its effects performed. Its store is opened at the first call."""
-    settings, runner = parts.pipeline.cache, parts.runner
+    settings, host = parts.pipeline.cache, parts.host
     where = place_of(settings, parts.environment, "kept replies")
     opening = partial(open_replies, where, bounds_of(settings), timeout=settings.timeout_seconds)
     renewable = RenewableFile(named_path(where), name="kept replies", area="cache") if is_file_name(where) else None
     opened = opening if renewable is None else partial(renewable.open, opening)
-    calls = StoreCalls(opened, in_memory=where == "memory", watch=runner.watch, renewable=renewable)
-    flights = Flights(settings.wait_seconds, runner.watch)
-    cache = ReplyCache(calls, flights, seconds=settings.timeout_seconds, clock=runner.clock)
+    calls = StoreCalls(opened, in_memory=where == "memory", watch=host.watch, renewable=renewable)
+    flights = Flights(settings.wait_seconds, host.watch)
+    cache = ReplyCache(calls, flights, seconds=settings.timeout_seconds, clock=host.clock)
     parts.effects.register_at_once(FindReply, cache.find)
     parts.effects.register(StoreReply, cache.keep, writes=True)
     parts.effects.register_at_once(ReleaseWaitingCalls, cache.leave, writes=True)

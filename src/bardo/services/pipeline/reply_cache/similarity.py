@@ -466,7 +466,7 @@ class SimilarReplies:
 
 def similar_answers(parts: LayerParts, cache: ReplyCache, rules: SimilarRules, *, most: int) -> SimilarAnswers:
     """Return what looks for similar questions, and have its effects performed. `most` questions are kept in the index."""
-    runner, seconds = parts.runner, parts.pipeline.cache.timeout_seconds
+    host, seconds = parts.host, parts.pipeline.cache.timeout_seconds
     perform_embed(parts)
     index = VectorIndex(most, numpy=numpy_or_none())
     replies = SimilarReplies(
@@ -475,8 +475,8 @@ def similar_answers(parts: LayerParts, cache: ReplyCache, rules: SimilarRules, *
         index,
         SimilarEvidence(parts.folder / FILE),
         seconds=seconds,
-        clock=runner.clock,
-        watch=runner.watch,
+        clock=host.clock,
+        watch=host.watch,
         slow=bool(parts.pipeline.embedding) or model_of_vectors(parts.settings) is not None,
     )
     replies.register(parts.effects)

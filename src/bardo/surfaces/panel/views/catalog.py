@@ -226,58 +226,58 @@ async def show_model(panel: Panel, request: PanelRequest) -> Page:
     name, model = request.query.get("provider", "").strip(), request.query.get("model", "").strip()
     if not model or len(model) > _LONGEST:
         raise InvalidRequest("no model is named", hint="choose one in the catalog", param="model")
-    runner = panel.context.runner
-    target = target_at(provider_named(name, runner.directory.providers, param="provider"), model)
+    services = panel.context.services
+    target = target_at(provider_named(name, services.directory.providers, param="provider"), model)
     account = None if request.viewer.operator else request.viewer.account
     if account is not None and not account.may_ask(model, f"{target.provider.id}/{model}"):
         raise UnknownModel(f"the model {model!r} is not one that your key may ask")
-    known = known_model(target, runner.facts, runner.prices, runner.clock())
-    (asked_by,) = await names_to_ask(runner.directory, [target])
+    known = known_model(target, services.facts, services.prices, services.clock())
+    (asked_by,) = await names_to_ask(services.directory, [target])
     facts = [("ask for", asked_by or "no name leads to it"), *_model_facts(known)]
     values = {"known": known.merged, "facts": facts, "table": _facts_table(known)}
     return Page("catalog_model.html", model, values)
 
 
 async def _list_page(panel: Panel, request: PanelRequest, which: str, words: Sequence[str]) -> tuple[Table, Pager]:
-    runner, query = panel.context.runner, request.query
+    services, query = panel.context.services, request.query
     if which == "facts":
         found = [row for row in fact_rows() if has_words(fact_text(row), words)]
         some, pager = paged(found, _PATH, query)
         return facts_table(some), pager
     # Names depend on what every provider lists: they are asked as for `/v1/models`.
-    configured = await runner.directory.models()
+    configured = await services.directory.models()
     if which == "providers":
         rows = [row for row in preset_rows() if has_words(provider_text(row), words)]
         shown, pager = paged(rows, _PATH, query)
         examples = await _examples(panel, request, [one for one in configured if one.row in shown])
         return providers_table(shown, configured, examples, addresses=request.viewer.operator), pager
     account = None if request.viewer.operator else request.viewer.account
-    names = model_names(configured, runner.facts, account)
+    names = model_names(configured, services.facts, account)
     names = [one for one in names if has_words(f"{one.provider.id}/{one.model}", words)]
     page, pager = paged(names, _PATH, query)
     targets = [Target(provider=one.provider, model=one.model) for one in page]
-    known, asked_by = await _known_models(panel, targets), await names_to_ask(runner.directory, targets)
+    known, asked_by = await _known_models(panel, targets), await names_to_ask(services.directory, targets)
     return models_table(page, asked_by, known, searched=bool(words)), pager
 
 
 async def _examples(panel: Panel, request: PanelRequest, providers: Sequence[Provider]) -> dict[str, str]:
     """Return for each provider the name of a model of it that the viewer may ask for, where there is one."""
-    runner, account = panel.context.runner, None if request.viewer.operator else request.viewer.account
+    services, account = panel.context.services, None if request.viewer.operator else request.viewer.account
     firsts: dict[str, ListedName] = {}
-    for one in model_names(providers, runner.facts, account):
+    for one in model_names(providers, services.facts, account):
         firsts.setdefault(one.provider.id, one)
     targets = [Target(provider=one.provider, model=one.model) for one in firsts.values()]
-    names = await names_to_ask(runner.directory, targets) if targets else []
+    names = await names_to_ask(services.directory, targets) if targets else []
     return {provider: name for provider, name in zip(firsts, names, strict=True) if name}
 
 
 async def _known_models(panel: Panel, targets: Sequence[Target]) -> list[KnownModel]:
-    runner = panel.context.runner
-    now, found = runner.clock(), []
+    services = panel.context.services
+    now, found = services.clock(), []
     for place, target in enumerate(targets):
         if place % _AT_ONCE == _AT_ONCE - 1:
             await asyncio.sleep(0)
-        found.append(known_model(target, runner.facts, runner.prices, now))
+        found.append(known_model(target, services.facts, services.prices, now))
     return found
 
 

@@ -143,7 +143,7 @@ class CostQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the page of a question."""
-    question = _read_question(request.query, panel.context.runner.clock(), sees_all=request.viewer.operator)
+    question = _read_question(request.query, panel.context.services.clock(), sees_all=request.viewer.operator)
     groups = await _groups(panel, request, question)
     names = names_of(panel.context.accounts) if request.viewer.operator else {}
     values = await _values(request, question, groups, names)
@@ -152,12 +152,12 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
 
 async def _agent_values(panel: Panel, request: PanelRequest) -> dict[str, object]:
     """Return what the page says of the operator's agent: nothing where there is none."""
-    agent = panel.context.runner.agent
+    agent = panel.context.services.agent
     if agent is None or not request.viewer.operator:
         return {"agent": None}
     # Read only where somebody has such an agent.
 
-    since = panel.context.runner.clock() // SECONDS_PER_DAY * SECONDS_PER_DAY
+    since = panel.context.services.clock() // SECONDS_PER_DAY * SECONDS_PER_DAY
     groups = await panel.read_log(lambda log: log.costs(("subsystem",), since=since))
     day = day_of_agent(groups, agent.settings.daily_budget_usd, agent.settings.routes)
     return {"agent": agent_table(day), "agent_figures": agent_figures(day)}
@@ -165,7 +165,7 @@ async def _agent_values(panel: Panel, request: PanelRequest) -> dict[str, object
 
 async def download(panel: Panel, request: PanelRequest) -> Download:
     """Return the sums of a question as CSV, as `bardo costs --csv` prints them."""
-    question = _read_question(request.query, panel.context.runner.clock(), sees_all=request.viewer.operator)
+    question = _read_question(request.query, panel.context.services.clock(), sees_all=request.viewer.operator)
     groups = await _groups(panel, request, question)
     by_cause = CAUSE in (question.by, question.split)
     records = cause_records(groups) if by_cause else cost_records(groups)

@@ -71,9 +71,9 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     if request.method != "POST":
         return Page("explain.html", "Explain", values)
     try:
-        found = await asyncio.to_thread(_explain, panel, form, panel.context.runner.directory.providers)
+        found = await asyncio.to_thread(_explain, panel, form, panel.context.services.directory.providers)
     except BardoError as problem:
-        panel.context.runner.clean(problem)
+        panel.context.services.clean(problem)
         return Page(
             "explain.html", "Explain", {**values, "problem": problem, "field": field_of(problem)}, status=problem.status
         )
@@ -93,7 +93,7 @@ def _form_of(fields: Mapping[str, str]) -> ExplainForm:
 
 
 def _choices(panel: Panel) -> dict[str, Any]:
-    workloads = panel.context.runner.directory.workloads
+    workloads = panel.context.services.directory.workloads
     return {
         "dialects": [(name, name) for name in DIALECTS],
         "efforts": ["off", "auto", *EFFORTS],

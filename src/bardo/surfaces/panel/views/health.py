@@ -328,13 +328,13 @@ async def show(panel: Panel, request: PanelRequest) -> Page | Redirect:
         if not operator:
             raise Forbidden("lessons are forgotten by operators", hint="ask whoever runs this gateway")
         name = request.form.get("lesson", "")
-        panel.context.runner.facts.lessons.forget("" if name == "all" else name or "none")
+        panel.context.services.facts.lessons.forget("" if name == "all" else name or "none")
         return Redirect("/panel/health")
-    report = health_report(panel.context.runner)
+    report = health_report(panel.context.services)
     chosen = request.query.get("span", "")
     span = chosen if chosen in SPANS else _USUAL
     words, seconds = SPANS[span]
-    now = panel.context.runner.clock()
+    now = panel.context.services.clock()
     times = await _times(panel, now - seconds, request.viewer.key_id)
     cut = times is not None and len(times) == MOST_CALLS
     begin = times[-1].started_at if cut and times else now - seconds

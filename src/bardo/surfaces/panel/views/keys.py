@@ -281,7 +281,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page | Redirect:
     if request.method != "POST":
         return await _list(panel, request, {}, None)
     try:
-        account = account_of_form(request.form, panel.context.runner.clock())
+        account = account_of_form(request.form, panel.context.services.clock())
         _check_budget(panel, account)
     except InvalidRequest as problem:
         return await _list(panel, request, request.form, problem)
@@ -307,7 +307,7 @@ async def show_key(panel: Panel, request: PanelRequest) -> Page | Redirect:
 
 
 async def _list(panel: Panel, request: PanelRequest, form: Mapping[str, str], problem: InvalidRequest | None) -> Page:
-    accounts, now = panel.context.accounts, panel.context.runner.clock()
+    accounts, now = panel.context.accounts, panel.context.services.clock()
     known = [] if accounts is None else sorted(accounts.known, key=lambda one: one.state(now) != "active")
     shown, pager = paged(known, _PATH, request.query)
     today, month = await _spent_by_key(panel, now)
@@ -380,7 +380,7 @@ def _create(panel: Panel, account: Account) -> tuple[Account, NewKey]:
 
 async def _change(panel: Panel, request: PanelRequest, account: Account) -> None:
     """Do what a form asks for. Raises InvalidRequest."""
-    accounts, form, now = panel.context.accounts, request.form, panel.context.runner.clock()
+    accounts, form, now = panel.context.accounts, request.form, panel.context.services.clock()
     if accounts is None or not accounts.is_stored(account.id):
         raise InvalidRequest("this key is one of the configuration", hint="change it under [[keys]]", param="action")
     if form.get("action") == "revoke":
@@ -424,7 +424,7 @@ def _check_log(panel: Panel) -> None:
 async def _page(
     panel: Panel, request: PanelRequest, account: Account, form: Mapping[str, str], problem: InvalidRequest | None
 ) -> Page:
-    accounts, now = panel.context.accounts, panel.context.runner.clock()
+    accounts, now = panel.context.accounts, panel.context.services.clock()
     assert accounts is not None
     usage = await accounts.usage(account)
     today, month = (found.get(account.id, NOTHING_SPENT) for found in await _spent_by_key(panel, now))

@@ -177,13 +177,13 @@ class LiveBoard:
 
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the page, which a script fills."""
-    providers = [provider.id for provider in panel.context.runner.directory.providers]
+    providers = [provider.id for provider in panel.context.services.directory.providers]
     return Page("live.html", "Live", {"providers": providers, "workers": _separate_workers(panel)})
 
 
 def _separate_workers(panel: Panel) -> int:
     """Return how many workers there are where the page shows the calls of one alone, else 1."""
-    return 1 if panel.context.runner.events.has_other_workers else panel.settings.gateway.workers
+    return 1 if panel.context.services.events.has_other_workers else panel.settings.gateway.workers
 
 
 async def show_thinking(panel: Panel, viewer: Viewer, request_id: str) -> Page:

@@ -199,7 +199,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the page. A key that is no operator's sees what caches did with its own calls. Raises Unsupported without a log."""
     operator = request.viewer.operator
     chosen = request.query.get("period", "")
-    period = read_period({"period": chosen if chosen in CHOICES else _USUAL}, panel.context.runner.clock())
+    period = read_period({"period": chosen if chosen in CHOICES else _USUAL}, panel.context.services.clock())
     found = await _read_log_report(panel, period, request.viewer.key_id, whole=operator)
     names = names_of(panel.context.accounts) if operator else {}
     prompts, pager = paged(found.prompts, _PATH, request.query, size=_PROMPT_ROWS)
@@ -239,7 +239,7 @@ async def _stored_text(panel: Panel, request: PanelRequest) -> str:
     """Return what the store of replies holds, in words: of all, or of the viewer's tenant."""
     from bardo.services.pipeline.reply_cache.cache import CountReplies
 
-    pipeline, account = panel.context.runner.pipeline, request.viewer.account
+    pipeline, account = panel.context.services.pipeline, request.viewer.account
     tenant = None if request.viewer.operator or account is None else account.tenant
     try:
         found = None if pipeline is None else await pipeline.effects.perform(CountReplies(tenant))
@@ -258,7 +258,7 @@ async def _similar(panel: Panel) -> Table:
 
 async def _load_learned(panel: Panel) -> tuple[Table, Table]:
     """Return what this gateway has learned, or what stands in the file where it goes by another strategy."""
-    state = panel.context.runner.routing.learned
+    state = panel.context.services.routing.learned
     if state is None:
         path = state_path(panel.settings)
         if not await asyncio.to_thread(path.exists):

@@ -14,6 +14,7 @@ import msgspec
 
 from bardo.adapters.stores.log import LogReader
 from bardo.adapters.stores.log.row import Feedback, LogRow
+from bardo.call.open import open_call
 from bardo.surfaces.library.memory import read_past
 from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect, Viewer
 from bardo.surfaces.panel.tables import Cell, Head, Table
@@ -165,7 +166,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     row, feedback = await _read(panel, request.viewer, request.parameters["id"])
     earlier = request.query.get("of", "")
     before = (await _read(panel, request.viewer, earlier))[0] if earlier else None
-    now = panel.context.runner.clock()
+    now = panel.context.services.clock()
     words = call_fields(without_content(row), now, feedback)
     kept = panel.keeps_content
     values = {
@@ -199,8 +200,12 @@ async def send_again(panel: Panel, request: PanelRequest) -> Redirect:
     changed = _apply_changes(past, request.form)
     account = request.viewer.account
     try:
-        live = await panel.context.runner.open(
-            changed, may_forward=False, tenant="" if account is None else account.tenant, account=account
+        live = await open_call(
+            panel.context.services,
+            changed,
+            may_forward=False,
+            tenant="" if account is None else account.tenant,
+            account=account,
         )
         try:
             await live.read()

@@ -34,7 +34,7 @@ _SHORT_ID = 16
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return a page of calls. A key that is no operator's sees its own alone."""
     query = {name: request.query[name].strip()[:_LONGEST] for name in _FIELDS if request.query.get(name, "").strip()}
-    now = panel.context.runner.clock()
+    now = panel.context.services.clock()
     wanted, before = _filter(query, request, now), _row_number(request.query.get("before", ""))
 
     def read(log: LogReader) -> CallPage:
@@ -76,7 +76,7 @@ def _form(panel: Panel, query: Mapping[str, str]) -> dict[str, Any]:
     """Return what the fields of the filters hold and offer."""
     return {
         "query": {name: query.get(name, "") for name in _FIELDS},
-        "providers": [("", "any"), *((one.id, one.id) for one in panel.context.runner.directory.providers)],
+        "providers": [("", "any"), *((one.id, one.id) for one in panel.context.services.directory.providers)],
         "outcomes": [("", "any"), *((one, one) for one in OUTCOMES)],
         "spans": [("", "any time"), *((name, words) for name, (words, _) in _SPANS.items())],
     }

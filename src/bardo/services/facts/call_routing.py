@@ -10,21 +10,25 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from bardo.adapters.stores.log.row import LogRow
 from bardo.planning.model_features import candidate_of, chat_models
 from bardo.planning.route import Provider, Target
+from bardo.planning.route_steps import Steps, record_of, targets_in_steps
 from bardo.planning.routing import Routed, route
+from bardo.planning.vitality import without_workload
+from bardo.planning.workload_requests import check_contradiction, needs_of, with_found
 from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Candidates
 from bardo.routing.decision import Strategy
 from bardo.routing.warm_candidates import WarmCandidates
-from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.facts.directory import Placement, ProviderDirectory
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.services.facts.price_book import PriceBook
+from bardo.services.facts.server_choice import ServerChoice, ServerFacts
 from bardo.values.errors import Unavailable
 from bardo.values.request import Request
 
@@ -49,7 +53,10 @@ class _ProviderCandidates:
 
 
 class CallRouting:
-    """Finds who is asked. `private` are ids of providers that keep nothing of a call, by the operator's word."""
+    """Finds who is asked. `private` are ids of providers that keep nothing of a call, by the operator's word.
+
+    `servers` asks servers of their models before they are sent a call.
+    """
 
     def __init__(
         self,
@@ -62,6 +69,7 @@ class CallRouting:
         health: HealthKeeper | None = None,
         prices: PriceBook | None = None,
         clock: Callable[[], float] = time.time,
+        servers: ServerFacts | None = None,
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
         self.strategy = strategy
@@ -73,6 +81,8 @@ class CallRouting:
         self._private = frozenset(private)
         self.health = health or HealthKeeper()
         self._watch = watch
+        self._server_facts = servers
+        self.servers = ServerChoice(self.health, watch, servers)
         self._health_mark = (0, 0, 0, 0, 0)
         self._made: dict[str, _ProviderCandidates] = {}
         self._index = CandidateIndex(())
@@ -105,6 +115,61 @@ class CallRouting:
         """Take what a client thinks of one of the last calls, from 0 to 1."""
         if self._learned is not None:
             self._learned.correct(request_id, score, self._clock())
+
+    async def find(
+        self,
+        request: Request,
+        request_id: str = "",
+        *,
+        found: Mapping[str, Any] | None = None,
+        discounts: Callable[[Request], Mapping[tuple[str, str], float]] | None = None,
+    ) -> tuple[Request, Placement]:
+        """Return a request with all that it needs, and who is asked for it, best first. `found` are fields of an intent that layers found.
+
+        `discounts` returns by how much less the call costs where its conversation is cached, as `route` takes it.
+
+        Raises UnknownModel, InvalidRequest, Unsupported and Unavailable.
+        """
+        directory = self._directory
+        needs = needs_of(request, directory.found(request.model), directory.workloads)
+        if needs is None:
+            if request.options.vitality is not None:
+                request = without_workload(request, directory.workloads)
+            return request, await self.placement(request.model)
+        needs = with_found(needs, found) if found else needs
+        placed: Placement | None = None
+        targets: Sequence[Target] = ()
+        steps: Steps = {}
+        if needs.models:
+            placed = await directory.placement(*needs.models)
+            targets = placed.targets
+        else:
+            if needs.workload is not None and needs.workload.route:
+                await directory.discover()
+            targets, steps = targets_in_steps(needs, directory.providers, self.candidate)
+        routed = await self.route(
+            needs.request,
+            targets or None,
+            request_id=request_id,
+            workload="" if needs.workload is None else needs.workload.name,
+            discounts=None if discounts is None else discounts(needs.request),
+        )
+        check_contradiction(needs, routed.decision)
+        skipped = () if placed is None else placed.skipped
+        made = Placement(routed.targets, skipped=skipped, route=record_of(routed.record, needs, steps))
+        return needs.request, await self._ready(made)
+
+    async def placement(self, *models: str) -> Placement:
+        """Return who may serve the models, best first, each server asked once what it knows of its models. Raises UnknownModel."""
+        return await self._ready(await self._directory.placement(*models))
+
+    async def _ready(self, placed: Placement) -> Placement:
+        """Return who is asked with those last that are down, each server asked once what it knows of its models."""
+        if self.health.store.troubled:
+            placed = self.health.arranged(placed, self._watch)
+        if self._server_facts is not None:
+            await self._server_facts.ask_before(placed.targets)
+        return placed
 
     async def route(
         self,

@@ -1,4 +1,4 @@
-"""The reply to one attempt at one provider, read as it arrives."""
+"""One attempt and its reply: sent, its head looked at, and read as it arrives. A call that is hedged has two of them for a while."""
 
 from __future__ import annotations
 
@@ -6,39 +6,51 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from bardo.adapters.long_work import run_by_size
 from bardo.adapters.net.calls import Reply
-from bardo.call.call_context import CallContext
-from bardo.call.reply_head import is_streamed, send_wire
-from bardo.call.stale_replies import RecordedReply
-from bardo.call.stream_reading import Meter, StreamReading
-from bardo.call.update_buffer import UpdateBuffer
+from bardo.call.call import Call, SentAttempt
+from bardo.call.sending import is_streamed, send_wire
+from bardo.call.services import Services
+from bardo.call.stored import RecordedReply, StoredReply, WithoutUsage
+from bardo.call.stream_reading import Meter, StreamReading, UpdateBuffer
+from bardo.context.own_functions import OwnFunctions
 from bardo.planning.attempt import Attempt
+from bardo.planning.kept_budget import LOSS, BudgetPlan
 from bardo.planning.passed_headers import PassedHeaders, passed_headers
 from bardo.planning.text_formats import seen_start
+from bardo.planning.typed_answer import AnswerValidator
 from bardo.reasoning.undecided import closes_unopened
 from bardo.replies.forwarding import Forwarding, ReplyUpdate
 from bardo.replies.frames import is_token
-from bardo.replies.kept_budget import BudgetStage
+from bardo.replies.hosted_search import SearchFunction
+from bardo.replies.kept_budget import BudgetedAnswer, BudgetStage
 from bardo.replies.measured_time import time_stages
+from bardo.replies.own_calls import OwnCallsAnswer, OwnCallStage
 from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.reply_stages import FoldStage
 from bardo.replies.thinking_display import thinking_stage
 from bardo.replies.translation_stages import stages_of_translation
-from bardo.services.facts.health import AttemptWatch
+from bardo.replies.typed_answer import TypedAnswer, typed_answer
+from bardo.services.facts.failover import StaleReply
+from bardo.services.facts.health import AttemptWatch, HealthKeeper
 from bardo.streams.stage import Stage
 from bardo.values.chance import CHANCE
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, BrokenStream, UpstreamTimeout
 from bardo.values.events import Degraded, Event, ReplyStart
+from bardo.values.fold import ResponseFold
 from bardo.values.request import Message, Request
 from bardo.values.usage import Usage
 
 if TYPE_CHECKING:
-    from bardo.services.payments.payer import CallPayments
+    from bardo.services.pipeline.call_layers import CallLayers
+
+ReplyAnswer = TypedAnswer | OwnCallsAnswer | BudgetedAnswer
+"""What does the steps that end a reply."""
 
 
 class UpstreamReply:
@@ -51,21 +63,19 @@ class UpstreamReply:
     recorded: RecordedReply | None = None
     passed_headers: PassedHeaders
     """The headers of the reply that its client gets too."""
-    lost: tuple[Degradation, ...] = ()
-    """What turned out to be lost once the head was read, beside what the attempt gave up."""
+    _lost: tuple[Degradation, ...] = ()
     _reader: ReplyReader | None = None
     _reading: StreamReading | None = None
     _on_token: Callable[[], None] | None = None
     _budget: BudgetStage | None = None
 
     def __init__(
-        self, context: CallContext, attempt: Attempt, request: Request, reply: Reply, health: AttemptWatch
+        self, services: Services, attempt: Attempt, request: Request, reply: Reply, health: AttemptWatch
     ) -> None:
         self.attempt = attempt
         self._health = health
-        self.resent = reply.resent
-        self.passed_headers = passed_headers(reply.headers, context.keyring.secrets_of(attempt.target.provider))
-        self._context = context
+        self.passed_headers = passed_headers(reply.headers, services.keyring.secrets_of(attempt.target.provider))
+        self._services = services
         self._request = request
         self._reply: Reply | None = reply
         self._streamed = is_streamed(reply, requested=request.stream)
@@ -120,15 +130,17 @@ class UpstreamReply:
         on_token: Callable[[], None] | None = None,
         budget: BudgetStage | None = None,
         meter: Meter | None = None,
+        lost: tuple[Degradation, ...] = (),
     ) -> None:
         """Read until there is something to show, so that a reply that breaks before can still go elsewhere. Raises BardoError then.
 
         `stamp` fills what the provider leaves out, `stages` look at the reply on its way, and `clean` takes all secrets out of an error.
         `most_text` is how many characters of the reply are held. `hold_end`: forwarded frames wait from the one on that ends the reply.
         `on_token` is called once the model has said something. `budget` ends the reply where its thinking has used its tokens.
-        `meter` is asked of each piece of a stream before it is read.
+        `meter` is asked of each piece of a stream before it is read. `lost` is what turned out to be lost once the head was read, beside
+        what the attempt gave up.
         """
-        self._budget, self._on_token = budget, on_token
+        self._budget, self._on_token, self._lost = budget, on_token, lost
         opens = partial(self._open_reader, stamp, stages, clean, most_text)
         if self._streamed and self._request.stream:
             self._reader = reader = opens()
@@ -163,7 +175,7 @@ class UpstreamReply:
         reader, target = self._reader, self.attempt.target
         if reader is None:
             return None
-        outputs, provider = self._context.outputs, target.provider.id
+        outputs, provider = self._services.outputs, target.provider.id
         if whole:
             outputs.learn(reader.written, provider, target.model, tenant)
             return reader.usage
@@ -173,7 +185,7 @@ class UpstreamReply:
         prompt = self._request
         if turns:
             prompt = msgspec.structs.replace(prompt, messages=(*prompt.messages, *turns))
-        estimated = self._context.estimates.estimate(prompt, target, tenant)
+        estimated = self._services.estimates.estimate(prompt, target, tenant)
         return msgspec.structs.replace(usage, input_tokens=estimated, approx=True)
 
     def so_far(self, tenant: str) -> Usage:
@@ -181,7 +193,7 @@ class UpstreamReply:
         reader, target = self._reader, self.attempt.target
         if reader is None:
             return _NOTHING
-        correction = self._context.outputs.correction(target.provider.id, target.model, tenant)
+        correction = self._services.outputs.correction(target.provider.id, target.model, tenant)
         return reader.written.unfinished_usage(correction) or _NOTHING
 
     def cut(self, error: BardoError) -> None:
@@ -200,7 +212,7 @@ class UpstreamReply:
             place = "text"
         seen = seen_start(place, off=attempt.off)
         if seen is not None or place == "unclosed":
-            self._context.facts.learn_start(attempt.target, attempt.off, seen, tenant)
+            self._services.facts.learn_start(attempt.target, attempt.off, seen, tenant)
 
     async def close(self) -> None:
         """Let go of the connection, whatever is left of the reply."""
@@ -222,7 +234,7 @@ class UpstreamReply:
         to be shown, and UpstreamTimeout for one that goes on without a word of the model for longer than a head may take.
         """
         assert self._reply is not None
-        provider, most_bytes = self.attempt.target.provider.id, self._context.limits.max_stream_bytes
+        provider, most_bytes = self.attempt.target.provider.id, self._services.limits.max_stream_bytes
         self._reading = StreamReading(self._reply, reader, forwarding, self._health, provider, most_bytes, meter)
         held = UpdateBuffer()
         loop, since, shown = asyncio.get_running_loop(), 0.0, False
@@ -250,7 +262,7 @@ class UpstreamReply:
 
     def _check_patience(self, seconds: float) -> None:
         """Raise UpstreamTimeout where a reply has brought nothing of the model for so long."""
-        most = self._context.limits.deadlines.first_byte
+        most = self._services.limits.deadlines.first_byte
         if seconds > most:
             provider = self.attempt.target.provider.id
             raise UpstreamTimeout(f"{provider} sent nothing of the reply within {most:g} s", provider=provider)
@@ -260,7 +272,7 @@ class UpstreamReply:
         assert self._reply is not None
         reply, self._reply = self._reply, None
         try:
-            body = await reply.read(self._context.limits.max_reply_bytes)
+            body = await reply.read(self._services.limits.max_reply_bytes)
         except BaseException as problem:
             self._reader = reader = opens()
             if isinstance(problem, BrokenStream | UpstreamTimeout):
@@ -310,11 +322,11 @@ class UpstreamReply:
             stamp=stamp,
             forward=self.forward,
             stages=[*self._stages(), *stages],
-            secrets=self._context.keyring.secrets_of(provider),
+            secrets=self._services.keyring.secrets_of(provider),
             clean=clean,
             most_text=most_text,
         )
-        for degradation in (*attempt.degraded, *self.lost):
+        for degradation in (*attempt.degraded, *self._lost):
             reader.fold.feed(Degraded(degradation))
         return reader
 
@@ -322,28 +334,186 @@ class UpstreamReply:
 _NOTHING = Usage()
 
 
-async def open_reply(
-    context: CallContext,
-    attempt: Attempt,
-    request: Request,
-    key: str = "",
-    payments: CallPayments | None = None,
-    *,
-    tenant: str,
-) -> UpstreamReply:
-    """Send an attempt, and return its reply with the head read. Raises BardoError where it is none. `key` is as `KeyTurns` chose it.
-
-    `tenant` is whose the things are that the provider keeps of the reply.
-    """
-    with AttemptWatch(context, attempt.target, key) as health:
-        reply = await send_wire(context, attempt.target.provider, attempt.wire, key, payments)
-        if context.provider_ids is not None:
-            reply = context.provider_ids.watched(
-                reply, attempt.target.provider.row.dialect, tenant, asked=request.body or ()
-            )
-        return UpstreamReply(context, attempt, request, reply, health)
+async def send_attempt(call: Call, attempt: Attempt, request: Request, key: str = "") -> UpstreamReply:
+    """Send an attempt, and return its reply with the head read. Raises BardoError where it is none. `key` is as `KeyTurns` chose it."""
+    services, provider = call.services, attempt.target.provider
+    with AttemptWatch(services.health, services.watch, attempt.target, key) as health:
+        reply = await send_wire(services, provider, attempt.wire, key, call.payments)
+        if services.provider_ids is not None:
+            asked = request.body or ()
+            reply = services.provider_ids.watched(reply, provider.row.dialect, call.tenant, asked=asked)
+        if reply.resent:
+            call.attempts.count_resent(1)
+        return UpstreamReply(services, attempt, request, reply, health)
 
 
 def _new_call_id() -> str:
     """Return an id that no other call has, in this process or another."""
     return f"call_{CHANCE.getrandbits(96):024x}"
+
+
+STALE = "stale"
+"""What is degraded where an old reply is given."""
+
+
+class ReplyReading(NamedTuple):
+    """How the replies of one call to its client's request are read.
+
+    `clean` takes all secrets out of an error, `validator` is the caller's own look at a typed answer, and `most_text` is how many
+    characters of a reply are held that only the log and replay look at.
+    """
+
+    call: Call
+    request: Request
+    clean: Callable[[BardoError], None]
+    validator: AnswerValidator | None
+    most_text: int | None
+    record: int = 0
+    """How many bytes of a reply are kept, for callers that allow an old one and for layers."""
+    meter: Meter | None = None
+    """What is asked of each piece of a stream before it is read."""
+
+    def stamp(self, attempt: Attempt) -> ReplyStart:
+        """Return what fills the fields that a provider leaves out."""
+        return ReplyStart(id=self.call.request_id, model=attempt.target.model, created=int(self.call.started_at))
+
+
+class OpenedReply:
+    """An attempt that was noted as `sent`; `begin` sends it, and reads until its reply has begun."""
+
+    __slots__ = ("answer", "attempt", "sent", "upstream")
+
+    def __init__(self, attempt: Attempt, sent: SentAttempt) -> None:
+        self.attempt = attempt
+        self.sent = sent
+        self.upstream: UpstreamReply | None = None
+        self.answer: ReplyAnswer | None = None
+
+    async def begin(self, reading: ReplyReading, patience: asyncio.Timeout | None = None) -> None:
+        """Send the attempt, and read until its reply has begun. Raises BardoError, and lets go of the reply then.
+
+        `patience` is the timer that ends an attempt whose first token does not come.
+        """
+        call, attempt, request = reading.call, self.attempt, reading.request
+        kept, layers = attempt.kept_budget, call.layers
+        try:
+            asked = request
+            if kept is not None and not request.stream:
+                asked = msgspec.structs.replace(request, stream=True)
+            self.upstream = upstream = await send_attempt(call, attempt, asked, self.sent.key)
+            if reading.record:
+                upstream.record(reading.record)
+            stages: Sequence[Stage[Event, Event]] = () if layers is None else layers.stages()
+            budget: BudgetStage | None = None
+            lost: tuple[Degradation, ...] = ()
+            if own := own_functions(attempt, request, layers):
+                self.answer = calls = OwnCallsAnswer(own)
+                stages = stages_of_own_calls(calls.buffer, stages)
+            elif attempt.answer is not None:
+                forward, validator = upstream.forward, reading.validator
+                self.answer = typed = typed_answer(attempt, request, forward=forward, validator=validator)
+                stages = stages if typed is None else (*stages, typed.buffer)
+            if kept is not None and self.answer is None and upstream.streamed:
+                self.answer = budgeted = BudgetedAnswer(kept)
+                budget = budgeted.buffer
+            elif kept is not None:
+                lost = (_budget_nobody_keeps(kept, upstream),)
+
+            def note_token() -> None:
+                call.note_first_byte()
+                if patience is not None:
+                    patience.reschedule(None)
+
+            holds_all = self.answer is not None or bool(request.options.include) or layers is not None
+            await upstream.begin(
+                reading.stamp(attempt),
+                stages,
+                clean=reading.clean,
+                most_text=None if holds_all else reading.most_text,
+                hold_end=self.answer is not None,
+                on_token=note_token,
+                budget=budget,
+                meter=reading.meter,
+                lost=lost,
+            )
+        except BardoError as problem:
+            call.clean(problem)
+            self.note_ended(call, problem)
+            await self.close()
+            raise
+        except BaseException:
+            await self.close()
+            raise
+
+    def note_ended(self, call: Call, error: BardoError | None = None, *, lost: bool = False) -> None:
+        """Note that the attempt failed, or was `lost`: another one was quicker."""
+        upstream = self.upstream
+        usage = None if upstream is None else upstream.usage(call.tenant, whole=False)
+        call.attempts.end(self.sent, error=error, usage=usage, whole=not lost, lost=lost)
+
+    async def close(self) -> None:
+        """Let go of the reply, whatever is left of it."""
+        if self.upstream is not None:
+            await self.upstream.close()
+
+
+def _budget_nobody_keeps(kept: BudgetPlan, upstream: UpstreamReply) -> Degradation:
+    """Return the loss of a budget of thinking that nobody keeps in a reply."""
+    why = "the gateway runs functions in this call" if upstream.streamed else "the server did not stream its reply"
+    return Degradation(LOSS, asked=kept.tokens, why=f"{why}, so that nobody keeps the budget")
+
+
+def own_functions(attempt: Attempt, request: Request, layers: CallLayers | None) -> list[OwnFunctions]:
+    """Return the functions that bardo executes itself for an attempt."""
+    searches: list[OwnFunctions] = []
+    if attempt.search is not None:
+        searches.append(SearchFunction(attempt.search, request.dialect))
+    return searches if layers is None else [*searches, *layers.functions()]
+
+
+def stages_of_own_calls(calls: OwnCallStage, stages: Sequence[Stage[Event, Event]]) -> Sequence[Stage[Event, Event]]:
+    """Return the stages of a reply that may call such functions, which keep what the model said before layers changed it."""
+    if not stages:
+        return (calls,)
+    calls.said = ResponseFold()
+    return (FoldStage(calls.said), *stages, calls)
+
+
+class StoredCall(NamedTuple):
+    """A reply as its provider sent it to an earlier call, and the attempt that it is read as an answer to."""
+
+    attempt: Attempt
+    content_type: str
+    body: bytes
+
+
+async def open_stored(
+    reading: ReplyReading,
+    stored: StoredCall,
+    lost: Sequence[Degradation] = (),
+    stages: Sequence[Stage[Event, Event]] = (),
+    *,
+    with_usage: bool = False,
+) -> UpstreamReply:
+    """Return a stored reply as if it came now, with what is `lost` by that; `with_usage`: it says what its model used when it was made.
+
+    Raises BardoError where it cannot be read.
+    """
+    attempt = msgspec.structs.replace(stored.attempt, forward=False, degraded=(*stored.attempt.degraded, *lost))
+    watch = AttemptWatch(HealthKeeper(), reading.call.services.watch, attempt.target)
+    reply = StoredReply(200, stored.body, stored.content_type)
+    upstream = UpstreamReply(reading.call.services, attempt, reading.request, reply, watch)
+    most_text = None if reading.request.options.include else reading.most_text
+    await upstream.begin(
+        reading.stamp(attempt),
+        stages if with_usage else (WithoutUsage(), *stages),
+        clean=reading.clean,
+        most_text=most_text,
+        hold_end=bool(stages),
+    )
+    return upstream
+
+
+def stale_loss(kept: StaleReply, now: float, why: BardoError) -> Degradation:
+    """Return what is lost by giving an old reply. `why` is what kept anybody from answering."""
+    return Degradation(STALE, sent=f"the reply to an equal call {now - kept.kept_at:.0f} s ago", why=why.message)

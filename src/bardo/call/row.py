@@ -1,72 +1,57 @@
-"""The row of one call in the log, made from the request, the attempt that was answered, the reply and the cost."""
+"""The row of one call in the log, without the key that its client came with."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from bardo.adapters.stores.log.columns import MALFORMED_CALLS
 from bardo.adapters.stores.log.row import CallOutcome, LogRow
+from bardo.call.call import Call, subsystem_of
 from bardo.planning.attempt import Attempt
 from bardo.replies.receipt import receipt
-from bardo.values.attempts import AttemptRecord
+from bardo.services.accounts.access_keys import keys_in
 from bardo.values.blocks import ToolCallBlock
-from bardo.values.cost import UNKNOWN_COST, CallCost, usd
+from bardo.values.cost import usd
 from bardo.values.errors import BardoError
-from bardo.values.redaction import shown_headers, shown_url
+from bardo.values.operations import EmbedRequest
+from bardo.values.redaction import looks_like_key, shown_headers, shown_url
 from bardo.values.request import Request
 from bardo.values.response import Response, ToolInvocation
+from bardo.values.secrets import Secrets, secrets_of
 from bardo.values.tool_credentials import without_credentials
 
 if TYPE_CHECKING:
     from bardo.services.pipeline.call_layers import CallLayers
 
 
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """When a call began (Unix time), how long it took, and how long its first piece."""
-
-    started_at: float
-    seconds: float
-    first_byte_seconds: float | None = None
-
-
-def log_row(
-    request_id: str,
-    request: Request,
-    timing: Timing,
+def row_of(
+    call: Call,
+    request: Request | EmbedRequest,
     *,
     outcome: CallOutcome,
-    attempts: int = 1,
-    attempt: Attempt | None = None,
-    response: Response | None = None,
+    subsystem: str | None,
     error: BardoError | None = None,
-    forwarded: bool = False,
-    keep_content: bool = False,
-    tenant: str | None = None,
-    key_id: str | None = None,
-    tags: tuple[str, ...] = (),
-    attempt_records: tuple[AttemptRecord, ...] = (),
-    cost: CallCost = UNKNOWN_COST,
-    payment: dict[str, Any] | None = None,
-    layers: CallLayers | None = None,
+    answered: bool,
 ) -> LogRow:
-    """Return the row of one call. Content goes in only where it is to be kept."""
+    """Return what the row of every call says: whose it is, what it asked, how long it took, what it cost and how it ended."""
+    cost = call.cost
     parts: Any = cost.parts or None
     row = LogRow(
-        request_id=request_id,
-        started_at=timing.started_at,
-        seconds=timing.seconds,
-        first_byte_seconds=timing.first_byte_seconds,
+        request_id=call.request_id,
+        started_at=call.started_at,
+        seconds=call.attempts.age(),
+        first_byte_seconds=call.first_byte,
         client_dialect=request.dialect,
         model_asked=request.model,
-        streamed=request.stream,
-        attempts=attempts,
-        operation=request.operation,
-        status=error.status if error is not None else None if response is None else 200,
+        streamed=call.streamed,
+        attempts=call.attempts.count,
+        operation=call.operation,
+        status=error.status if error is not None else 200 if answered else None,
         outcome=outcome,
-        tenant=tenant,
+        tenant=call.tenant,
         cost_usd=None if cost.nanos is None else usd(cost.nanos),
         cost_nanos=cost.nanos,
         cost_parts=parts,
@@ -74,23 +59,39 @@ def log_row(
         computed_cost_nanos=cost.computed_nanos,
         cache_saved_nanos=cost.saved_nanos,
         price_source=cost.source or None,
-        key_id=key_id,
-        subsystem=subsystem_of(request, attempt),
-        tags=tags,
-        attempt_records=attempt_records,
+        key_id=call.key_id,
+        subsystem=subsystem,
+        tags=call.tags,
+        attempt_records=call.attempts.logged_records(),
     )
+    return row if error is None else replace(row, error_class=type(error).__name__, error_message=error.message)
+
+
+def row_of_reply(
+    call: Call,
+    request: Request,
+    *,
+    outcome: CallOutcome,
+    attempt: Attempt | None = None,
+    response: Response | None = None,
+    error: BardoError | None = None,
+    forwarded: bool = False,
+) -> LogRow:
+    """Return the row of a call for a reply, as far as that has come. Content goes in only where it is to be kept."""
+    subsystem, layers = subsystem_of(request, attempt), call.layers
+    row = row_of(call, request, outcome=outcome, subsystem=subsystem, error=error, answered=response is not None)
     # Replacing takes a quarter of the time of fields that are put together in dictionaries.
     if attempt is not None:
         row = _with_attempt(row, attempt, forwarded=forwarded)
         if response is not None:
             row = _with_answer(row, attempt, response)
-    if error is not None:
-        row = replace(row, error_class=type(error).__name__, error_message=error.message)
-    if payment is not None:
+    if call.payments is not None and (payment := call.payments.fields()) is not None:
         row = replace(row, receipt={**(row.receipt or {}), "payment": payment})
     if layers is not None:
         row = replace(row, **_layer_fields(layers))
-    return replace(row, **_contents(request, response, layers, attempt)) if keep_content else row
+    if call.services.limits.keep_content:
+        row = replace(row, **_contents(request, response, layers, attempt))
+    return without_key(row, request, call.client_key, is_known=call.key_id is not None) if call.client_key else row
 
 
 def _with_attempt(row: LogRow, attempt: Attempt, *, forwarded: bool) -> LogRow:
@@ -200,16 +201,51 @@ def said_in(
     return layers.as_sent(request), None if response is None else layers.as_said(response)
 
 
-def subsystem_of(request: Request, attempt: Attempt | None) -> str | None:
-    """Return which part of an agent, or which workload, asked; None where the request does not tell."""
-    if attempt is not None and attempt.route is not None and (workload := attempt.route.fields.get("workload")):
-        return str(workload)
-    intent = request.options.intent
-    return None if intent is None else intent.subsystem or None
-
-
 def _malformed_calls(response: Response) -> list[str]:
     """Return the names of the tools that a model called with arguments which are no JSON object: what is learned of it."""
     blocks = (block for one in (response, *response.alternatives) for block in one.blocks)
     calls = (ToolInvocation.of(block) for block in blocks if isinstance(block, ToolCallBlock))
     return [call.name for call in calls if call.malformed]
+
+
+_IDENTITY = frozenset({"request_id", "tenant", "key_id"})
+_CONTENT = frozenset({"request_content", "sent_content", "reply_content"})
+AnyRequest = TypeVar("AnyRequest", bound=Request | EmbedRequest)
+
+
+def without_key_as_model(request: AnyRequest, client_key: str, *, is_known: bool) -> AnyRequest:
+    """Return a request whose model holds no key: a mark stands in its place, by which no model is called.
+
+    `is_known`: the key is one of the gateway's. Where no keys are asked for, clients send words like `lm-studio`, which are parts of the
+    names of models.
+    """
+    model = request.model
+    own = (client_key,) if client_key in model and (is_known or looks_like_key(client_key)) else ()
+    found = (*own, *(keys_in(model) if "bardo_" in model else ()))
+    if not any(found):
+        return request
+    return msgspec.structs.replace(request, model=secrets_of(found).in_text(model))
+
+
+def without_key(row: LogRow, request: Request | EmbedRequest, client_key: str, *, is_known: bool) -> LogRow:
+    """Return the row of a call without the key that its client came with, wherever the client wrote it."""
+    secrets = secrets_of((client_key,)) if is_known or looks_like_key(client_key) else None
+    if secrets is None or not secrets.longest or not _holds(request, secrets):
+        return row
+    changed = {}
+    for name in LogRow.__struct_fields__:
+        value = getattr(row, name)
+        if not value or name in _IDENTITY:
+            continue
+        if name in _CONTENT:
+            changed[name] = secrets.in_bytes(value.encode()).decode()
+        elif isinstance(value, str | dict | tuple):
+            changed[name] = secrets.in_value(msgspec.to_builtins(value))
+    return msgspec.convert({**msgspec.to_builtins(row), **changed}, LogRow)
+
+
+def _holds(request: Request | EmbedRequest, secrets: Secrets) -> bool:
+    body = request.body_bytes if isinstance(request, Request) else b""
+    return secrets.stand_in(body or msgspec.json.encode(request.extra)) or secrets.stand_in(
+        msgspec.json.encode(request.options)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.call.call_progress import ProgressReporter
+from bardo.services.facts.event_feed import ProgressReporter
 from bardo.values.events import ContentChunk, ThinkChunk, ToolCallStart, UsageUpdate
 from bardo.values.usage import TokenEstimate, Usage, estimate_tokens
 

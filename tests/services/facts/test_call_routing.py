@@ -15,19 +15,21 @@ from bardo.adapters.config.settings import parse_settings
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.call.call_routing import CallRouting
-from bardo.call.runner import Runner
+from bardo.call.open import open_call
 from bardo.planning.knowledge import TargetFacts
 from bardo.planning.route import Target
 from bardo.routing.circuit import AttemptOutcome
 from bardo.routing.decision import Strategy
+from bardo.services.facts.call_routing import CallRouting
 from bardo.services.facts.directory import ProviderDirectory
+from bardo.services.facts.model_facts import ModelFacts
 from bardo.surfaces.library.explaining import explain
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError, UnknownModel, Unsupported, UpstreamRefused
 from bardo.values.intent import Intent
 from bardo.values.request import BardoOptions, Message, Request
 from bardo.values.response import Response
+from bardo.wiring import make_services
 
 CONFIGURATION = """
 [[providers]]
@@ -56,7 +58,7 @@ WHOLE = {
 
 @dataclass
 class House:
-    """A runner over two providers, which answer or fail by their ids, and what they were asked."""
+    """The services over two providers, which answer or fail by their ids, and what they were asked."""
 
     failures: Mapping[str, BardoError] = field(default_factory=dict)
     strategy: Strategy = "order"
@@ -67,8 +69,9 @@ class House:
     def __post_init__(self) -> None:
         transport, keyring = FakeTransport(self._answer), Keyring(SECRETS)
         directory = ProviderDirectory.of(parse_settings(self.configuration), transport, keyring, clock=lambda: 0.0)
-        self.runner = Runner(directory, transport, keyring)
-        self.runner.routing = CallRouting(directory, self.runner.facts, strategy=self.strategy, private=self.private)
+        facts = ModelFacts()
+        routing = CallRouting(directory, facts, strategy=self.strategy, private=self.private)
+        self.services = make_services(directory, transport, keyring, facts=facts, routing=routing)
 
     def _answer(self, call: Call) -> FakeReply:
         self.asked.append((call.provider, msgspec.json.decode(call.body)["model"]))
@@ -78,7 +81,7 @@ class House:
 
     def ask(self, intent: Intent | None, model: str = "") -> Response:
         async def run() -> Response:
-            live = await self.runner.open(request(intent, model))
+            live = await open_call(self.services, request(intent, model))
             async for _ in live.updates():
                 pass
             return live.response_with_receipt()
@@ -181,7 +184,7 @@ def test_candidates_are_made_once() -> None:
     house = House()
 
     async def twice() -> bool:
-        return await house.runner.routing.index() is await house.runner.routing.index()
+        return await house.services.routing.index() is await house.services.routing.index()
 
     assert asyncio.run(twice())
 
@@ -208,11 +211,11 @@ def test_a_private_call_goes_to_private_providers_or_to_nobody() -> None:
     house = House()
     asked = request(Intent(quality="maximum", cost_sensitivity=0.0))
     private = msgspec.structs.replace(asked, options=msgspec.structs.replace(asked.options, private=True))
-    found = asyncio.run(house.runner.routing.route(private))
+    found = asyncio.run(house.services.routing.route(private))
     assert {at.provider.id for at in found.targets} == {"quiet"}
     without = House(configuration=CONFIGURATION.replace('preset = "venice"', 'preset = "openrouter"'))
     with pytest.raises(Unsupported, match="private"):
-        asyncio.run(without.runner.routing.route(private))
+        asyncio.run(without.services.routing.route(private))
 
 
 def test_how_long_calls_took_decides_of_later_ones() -> None:
@@ -220,7 +223,7 @@ def test_how_long_calls_took_decides_of_later_ones() -> None:
     quick = Intent(quality="maximum", cost_sensitivity=0.0, max_latency_ms=1000)
     assert route_of(house.ask(quick))["model"] == "claude-opus-4-6"
     for _ in range(10):
-        house.runner.routing.health.note("market", "claude-opus-4-6", AttemptOutcome(seconds=2.5), 0.0)
+        house.services.routing.health.note("market", "claude-opus-4-6", AttemptOutcome(seconds=2.5), 0.0)
     route = route_of(house.ask(quick))
     assert route["model"] == "claude-sonnet-4-6"
     assert {one["model"]: one["reasons"] for one in route["refused"]}["claude-opus-4-6"] == ["latency:2500"]
@@ -243,7 +246,7 @@ def test_plans_that_are_kept_mix_no_two_intents_up() -> None:
 
 def test_what_a_server_says_anew_is_heeded() -> None:
     house = House()
-    facts = house.runner.facts
+    facts = house.services.facts
     intent = Intent(model="market/gemini-3-flash", prefer=("citations",))
     assert "citations" in lost_by(house.ask(intent))
     known = facts.of
@@ -263,7 +266,7 @@ def test_a_model_that_is_down_is_not_chosen_and_where_all_are_one_is_asked() -> 
     house = House()
     best = Intent(quality="maximum", cost_sensitivity=0.0)
     first = route_of(house.ask(best))
-    health = house.runner.routing.health
+    health = house.services.routing.health
     for _ in range(5):
         health.note(first["provider"], first["model"], AttemptOutcome(error="server"), time.monotonic())
     second = route_of(house.ask(best))
@@ -280,23 +283,23 @@ def test_a_provider_whose_key_is_refused_is_not_chosen_until_its_rest_is_over() 
     best = Intent(quality="maximum", cost_sensitivity=0.0)
     first = route_of(house.ask(best))
     refused = AttemptOutcome(error="key_refused", status=401)
-    house.runner.routing.health.note(first["provider"], first["model"], refused, time.monotonic())
+    house.services.routing.health.note(first["provider"], first["model"], refused, time.monotonic())
     assert route_of(house.ask(best))["provider"] != first["provider"]
-    house.runner.routing.health.note(first["provider"], first["model"], AttemptOutcome(seconds=1.0), time.monotonic())
+    house.services.routing.health.note(first["provider"], first["model"], AttemptOutcome(seconds=1.0), time.monotonic())
     assert route_of(house.ask(best))["model"] == first["model"]
 
 
 def test_diem_pays_only_as_long_as_some_is_known_to_be_left() -> None:
-    runner = House().runner
-    quiet = next(one for one in runner.directory.providers if one.id == "quiet")
+    services = House().services
+    quiet = next(one for one in services.directory.providers if one.id == "quiet")
     target = Target(provider=quiet, model="llama-3.3-70b")
 
     async def payments() -> set[tuple[str, ...]]:
-        known = [*runner.routing.named([target]), *await runner.routing.index()]
+        known = [*services.routing.named([target]), *await services.routing.index()]
         return {one.payments for one in known if one.provider == "quiet"}
 
     async def after(left: str) -> set[tuple[str, ...]]:
-        runner.routing.health.balances.note("quiet", quiet.row, {"x-venice-balance-diem": left}, runner.clock())
+        services.routing.health.balances.note("quiet", quiet.row, {"x-venice-balance-diem": left}, services.clock())
         return await payments()
 
     async def all_of_them() -> list[set[tuple[str, ...]]]:

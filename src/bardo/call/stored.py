@@ -1,66 +1,13 @@
-"""The last whole replies, for callers that would rather have an old one than none.
-
-A reply answers only a request that is equal to its own in everything that may change the answer, of the same tenant. It is kept as its
-provider sent it, and read anew for whoever gets it.
-"""
+"""Replies that came before: recorded while they are read, and given again as if they came now."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 
 from bardo.adapters.net.calls import Reply
 from bardo.planning.attempt import Attempt
+from bardo.services.facts.failover import StaleReplies, StaleReply
 from bardo.values.events import Event, UsageUpdate
-
-_LARGEST_SHARE = 8
-"""One reply may have this part of all bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class StaleReply:
-    """A reply as its provider sent it, to an attempt, and when: Unix time."""
-
-    attempt: Attempt
-    content_type: str
-    body: bytes
-    kept_at: float
-
-
-class StaleReplies:
-    """Keeps the newest replies, at most so many and so many bytes."""
-
-    def __init__(self, entries: int, most_bytes: int) -> None:
-        self._entries = entries
-        self._most_bytes = most_bytes
-        self._size = 0
-        self._kept: OrderedDict[bytes, StaleReply] = OrderedDict()
-
-    @property
-    def most_of_one(self) -> int:
-        """How many bytes one reply may have."""
-        return self._most_bytes // _LARGEST_SHARE
-
-    def keep(self, identity: bytes, reply: StaleReply) -> None:
-        """Keep a reply in the place of an earlier one, and forget the oldest where there are too many."""
-        self._forget(identity)
-        if len(reply.body) > self.most_of_one:
-            return
-        self._kept[identity] = reply
-        self._size += len(reply.body)
-        while len(self._kept) > self._entries or self._size > self._most_bytes:
-            self._forget(next(iter(self._kept)))
-
-    def find(self, identity: bytes, most_age: float, now: float) -> StaleReply | None:
-        """Return the reply to an equal request, if it is not older than so many seconds."""
-        found = self._kept.get(identity)
-        return found if found is not None and now - found.kept_at <= most_age else None
-
-    def _forget(self, identity: bytes) -> None:
-        found = self._kept.pop(identity, None)
-        if found is not None:
-            self._size -= len(found.body)
 
 
 class StalePlace:
@@ -139,3 +86,31 @@ class WithoutUsage:
     def finish(self) -> Sequence[Event]:
         """Nothing is held."""
         return ()
+
+
+class StoredReply:
+    """A reply whose body is at hand. It was bounded when it was stored."""
+
+    resent = False
+
+    def __init__(self, status: int, body: bytes, content_type: str = "application/json") -> None:
+        self.status = status
+        self.headers = {"content-type": content_type}
+        self._body = body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body."""
+        body, self._body = self._body, b""
+        if body:
+            yield body
+
+    async def read(self, limit: int) -> bytes:
+        """Return the body."""
+        body, self._body = self._body, b""
+        return body
+
+    async def finish(self) -> None:
+        """Do nothing: no connection is held."""
+
+    async def close(self) -> None:
+        """Do nothing: no connection is held."""

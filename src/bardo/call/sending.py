@@ -1,16 +1,20 @@
-"""Send a request to a provider, and look at the head of its reply: an error, a web page, or a reply that is whole or a stream."""
+"""Send a request to a provider, and look at the head of its reply: an error, a web page, or a reply that is whole or a stream.
+
+What a web page says that comes in the place of a provider's reply: its title, and nothing else of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import html
 import math
+import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from bardo.adapters.net.calls import Call, Reply
-from bardo.call.call_context import CallContext
-from bardo.call.web_pages import is_page, page_text
+from bardo.call.services import Services
 from bardo.dialects import dialect
 from bardo.dialects.shared.json_values import excerpt
 from bardo.planning.passed_headers import passed_headers
@@ -23,6 +27,28 @@ from bardo.values.wire import WireRequest
 if TYPE_CHECKING:
     from bardo.services.payments.payer import CallPayments
 
+_BEGINNINGS = (b"<!doctype html", b"<html")
+_MOST_BYTES = 64 * 1024
+_MOST_TITLE = 120
+_TITLE = re.compile(r"<(title|h1)\b[^<>]{0,1000}>([^<]{0,2000})", re.IGNORECASE)
+
+
+def is_page(kind: str, body: bytes) -> bool:
+    """Return whether a body is a web page, by its content type `kind` or by how it begins."""
+    beginning = body[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()[:15].lower()
+    return beginning.startswith(_BEGINNINGS) or (
+        kind in ("text/html", "application/xhtml+xml") and beginning[:1] == b"<"
+    )
+
+
+def page_text(status: int, body: bytes, provider: str) -> str:
+    """Return a sentence with the provider, the status and the title of its page."""
+    found = _TITLE.search(body[:_MOST_BYTES].decode("utf-8", "replace"))
+    words = " ".join(html.unescape(found[2]).split()) if found else ""
+    title = "".join(sign for sign in words if sign.isprintable())[:_MOST_TITLE].strip()
+    return f"{provider} answered {status} with a web page" + (f" titled “{title}”" if title else "")
+
+
 _ERROR_BODY_LIMIT = 1024 * 1024
 # Statuses whose headers say when to come again.
 _WAITS = frozenset({425, 429, 503, 529})
@@ -34,7 +60,7 @@ _STREAMED = {"application/json": False, "text/event-stream": True, "application/
 
 
 async def send_wire(
-    context: CallContext,
+    services: Services,
     provider: Provider,
     wire: WireRequest,
     key: str = "",
@@ -48,17 +74,17 @@ async def send_wire(
     url, headers = provider.url(wire.path), provider.headers(wire)
     call = Call(method="POST", url=url, headers=headers, body=wire.body, provider=provider.id)
     if provider.row.auth == "google":
-        await context.keyring.prepare(provider)
-    if payments is not None and (methods := payments.order(context, provider)):
-        reply = await payments.send(context, provider, call, key, methods, partial(_refusal, sent=wire.body))
+        await services.keyring.prepare(provider)
+    if payments is not None and (methods := payments.order(services, provider)):
+        reply = await payments.send(services, provider, call, key, methods, partial(_refusal, sent=wire.body))
     else:
-        signed = context.keyring.sign(call, provider, clock=context.clock, key=key)
-        reply = await context.transport.send(signed, context.limits.deadlines)
+        signed = services.keyring.sign(call, provider, clock=services.clock, key=key)
+        reply = await services.transport.send(signed, services.limits.deadlines)
     if provider.row.balance_headers:
-        context.health.balances.note(provider.id, provider.row, reply.headers, context.clock())
+        services.health.balances.note(provider.id, provider.row, reply.headers, services.clock())
     try:
         if reply.status >= 300:
-            raise await _refusal(reply, provider, context.clock(), sent=wire.body)
+            raise await _refusal(reply, provider, services.clock(), sent=wire.body)
         kind = _kind(reply)
         if kind in _PAGES:
             raise await _page(reply, provider, kind)

@@ -13,12 +13,12 @@ from bardo.adapters.config.settings import Settings, parse_settings, provider_of
 from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
-from bardo.call.server_choice import MOST_SERVERS_TRIED, ServerChoice
 from bardo.planning.route import Provider, Target
 from bardo.routing.circuit import AttemptOutcome
 from bardo.services.facts.directory import Placement, ProviderDirectory
 from bardo.services.facts.health import HealthKeeper
 from bardo.services.facts.introspect import Introspector
+from bardo.services.facts.server_choice import MOST_SERVERS_TRIED, ServerChoice
 from bardo.surfaces.cli.provider_checks import check_providers
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request

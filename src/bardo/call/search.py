@@ -12,6 +12,7 @@ import msgspec
 
 from bardo.adapters.config.routing import SearchSettings
 from bardo.adapters.net.calls import Call, Deadlines, Reply, Transport
+from bardo.call.services import WebSearcher
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.hosted_tools import hosted_tool
 from bardo.catalog.search_apis import SearchApi, search_apis
@@ -26,7 +27,7 @@ from bardo.values.request import BardoOptions, Message, Request
 from bardo.values.response import Response
 
 if TYPE_CHECKING:
-    from bardo.call.live_reply import LiveReply
+    from bardo.call.reply import LiveReply
 
 _log = logging.getLogger("bardo.search")
 _MOST_BYTES = 4 * 1024 * 1024
@@ -35,21 +36,11 @@ _LONGEST_NAME = 2000
 _STATUS_ERRORS: dict[int, SearchError] = {400: "invalid_input", 422: "invalid_input", 429: "too_many_requests"}
 
 
-class WebSearcher(Protocol):
-    """Searches the web."""
+class OpenCall(Protocol):
+    """Opens calls: `open_call` of the gateway's services."""
 
-    async def search(self, search: SearchWeb) -> SearchResults:
-        """Return what a search gave. Raises nothing: what failed is an error of the results."""
-        ...
-
-
-class CallOpener(Protocol):
-    """Opens calls over one transport: a Runner."""
-
-    transport: Transport
-
-    async def open(self, request: Request) -> LiveReply:
-        """Send a request, and return its reply."""
+    async def __call__(self, request: Request) -> LiveReply:
+        """Send a request, and return its reply. Raises BardoError."""
         ...
 
 
@@ -62,12 +53,12 @@ def search_policy(settings: SearchSettings) -> SearchPolicy | None:
 
 
 def open_searcher(
-    settings: SearchSettings, opener: CallOpener, environment: Mapping[str, str] | None = None
+    settings: SearchSettings, transport: Transport, open_call: OpenCall, *, environment: Mapping[str, str] | None = None
 ) -> WebSearcher | None:
-    """Return what searches, as `settings` say; None where nobody does."""
+    """Return what searches, as `settings` say, over `transport` or by a call of its own; None where nobody does."""
     if settings.service:
-        return ServiceSearch(settings, opener.transport, environment)
-    return ModelSearch(settings, opener) if settings.model else None
+        return ServiceSearch(settings, transport, environment)
+    return ModelSearch(settings, open_call) if settings.model else None
 
 
 class ServiceSearch:
@@ -127,9 +118,9 @@ class ServiceSearch:
 class ModelSearch:
     """Searches by asking a model that can. Each search is a call of its own in the log."""
 
-    def __init__(self, settings: SearchSettings, opener: CallOpener) -> None:
+    def __init__(self, settings: SearchSettings, open_call: OpenCall) -> None:
         self._settings = settings
-        self._opener = opener
+        self._open_call = open_call
 
     async def search(self, search: SearchWeb) -> SearchResults:
         """Return the pages that the model's answer cites, the first of them with the answer as its text."""
@@ -142,7 +133,7 @@ class ModelSearch:
             options=BardoOptions(hosted_only=True),
         )
         try:
-            live = await self._opener.open(request)
+            live = await self._open_call(request)
             await live.read()
         except BardoError as problem:
             _log.warning("%s could not search: %s", self._settings.model, type(problem).__name__)

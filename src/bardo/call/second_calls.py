@@ -1,18 +1,19 @@
-"""Ask a cheap model first, and a better one where its answer is not good enough: the calls of a workload with `escalate`.
-
-Each answer but the last model's is held until it is judged, streams too. Every call is in the log by its own id.
-"""
+"""Calls that a call makes: of a better model where an answer is not good enough, and of a model that is asked whether it agrees."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from bardo.call.live_reply import LiveReply
-from bardo.planning.route import RouteRecord
+from bardo.call.reply import LiveReply
+from bardo.planning.route import RouteRecord, Target
+from bardo.planning.verification import MOST_SECONDS, Judge, Verification, is_same, judging_request, read_verdict
 from bardo.routing.cascade import WORDS, EscalatedCall, Verdict, judge
 from bardo.routing.workloads import PREFIX, Workload
+from bardo.services.facts.directory import Placement
 from bardo.structured import UnusableAnswer
 from bardo.values.agent import AgentStep
 from bardo.values.cost import usd
@@ -20,6 +21,10 @@ from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, ProviderError
 from bardo.values.intent import Intent
 from bardo.values.request import BardoOptions, Request, StructuredOptions
+from bardo.values.response import Response
+
+if TYPE_CHECKING:
+    from bardo.call.reply import LiveReply
 
 HELD_STREAM = Degradation(
     "stream",
@@ -69,7 +74,7 @@ async def open_cascade(
         except BaseException:
             await live.close()
             raise
-        live.recorder.judge(escalated=verdict is not None)
+        live.call.judge(escalated=verdict is not None)
         learner.judge(live.request_id, good=verdict is None)
         if verdict is None:
             return live
@@ -158,3 +163,76 @@ def _failed(failure: ProviderError, model: str) -> EscalatedCall:
         cost_usd=None if nanos is None else usd(nanos),
         cost_nanos=nanos,
     )
+
+
+_SAME = "the model that answered is not asked to judge itself"
+_MOST_MESSAGE = 500
+
+
+async def verify(
+    judge: Judge,
+    open_call: Callable[[Request], Awaitable[LiveReply]],
+    find: Callable[[Request], Awaitable[tuple[Request, Placement]]],
+    request: Request,
+    response: Response,
+    *,
+    answered: Target,
+    age: float,
+) -> Verification:
+    """Return what `judge` says of an answer that `answered` gave, `age` seconds after the call began. Raises nothing.
+
+    `open_call` opens the call that asks the judge, and `find` returns who may be asked.
+    """
+
+    def none(why: str, request_id: str = "", nanos: int | None = None) -> Verification:
+        return Verification(model=judge.model, agrees=None, why=why, request_id=request_id or None, nanos=nanos)
+
+    if request.choices > 1:
+        return none("of several answers none is judged")
+    # Of a stream only the beginning has a deadline.
+    deadline = None if request.stream else request.options.deadline_seconds
+    seconds = MOST_SECONDS if deadline is None else min(MOST_SECONDS, deadline - age)
+    if seconds <= 0:
+        return none("the call's deadline has passed")
+    asked = judging_request(judge, request, response)
+    try:
+        async with asyncio.timeout(seconds):
+            _, placed = await find(asked)
+            if placed.targets and is_same(placed.targets[0], answered):
+                return none(_SAME)
+            live = await _read(open_call, asked)
+        if is_same(live.attempt.target, answered):
+            return none(_SAME, live.request_id, live.cost.nanos)
+        verdict = read_verdict(live.response())
+    except BardoError as problem:
+        why = f"{type(problem).__name__}: {problem.message}"[:_MOST_MESSAGE]
+        return none(why, problem.request_id, problem.cost_nanos)
+    except TimeoutError:
+        return none(f"there was no verdict within {seconds:.3g} s")
+    except Exception as mistake:  # noqa: BLE001 - an answer that is complete is not lost by what is asked about it
+        return none(f"a mistake in bardo: {type(mistake).__name__}")
+    if verdict is None:
+        return none("what it answered is no verdict", live.request_id, live.cost.nanos)
+    return Verification(
+        model=judge.model,
+        agrees=verdict.agrees,
+        why=verdict.why,
+        request_id=live.request_id,
+        nanos=live.cost.nanos,
+    )
+
+
+async def _read(open_call: Callable[[Request], Awaitable[LiveReply]], asked: Request) -> LiveReply:
+    """Return the judge's reply once it was read to its end. Raises BardoError, which names the call and what it cost."""
+    live = await open_call(asked)
+    try:
+        await live.read()
+    except BardoError as problem:
+        problem.request_id, problem.cost_nanos = live.request_id, live.cost.nanos
+        raise
+    except asyncio.CancelledError as cancelled:
+        live.log_cancelled(cancelled)
+        raise
+    finally:
+        await live.close()
+    return live

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
-from bardo.call.runner_parts import ServerFacts
 from bardo.context.sessions import conversation_head
 from bardo.planning.route import Provider, Target
 from bardo.routing.rendezvous import bounded, ranked
@@ -22,6 +22,16 @@ from bardo.values.request import Request
 
 MOST_SERVERS_TRIED = 4
 """How many servers of one provider a call is put to before the next provider is asked."""
+
+
+class ServerFacts(Protocol):
+    """What servers say of their models, and what calls tell of the servers."""
+
+    async def ask_before(self, targets: Sequence[Target]) -> None: ...
+
+    def note_answer(self, target: Target) -> None: ...
+
+    def note_loss(self, provider: Provider) -> None: ...
 
 
 def has_servers(targets: Sequence[Target]) -> bool:

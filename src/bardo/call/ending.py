@@ -1,4 +1,7 @@
-"""Run the steps that end an answer: work in a thread, searches of the web, and the model asked again within the call."""
+"""How a reply ends: the steps that its answer asks for, what is kept of its reasoning, and what its layers do with it.
+
+The steps are work in a thread, searches of the web, and the model asked again within the call.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +9,48 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from bardo.call.call_attempts import SentAttempt
-from bardo.call.call_context import CallContext
-from bardo.call.call_recorder import CallRecorder
-from bardo.call.upstream_reply import UpstreamReply, open_reply
-from bardo.context.layer import Effect, EffectFailed
+from bardo.adapters.stores.log.row import LogRow
+from bardo.call.call import Call, SentAttempt
+from bardo.call.row import said_in
+from bardo.call.services import EpisodeSink
+from bardo.call.stored import RecordedReply
+from bardo.call.upstream import ReplyAnswer, UpstreamReply, send_attempt
+from bardo.context.layer import Effect, EffectFailed, KeptReply
 from bardo.context.own_functions import CheckArguments, StoreTurns
 from bardo.planning.attempt import Attempt
 from bardo.planning.knowledge import Knowledge
 from bardo.planning.planner import asked_again, continued
+from bardo.planning.route import Target
+from bardo.reasoning.replay import is_only_text
 from bardo.replies.hosted_search import SearchWeb
-from bardo.replies.kept_budget import BudgetedAnswer, ContinueThought
+from bardo.replies.kept_budget import ContinueThought
 from bardo.replies.own_calls import (
     ContinueWithResults,
     HiddenTurns,
-    OwnCallsAnswer,
     OwnCallStage,
     argument_failures,
     with_origin,
 )
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import FoldStage
-from bardo.replies.typed_answer import RetryRequest, SlowWork, TypedAnswer
+from bardo.replies.typed_answer import RetryRequest, SlowWork
 from bardo.replies.typed_validation import added
 from bardo.streams.stage import Stage
+from bardo.values.blocks import ReplyBlock
 from bardo.values.errors import BardoError
-from bardo.values.events import Event, Failed, ReplyStart, UsageUpdate
+from bardo.values.events import Event, Failed, Finish, ReplyStart, UsageUpdate
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Message, Request
+from bardo.values.response import Response
 from bardo.values.usage import Usage
-
-if TYPE_CHECKING:
-    from bardo.services.pipeline.call_layers import CallLayers
-
 
 # Answers that take long to read wait for each other, and not the stores and files that use the loop's own threads.
 _READERS = ThreadPoolExecutor(2, thread_name_prefix="bardo-answers")
 
-ReplyAnswer = TypedAnswer | OwnCallsAnswer | BudgetedAnswer
-"""What does the steps that end a reply."""
 FurtherReply = RetryRequest | ContinueWithResults | ContinueThought
 """The wish for one more reply within the call."""
 
@@ -84,25 +86,22 @@ class AnswerStepRunner:
 
     def __init__(
         self,
-        context: CallContext,
-        recorder: CallRecorder,
+        call: Call,
         request: Request,
         attempt: Attempt,
         knowledge: Knowledge,
         reader: ReplyReader,
         *,
         clean: Callable[[BardoError], None],
-        key: str = "",
-        layers: CallLayers | None = None,
     ) -> None:
-        self._context = context
-        self._recorder = recorder
+        self._services = call.services
+        self._call = call
         self._request = request
         self._attempt = attempt
         self._knowledge = knowledge
         self._clean = clean
-        self._key = key
-        self._layers = layers
+        self._key = call.keys.label
+        self._layers = call.layers
         self._reader = reader
         self._turns: tuple[Message, ...] = ()
         self._again: UpstreamReply | None = None
@@ -122,8 +121,8 @@ class AnswerStepRunner:
                 case SlowWork(run=run):
                     result = await asyncio.get_running_loop().run_in_executor(_READERS, run)
                 case SearchWeb():
-                    assert self._context.searcher is not None
-                    result = await self._context.searcher.search(step)
+                    assert self._services.searcher is not None
+                    result = await self._services.searcher.search(step)
                 case CheckArguments():
                     result = await asyncio.get_running_loop().run_in_executor(_READERS, argument_failures, step)
                 case HiddenTurns():
@@ -144,12 +143,12 @@ class AnswerStepRunner:
                     yield events
 
     def _note_sent(self, step: FurtherReply) -> SentAttempt:
-        note, key = self._recorder.note_sent, self._key
+        note, request, key = self._call.note_attempt, self._request, self._key
         if isinstance(step, RetryRequest):
-            return note(self._attempt, cause="repair", why="the answer did not fit its schema", key=key)
+            return note(self._attempt, request, cause="repair", why="the answer did not fit its schema", key=key)
         if isinstance(step, ContinueThought):
-            return note(self._attempt, cause="repair", why="the thinking had used its budget", key=key)
-        return note(self._attempt, cause=step.cause, why=step.why, key=key)
+            return note(self._attempt, request, cause="repair", why="the thinking had used its budget", key=key)
+        return note(self._attempt, request, cause=step.cause, why=step.why, key=key)
 
     def _turns_of(self, step: FurtherReply) -> tuple[Message, ...]:
         """Return the turns behind the request: what the model said last, and what it gets back, as layers mask it."""
@@ -158,8 +157,7 @@ class AnswerStepRunner:
         return (*self._turns, *self._masked((self._last_message(step.reply), Message("user", step.results))))
 
     def _masked(self, turns: tuple[Message, ...]) -> tuple[Message, ...]:
-        layers = self._recorder.layers
-        return turns if layers is None else layers.masked_turns(turns)
+        return turns if self._layers is None else self._layers.masked_turns(turns)
 
     def _last_message(self, reply: OwnCallStage) -> Message:
         """Return what the model said last, with the thinking that its client does not get."""
@@ -174,7 +172,7 @@ class AnswerStepRunner:
         origin = self._attempt.origin
         stamped = turns if origin is None else tuple([with_origin(turn, origin) for turn in turns])
         with suppress(EffectFailed):
-            await self._perform(StoreTurns(self._recorder.tenant, step.ids, stamped))
+            await self._perform(StoreTurns(self._call.tenant, step.ids, stamped))
 
     async def _perform(self, effect: Effect) -> Any:
         """Return the result of an effect. Raises EffectFailed."""
@@ -201,8 +199,8 @@ class AnswerStepRunner:
             return
         (sent, spent, before), self._open = self._open, None
         again = None if self._again is before else self._again
-        usage = None if again is None else again.usage(self._recorder.tenant, whole=False, turns=self._turns)
-        self._recorder.attempts.end(sent, error=failure, usage=usage, whole=False)
+        usage = None if again is None else again.usage(self._call.tenant, whole=False, turns=self._turns)
+        self._call.attempts.end(sent, error=failure, usage=usage, whole=False)
         self.unfinished = spent if usage is None else added(spent, usage)
 
     async def _ask_again(self, step: FurtherReply, stamp: ReplyStart) -> AsyncIterator[list[Event]]:
@@ -216,17 +214,14 @@ class AnswerStepRunner:
         else:
             attempt = asked_again(self._attempt, self._turns, self._knowledge)
         try:
-            payments, tenant = self._recorder.payments, self._recorder.tenant
-            again = self._again = await open_reply(self._context, attempt, request, self._key, payments, tenant=tenant)
-            if again.resent:
-                self._recorder.attempts.count += 1
+            again = self._again = await send_attempt(self._call, attempt, request, self._key)
             await again.begin(stamp, (tap, *self._stages(step)), clean=self._clean)
             while (update := await again.next_update()) is not None:
                 yield [event for event in update.events if type(event) is not Failed]
             if again.reader.failure is not None:
                 raise again.reader.failure
             self._open = None
-            self._recorder.attempts.end(sent, usage=tap.usage)
+            self._call.attempts.end(sent, usage=tap.usage)
         except BardoError as problem:
             self._clean(problem)
             failure = problem
@@ -234,5 +229,114 @@ class AnswerStepRunner:
         finally:
             self.end_open(failure)
             if self._again is not None:
-                self._again.learn_start(self._recorder.tenant)
+                self._again.learn_start(self._call.tenant)
                 await self._again.close()
+
+
+_MOST_TIMES_KEPT = 16
+"""A reply may bring opaque state after its finish, in a few more reads; each of several choices has a finish."""
+
+
+class ReasoningKeeper:
+    """Keeps the reasoning of one reply for the turns to come, before its client learns that the reply is over, and may go on."""
+
+    _kept: tuple[ReplyBlock, ...] = ()
+    _times_kept = 0
+    _came_later = False
+
+    def __init__(self, call: Call, request: Request) -> None:
+        self._call = call
+        self._request = request
+
+    @property
+    def has_kept(self) -> bool:
+        """Whether something of the reply was kept: then whatever follows is kept too."""
+        return bool(self._kept)
+
+    def is_due(self, events: Sequence[Event]) -> bool:
+        """Whether a reply has to be kept before its client gets these events: it may be over with them."""
+        if self._kept:
+            return bool(events)
+        for event in events:  # noqa: SIM110 - asked at every read of a stream, where a loop costs half of what `any` does.
+            if type(event) is Finish:
+                return True
+        return False
+
+    async def keep(self, reader: ReplyReader, attempt: Attempt) -> None:
+        """Keep the reply as far as it has come.
+
+        Keeping it costs the length of the reply. One that goes on for long after its finish is kept a few times, and again at its end.
+        """
+        if self._times_kept >= _MOST_TIMES_KEPT:
+            self._came_later = True
+            return
+        self._times_kept += 1
+        await self._keep(reader, attempt)
+
+    async def keep_rest(self, reader: ReplyReader, attempt: Attempt) -> None:
+        """Keep what came after the last time that the reply was kept."""
+        if self._came_later:
+            await self._keep(reader, attempt)
+
+    async def _keep(self, reader: ReplyReader, attempt: Attempt) -> None:
+        if not reader.holds_all:
+            return  # A reply that is too long to be held is not remembered.
+        response, shown = reader.response_with_reasoning(), None
+        if response.blocks == self._kept:
+            return
+        self._kept = response.blocks
+        call, replay = self._call, self._call.services.replay
+        if replay is None or is_only_text(response, self._request):
+            return
+        if call.layers is not None and call.layers.masks:
+            response, shown = call.layers.as_said(response), call.layers.as_shown(response)
+        await replay.remember(
+            response,
+            self._request,
+            attempt,
+            call.tenant,
+            reply=call.request_id,
+            fields=reader.fields_to_return(),
+            shown=shown,
+        )
+
+
+def keep_episode(
+    episodes: EpisodeSink, call: Call, request: Request, row: LogRow, response: Response, *, schema_ok: bool | None
+) -> None:
+    """Keep a call's thinking, where somebody thought: a kept reply is the thinking of another call.
+
+    `response` is the reply with all of its reasoning; `schema_ok`: whether a typed answer fitted its schema.
+    """
+    layers = call.layers
+    if layers is not None and layers.answer is not None:
+        return
+    said = said_in(request, response, layers)
+    if said is None or said[1] is None:
+        return
+    session = "" if layers is None else layers.session
+    episodes.keep(row, said[0], said[1], asked=request, session=session, schema_ok=schema_ok)
+
+
+def reply_to_keep(
+    recorded: RecordedReply | None, call: Call, target: Target, answer: ReplyAnswer | None, *, streamed: bool
+) -> KeptReply | None:
+    """Return the reply of a call as it came, for a layer that keeps it: None where it is too long, or is not what the client got."""
+    layers = call.layers
+    body = None if recorded is None or layers is None or not layers.most_bytes else recorded.body
+    if layers is None or recorded is None or not body or len(body) > layers.most_bytes or layers.changes_reply:
+        return None
+    made = None if answer is None else answer.provenance
+    # An answer is kept that came of one reply and fits its schema, so that it does so again when it is read again.
+    if answer is not None and (made is None or made.attempts != 1 or made.error is not None):
+        return None
+    return KeptReply(
+        provider=target.provider.id,
+        model=target.model,
+        dialect=target.provider.row.dialect,
+        content_type=recorded.headers.get("content-type", ""),
+        body=body,
+        streamed=streamed,
+        kept_at=call.services.clock(),
+        cost_nanos=call.cost.nanos,
+    )

@@ -1,0 +1,336 @@
+"""The attempts of a call until one is answered: the same target once more, the next, or two at once where one is slow."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bardo.adapters.long_work import run_by_size, size_of
+from bardo.call.call import Call
+from bardo.call.reply import LiveReply
+from bardo.call.services import Services
+from bardo.call.upstream import OpenedReply
+from bardo.planning.attempt import Attempt
+from bardo.planning.exchange import CallPlan, Exchange, is_about_form
+from bardo.planning.failover import FailedAttempt, error_to_tell, pause_before_retry
+from bardo.planning.route import Target, target_names
+from bardo.routing.health import Latency
+from bardo.values.attempts import AttemptCause
+from bardo.values.degradation import Degradation
+from bardo.values.errors import BardoError, UpstreamTimeout
+from bardo.values.request import Request
+
+# Timers of event loops ring a little early, and nobody answers in less.
+_LEAST_SECONDS = 0.02
+
+
+class Recovery:
+    """What one call has tried so far. `age` tells its seconds since it began, `deadline` how many it has."""
+
+    __slots__ = ("_age", "_deadline", "_errors", "_retries", "_services")
+
+    def __init__(self, services: Services, age: Callable[[], float], deadline: float | None) -> None:
+        self._services = services
+        self._age = age
+        self._deadline = deadline
+        self._errors: list[BardoError] = []
+        self._retries = 0
+
+    @property
+    def time_left(self) -> float:
+        """The seconds in which the call has to be answered."""
+        return math.inf if self._deadline is None else self._deadline - self._age()
+
+    @property
+    def has_time(self) -> bool:
+        """Whether there is time for another attempt."""
+        return self.time_left > _LEAST_SECONDS
+
+    @property
+    def error_to_tell(self) -> BardoError:
+        """The error of a call whose attempts have all failed."""
+        return error_to_tell(self._errors)
+
+    def note(self, problem: BardoError) -> None:
+        """Take the error of an attempt."""
+        self._errors.append(problem)
+
+    def turn_to_next(self) -> None:
+        """Count from now on for another target."""
+        self._retries = 0
+
+    async def rest(self, problem: BardoError, seconds: float, *, alone: bool) -> bool:
+        """Whether the same target is asked again after an attempt of so many seconds; then the pause before that is over."""
+        failover = self._services.failover
+        pause = pause_before_retry(
+            FailedAttempt(error=problem, retries=self._retries, seconds=seconds, alone=alone),
+            failover.policy,
+            now=self._services.clock(),
+            jitter=failover.jitter(),
+            time_left=self.time_left,
+        )
+        if pause is None:
+            return False
+        await asyncio.sleep(pause)
+        self._retries += 1
+        return True
+
+    def out_of_time(self, provider: str) -> UpstreamTimeout:
+        """Return the error of an attempt that the deadline of its call ended."""
+        return UpstreamTimeout(f"no answer came within the {self._deadline:g} s that the call had", provider=provider)
+
+
+Opener = Callable[[OpenedReply], Coroutine[Any, Any, None]]
+"""Sends an attempt and reads until its reply has begun. Raises BardoError."""
+
+
+def hedge_after(latency: Latency, *, stream: bool) -> float | None:
+    """Return after how many seconds a target is slower than in 95 of 100 of its calls; None where too few were made to say."""
+    found = latency.first_token_p95_ms if stream else latency.p95_ms
+    return None if found is None else found / 1000
+
+
+class Race:
+    """Attempts of one call that run at once. `run` returns the first whose reply begins; the others are noted as lost."""
+
+    def __init__(self, open_reply: Opener, call: Call) -> None:
+        self._open = open_reply
+        self._call = call
+        self._tasks: dict[asyncio.Task[None], OpenedReply] = {}
+        self.errors: list[BardoError] = []
+
+    async def run(self, first: OpenedReply, seconds: float, second: Callable[[], OpenedReply | None]) -> OpenedReply:
+        """Begin with `first`, and after so many seconds with `second` too, unless there is none.
+
+        Raises the BardoError of the last attempt where each of them failed.
+        """
+        try:
+            self._start(first)
+            done, _ = await asyncio.wait(self._tasks, timeout=seconds)
+            other = None if done else second()
+            if other is not None:
+                self._start(other)
+            return await self._winner()
+        finally:
+            await self._end()
+
+    def _start(self, opened: OpenedReply) -> None:
+        self._tasks[asyncio.create_task(self._open(opened))] = opened
+
+    async def _winner(self) -> OpenedReply:
+        while True:
+            done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in [one for one in self._tasks if one in done]:
+                opened, failure = self._tasks.pop(task), task.exception()
+                if failure is None:
+                    return opened
+                if not isinstance(failure, BardoError) or not self._tasks:
+                    raise failure
+                self.errors.append(failure)
+
+    async def _end(self) -> None:
+        """Let go of whoever lost."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for opened in self._tasks.values():
+            opened.note_ended(self._call, lost=True)
+            await opened.close()
+
+
+def hedge_attempts(plan: Callable[..., Exchange], request: Request, targets: Sequence[Target], why: str) -> Exchange:
+    """Return the attempts at the targets after the first, which is slow."""
+    first, second, *_ = target_names(targets)
+    lost = Degradation("provider", asked=first, sent=second, why=why)
+    return plan(msgspec.structs.replace(request, degraded=(*request.degraded, lost)), targets[1:])
+
+
+class _Allowed(NamedTuple):
+    """How long an attempt may take to its first token, or to its beginning, and the error of one that takes longer."""
+
+    seconds: float
+    late: UpstreamTimeout
+    to_token: bool = False
+
+
+class AttemptLoop:
+    """Makes the attempts of one call until one is answered. `deadline` is in seconds since the call began.
+
+    `hedge` returns an exchange at the targets after the first, for a reason that it is given; None where nothing is hedged.
+    """
+
+    __slots__ = (
+        "_deadline",
+        "_exchange",
+        "_hedge",
+        "_is_bounded",
+        "_latest",
+        "_live",
+        "_made",
+        "_plan",
+        "_services",
+        "_size",
+    )
+
+    def __init__(
+        self,
+        services: Services,
+        live: LiveReply,
+        plan: CallPlan,
+        deadline: float | None = None,
+        hedge: Callable[[str], Exchange] | None = None,
+    ) -> None:
+        self._hedge = hedge
+        self._services = services
+        self._live = live
+        self._plan = plan
+        self._size = size_of(plan.request)
+        self._exchange = plan.exchange()
+        self._deadline = deadline
+        self._is_bounded = deadline is not None or services.failover.bounds_tokens
+        self._latest: OpenedReply | None = None
+        self._made: Recovery | None = None
+
+    @property
+    def _recovery(self) -> Recovery:
+        """What the call has tried: made where it is needed, which it is not for most calls."""
+        if self._made is None:
+            self._made = Recovery(self._services, self._live.call.attempts.age, self._deadline)
+        return self._made
+
+    async def run(self) -> Attempt:
+        """Return the attempt that was answered. Raises BardoError where none is."""
+        attempt = await run_by_size(self._size, partial(next, self._exchange))
+        cause: AttemptCause = "first"
+        why = ""
+        while True:
+            opened = self._prepare(attempt, cause, why)
+            try:
+                try:
+                    if cause == "first" and self._hedge is not None:
+                        await self._race(opened)
+                    else:
+                        await self._begin(opened)
+                finally:
+                    # Where two were sent, it is the one that was quicker, or failed last.
+                    opened = self._latest or opened
+                    self._live.take(opened, self._plan.knowledge)
+            except BardoError as problem:
+                attempt, cause = await self._next_attempt(opened, problem)
+                why = problem.message
+            else:
+                self._services.facts.note_answered(opened.attempt, self._live.call.tenant, self._plan.request)
+                return opened.attempt
+
+    def _prepare(self, attempt: Attempt, cause: AttemptCause, why: str) -> OpenedReply:
+        """Return an attempt that is about to be sent: it may cost money from now on."""
+        self._services.facts.warnings.note(attempt, self._plan.knowledge)
+        self._latest = self._live.prepare(attempt, cause=cause, why=why)
+        return self._latest
+
+    async def _race(self, first: OpenedReply) -> None:
+        """Send the first attempt, and one more where it is slower than its target usually is; go on with the one that begins first."""
+        services, target = self._services, first.attempt.target
+        budget = services.failover.budget
+        budget.count()
+        latency = services.health.latency(target.provider.place, target.model)
+        seconds = hedge_after(latency, stream=self._live.request.stream)
+        if seconds is None:
+            await self._begin(first)
+            return
+        race = Race(self._begin, self._live.call)
+        try:
+            self._latest = await race.run(
+                first, seconds, lambda: self._second(target, seconds) if budget.spend() else None
+            )
+        finally:
+            for error in race.errors:
+                self._recovery.note(error)
+
+    def _second(self, slow: Target, seconds: float) -> OpenedReply | None:
+        """Return the attempt that is made beside a slow one; None where no other target can express the request."""
+        assert self._hedge is not None
+        why = f"{slow.provider.place} had not begun to answer after {seconds:g} s, as it does in 95 of 100 calls"
+        exchange = self._hedge(why)
+        try:
+            attempt = next(exchange)
+        except (StopIteration, BardoError):
+            return None
+        # Whatever becomes of the two, the targets after the second are next.
+        self._exchange = exchange
+        return self._prepare(attempt, "hedge", why)
+
+    async def _begin(self, opened: OpenedReply) -> None:
+        """Send an attempt, and read until its reply has begun, within the time that it has. Raises BardoError."""
+        allowed = self._allowed(opened.attempt) if self._is_bounded else None
+        if allowed is None:
+            await opened.begin(self._live.reading())
+            return
+        try:
+            async with asyncio.timeout(allowed.seconds) as patience:
+                await opened.begin(self._live.reading(), patience if allowed.to_token else None)
+        except TimeoutError:
+            opened.note_ended(self._live.call, allowed.late)
+            if allowed.to_token:
+                # Where the call itself was out of time, the provider may not have been slow.
+                services = self._services
+                services.health.note_given_up(opened.attempt.target, allowed.late, services.watch())
+            raise allowed.late from None
+
+    def _allowed(self, attempt: Attempt) -> _Allowed | None:
+        """Return how long an attempt may take to begin; None where nothing bounds it here."""
+        provider, left = attempt.target.provider.id, self._recovery.time_left
+        token = self._services.failover.first_token(provider) if self._live.request.stream else None
+        if token is not None and token <= left:
+            late = UpstreamTimeout(f"no first token came within {token:g} s", provider=provider)
+            return _Allowed(token, late, to_token=True)
+        return None if left == math.inf else _Allowed(max(0.0, left), self._recovery.out_of_time(provider))
+
+    async def _next_attempt(self, failed: OpenedReply, problem: BardoError) -> tuple[Attempt, AttemptCause]:
+        """Return what is tried after an attempt that failed, and what it is, once it is time for it. Raises BardoError where nothing is."""
+        attempt, recovery, seconds = failed.attempt, self._recovery, failed.sent.seconds or 0.0
+        recovery.note(problem)
+        if self._live.call.keys.may_change(attempt.target, failed.sent.key, problem):
+            return attempt, "retry"
+        again = not is_about_form(attempt, problem) and not self._has_next_server(attempt.target)
+        if again and await recovery.rest(problem, seconds, alone=False):
+            return attempt, "retry"
+        following = await run_by_size(self._size, partial(self._following, problem))
+        if following is None:
+            if not await recovery.rest(problem, seconds, alone=True):
+                raise recovery.error_to_tell
+            return attempt, "retry"
+        if _target_key(following.target) == _target_key(attempt.target):
+            return following, "retry"
+        recovery.turn_to_next()
+        return following, "failover"
+
+    def _has_next_server(self, target: Target) -> bool:
+        """Whether another server of the same provider is next, which is asked at once instead of the same one again."""
+        if not target.provider.address:
+            return False
+        later = iter(self._plan.targets)
+        found = any(_target_key(one) == _target_key(target) for one in later)
+        following = next(later, None) if found else None
+        return following is not None and following.provider.id == target.provider.id
+
+    def _following(self, problem: BardoError) -> Attempt | None:
+        """Return the next attempt after one that failed; None where there is none, or no time for it."""
+        if not self._recovery.has_time:
+            return None
+        try:
+            return self._exchange.send(problem)
+        except StopIteration:
+            return None
+        except BardoError:
+            # The targets that are left cannot express the request: what the caller can act on is why the others failed.
+            return None
+
+
+def _target_key(target: Target) -> tuple[str, str]:
+    return target.provider.place, target.model

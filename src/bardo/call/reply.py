@@ -1,0 +1,551 @@
+"""One call's reply as it arrives: what a surface iterates."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bardo.adapters.config.accounts import Account
+from bardo.adapters.stores.log.row import CallOutcome, RunningUsage
+from bardo.call.call import Call, subsystem_of
+from bardo.call.ending import AnswerStepRunner, ReasoningKeeper, keep_episode, reply_to_keep
+from bardo.call.row import row_of_reply
+from bardo.call.services import Services
+from bardo.call.stored import StalePlace
+from bardo.call.stream_reading import Meter
+from bardo.call.upstream import (
+    OpenedReply,
+    ReplyAnswer,
+    ReplyReading,
+    StoredCall,
+    UpstreamReply,
+    open_stored,
+    stale_loss,
+)
+from bardo.context.layer import KeptReply
+from bardo.planning.attempt import Attempt
+from bardo.planning.knowledge import BUILTIN, Knowledge
+from bardo.planning.passed_headers import PassedHeaders
+from bardo.planning.typed_answer import AnswerValidator
+from bardo.planning.verification import Verification, is_judged
+from bardo.replies.forwarding import ReplyUpdate
+from bardo.replies.receipt import CallFacts, extension, with_earlier_calls, with_receipt
+from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.typed_answer import typed_answer
+from bardo.routing.cascade import judge
+from bardo.services.facts.event_feed import ProgressPublisher
+from bardo.services.facts.failover import StaleReply
+from bardo.structured import Provenance
+from bardo.values.attempts import AttemptCause
+from bardo.values.cost import CallCost
+from bardo.values.errors import BardoError, InternalError, ProviderError
+from bardo.values.events import Degraded, Event, Extension, UsageUpdate
+from bardo.values.request import Request
+from bardo.values.response import Response
+from bardo.values.stopping import shutdown_of
+
+if TYPE_CHECKING:
+    from bardo.services.pipeline.call_layers import CallLayers
+
+
+class LiveReply:
+    """The reply to one call as it arrives. Iterate over `updates` to its end, or `close` it before.
+
+    `validator` is the caller's own look at a typed answer, and `verify` has the answer judged by a second model. `client_key` is what the
+    client proved itself with, which no error may hold, and `account` whose it is.
+    `most_text` is how many characters of a reply are held that only the log and replay look at. `layers` are those of a call whose
+    request they have worked on before.
+    """
+
+    answer: ReplyAnswer | None = None
+    prompt_estimate = 0
+    """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""
+    stale_seconds: float | None = None
+    """How old the reply is that is given because nobody answered; None of one that came now."""
+    _stale_place: StalePlace | None = None
+    _verification: Verification | None = None
+    _is_judged = False
+    _knowledge: Knowledge = BUILTIN
+    _attempt: Attempt | None = None
+    _upstream: UpstreamReply | None = None
+    _steps: AnswerStepRunner | None = None
+    _held: list[ReplyUpdate] | None = None
+    _progress: ProgressPublisher | None = None
+    _is_released = False
+    _client_left = False
+    _opening: OpenedReply | None = None
+    """The attempt whose reply has not begun, or had not when it was begun."""
+    _meter: Meter | None = None
+
+    def __init__(
+        self,
+        services: Services,
+        request: Request,
+        *,
+        tenant: str = "",
+        validator: AnswerValidator | None = None,
+        client_key: str = "",
+        most_text: int | None = None,
+        account: Account | None = None,
+        verify: Callable[..., Awaitable[Verification]] | None = None,
+        layers: CallLayers | None = None,
+        awaits_verdict: bool = False,
+    ) -> None:
+        self.request = request
+        self.call = Call(
+            services,
+            request,
+            tenant=tenant,
+            account=account,
+            client_key=client_key,
+            operation=request.operation,
+            streamed=request.stream,
+            layers=layers,
+            awaits_verdict=awaits_verdict,
+        )
+        self.request_id = self.call.request_id
+        self._services = services
+        self._validator = validator
+        self._most_text = most_text
+        self._verify_answer = verify
+        self._reasoning = ReasoningKeeper(self.call, request)
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that was sent last."""
+        assert self._attempt is not None
+        return self._attempt
+
+    @property
+    def reader(self) -> ReplyReader:
+        """The reader of the reply."""
+        assert self._upstream is not None
+        return self._upstream.reader
+
+    @property
+    def forwarded(self) -> bool:
+        """Whether the client gets the provider's own bytes: the plan allows it, and so did the reply as far as it has come."""
+        upstream, answer = self._upstream, self.answer
+        return upstream is not None and upstream.forwarded and (answer is None or not answer.rewritten)
+
+    @property
+    def passed_headers(self) -> PassedHeaders:
+        """The headers of the provider's reply that the client gets too."""
+        return () if self._upstream is None else self._upstream.passed_headers
+
+    @property
+    def cost(self) -> CallCost:
+        """What the call cost by the attempts that have ended; unknown while one is open."""
+        return self.call.attempts.cost()
+
+    @property
+    def cost_of_request(self) -> CallCost:
+        """What the request cost: this call, and the calls of the same cascade whose answers were not good enough."""
+        return with_earlier_calls(self.call.attempts.cost(), self._attempt)
+
+    @property
+    def written_tokens(self) -> int:
+        """About how many tokens the model has written so far."""
+        upstream = self._upstream
+        return upstream.reader.written.tokens if upstream is not None and upstream.opened else 0
+
+    def response(self) -> Response:
+        """Return the reply as far as it has come."""
+        return self.reader.response()
+
+    def response_with_receipt(self) -> Response:
+        """Return the reply as far as it has come, with ids, cost and receipt in `bardo`, and steps in its thinking."""
+        return with_receipt(self.request, self.response(), self._facts(), forwarded=self.forwarded)
+
+    def prepare(self, attempt: Attempt, *, cause: AttemptCause = "first", why: str = "") -> OpenedReply:
+        """Note an attempt that is about to be sent, and return it: what comes of it counts also before anything of it is shown.
+
+        `why` says what led to it.
+        """
+        call, events = self.call, self._services.events
+        sent = call.note_attempt(attempt, self.request, cause=cause, why=why, key=call.keys.choose(attempt.target))
+        if events.active:
+            events.publish_plan(self.request_id, attempt, cause, call.key_id)
+        self._attempt, self._opening = attempt, OpenedReply(attempt, sent)
+        return self._opening
+
+    def take(self, opened: OpenedReply, knowledge: Knowledge) -> None:
+        """Go on with one of the attempts, which was planned with `knowledge`."""
+        self._attempt, self._knowledge = opened.attempt, knowledge
+        self._upstream, self.answer = opened.upstream, opened.answer
+
+    def keep_at(self, place: StalePlace) -> None:
+        """Keep the reply for callers that would rather have an old one than none."""
+        self._stale_place = place
+
+    def note_prompt_estimate(self, tokens: int) -> None:
+        """Take how many tokens the client was told that its prompt has."""
+        self.prompt_estimate = tokens
+
+    def note_client_left(self) -> None:
+        """Note that the client has left, and that the reply is read on only to know what it cost."""
+        self._client_left = True
+
+    def count(self, meter: Meter) -> None:
+        """Ask `meter` of each piece of the replies that come before it is read."""
+        self._meter = meter
+
+    def reading(self) -> ReplyReading:
+        """Return how the replies of this call are read."""
+        call, record = self.call, 0 if self._stale_place is None else self._stale_place.most_bytes
+        if call.layers is not None:
+            record = max(record, call.layers.most_bytes)
+        return ReplyReading(call, self.request, call.cleaner(), self._validator, self._most_text, record, self._meter)
+
+    async def begin(self, attempt: Attempt, knowledge: Knowledge) -> None:
+        """Send an attempt, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
+        opened = self.prepare(attempt)
+        try:
+            await opened.begin(self.reading())
+        finally:
+            self.take(opened, knowledge)
+
+    async def begin_stale(self, kept: StaleReply, why: BardoError) -> None:
+        """Give an old reply, because nobody answered."""
+        lost = stale_loss(kept, self._services.clock(), why)
+        stored = StoredCall(kept.attempt, kept.content_type, kept.body)
+        self._upstream = await open_stored(self.reading(), stored, (lost,))
+        self._attempt, self.answer = self._upstream.attempt, None
+        self.stale_seconds = self._services.clock() - kept.kept_at
+
+    async def begin_kept(self, attempt: Attempt, knowledge: Knowledge, kept: KeptReply) -> None:
+        """Give the reply to an earlier call, read as the answer to `attempt`, which is not sent. Raises BardoError."""
+        answer = None
+        if attempt.answer is not None:
+            answer = typed_answer(attempt, self.request, forward=False, validator=self._validator)
+        stages = () if answer is None else (answer.buffer,)
+        stored = StoredCall(attempt, kept.content_type, kept.body)
+        self._upstream = await open_stored(self.reading(), stored, (), stages, with_usage=True)
+        self._attempt, self._knowledge, self.answer = self._upstream.attempt, knowledge, answer
+
+    async def updates(self) -> AsyncIterator[ReplyUpdate]:
+        """Yield what each network read gives, to the end of the reply; then the call is logged.
+
+        Raises the BardoError of a whole reply that failed; that of a stream is an event.
+        """
+        if self._held is not None:
+            for held in self._held:
+                yield held
+            return
+        upstream = self._upstream
+        assert upstream is not None
+        while (update := await upstream.next_update()) is not None:
+            if self._is_due(update):
+                await self._reasoning.keep(self.reader, self.attempt)
+            yield update
+        await self._reasoning.keep_rest(upstream.reader, self.attempt)
+        if self.answer is not None:
+            async for update in self._finish_answer(self.answer, upstream):
+                yield update
+        if self._verify_answer is not None and (update := await self._verify(self._verify_answer)) is not None:
+            yield update
+        last = self._extension()
+        if last:
+            yield ReplyUpdate(last)
+        await self._conclude(upstream.reader)
+
+    def give_directly(self, may_give: Callable[[], bool], give: Callable[[ReplyUpdate], None]) -> None:
+        """Have `give` called, where `may_give`, for updates that only continue a text, as they come; `updates` yields all others."""
+        if self._upstream is None or self._held is not None or self.answer is not None:
+            return
+        events, reasoning = self._services.events, self._reasoning
+        self._upstream.give_directly(lambda: not (events.active or reasoning.has_kept) and may_give(), give)
+
+    async def hold(self) -> BardoError | None:
+        """Read the reply to its end and hold it for `updates` and `read`; the call is logged. Returns why it failed, where it did."""
+        try:
+            self._held = [update async for update in self.updates()]
+        except BardoError as problem:
+            return problem
+        return self.reader.failure
+
+    async def read(self) -> bytes:
+        """Read the reply to its end, and return what the provider sent; then the call is logged. Raises as `updates` does."""
+        raw, upstream = b"", self._upstream
+        assert upstream is not None
+        if self.answer is not None or self.request.options.include or self._held is not None:
+            async for update in self.updates():
+                raw += update.raw
+            return raw
+        reader = upstream.reader
+        # An asynchronous generator costs as much as all that is left to do.
+        while (read := await upstream.next_update()) is not None:
+            if self._is_due(read):
+                await self._reasoning.keep(reader, self.attempt)
+            raw += read.raw
+        await self._reasoning.keep_rest(reader, self.attempt)
+        await self._conclude(reader)
+        return raw
+
+    def so_far(self, prompt_tokens: int) -> RunningUsage:
+        """Return about what the call has used so far. `prompt_tokens` are those of its prompt where its provider has not counted them."""
+        call = self.call
+        ended = call.attempts.ended_nanos()
+        upstream = self._latest_upstream()
+        if upstream is None:
+            return RunningUsage(0, 0, ended)
+        usage, target = upstream.so_far(call.tenant), upstream.attempt.target
+        usage = msgspec.structs.replace(usage, input_tokens=usage.input_tokens or prompt_tokens)
+        if usage.output_tokens is None or not call.attempts.has_open:
+            return RunningUsage(0, 0, ended)
+        cost = self._services.prices.cost(target.provider, target.model, usage, call.started_at)
+        nanos = None if cost.nanos is None else ended + cost.nanos
+        parts: dict[str, int] = {cause: part for cause, part in cost.parts.items()}  # noqa: C416 - of texts, for the type
+        return RunningUsage(usage.input_tokens or 0, usage.output_tokens, nanos, None if ended else parts)
+
+    def cut(self, error: BardoError) -> None:
+        """End a stream with an error, and the connection to its provider: what came is priced, and its client gets the error."""
+        upstream = self._latest_upstream()
+        if upstream is not None:
+            upstream.cut(error)
+
+    def log(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
+        """Write the call into the log, once."""
+        call, services, upstream, attempt = self.call, self._services, self._upstream, self._attempt
+        if call.logged:
+            return
+        response, usage, whole = None, None, outcome == "ok"
+        if upstream is not None and upstream.opened:
+            if self._steps is not None:
+                self._steps.end_open()
+            usage = upstream.usage(call.tenant, whole=whole)
+            # Where the answer is not whole, its response tells what passed of all of it, and the attempt what passed of its own reply.
+            passed = usage if self._steps is None else self._steps.unfinished
+            if whole:
+                usage = upstream.reader.usage
+            elif passed is not None:
+                upstream.reader.settle([UsageUpdate(passed)])
+            upstream.learn_start(call.tenant)
+            response = upstream.reader.response()
+        call.attempts.end(error=error, usage=usage, whole=whole)
+        if response is not None:
+            if services.events.active and whole:
+                saved = self.cost.saved_nanos
+                services.events.publish_reply(
+                    self.request_id, self.attempt, response, self._provenance, call.key_id, saved
+                )
+            if (details := call.details) is not None:
+                details.answered(response)
+        forwarded = self.forwarded if response is not None else attempt is not None and attempt.forward
+        row = row_of_reply(
+            call,
+            self.request,
+            outcome=outcome,
+            attempt=attempt,
+            response=response,
+            error=error,
+            forwarded=forwarded,
+        )
+        call.write(row)
+        # The thinking of an old reply is another call's.
+        if services.episodes is not None and response is not None and self.stale_seconds is None:
+            made, thought = self._provenance, self.reader.response_with_reasoning()
+            schema_ok = None if made is None else made.error is None
+            keep_episode(services.episodes, call, self.request, row, thought, schema_ok=schema_ok)
+
+    def log_cancelled(self, cancelled: asyncio.CancelledError) -> None:
+        """Write a call that was cancelled into the log: as failed where the server stopped, not its client."""
+        stopped = shutdown_of(cancelled)
+        if stopped is None:
+            # A client that leaves a stream while its answer is judged has all of the answer.
+            self.log("ok" if self._is_judged and self._is_whole() else "cancelled")
+        else:
+            begun = self._upstream is not None and self._upstream.opened and self.request.stream
+            self.log("broken" if begun else "error", stopped)
+        self.call.judge(escalated=False)
+
+    async def end_unanswered(self, problem: BardoError) -> BardoError:
+        """End a call of which no reply began, and return the error that its caller gets."""
+        if self.call.layers is not None:
+            await self.call.layers.fail()
+        final = await self.call.final(problem, self.request.model)
+        self.log("error", final)
+        self.call.judge(escalated=isinstance(problem, ProviderError))
+        final.cost_nanos = self.cost.nanos
+        return final
+
+    async def end_broken(self, mistake: BaseException) -> None:
+        """End a call of which no reply began because of a mistake in bardo, or because nobody waits for it any more."""
+        if self.call.layers is not None:
+            await self.call.layers.fail()
+        if isinstance(mistake, asyncio.CancelledError):
+            self.log_cancelled(mistake)
+        elif isinstance(mistake, Exception):
+            self.log("error", InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
+            self.call.judge(escalated=False)
+        else:
+            self.log("cancelled")
+
+    async def close(self) -> None:
+        """Let go of the reply, whatever is left of it: a call that was not read to its end is logged as cancelled.
+
+        A client that leaves at the last event does not wait for the connection's end: its reply was whole.
+        """
+        call = self.call
+        if not call.logged:
+            whole = self._is_whole()
+            self.log("ok" if whole else "cancelled")
+            if call.layers is not None:
+                await self._end_layers(call.layers, ok=whole)
+        elif call.layers is not None:
+            await call.layers.fail()
+        if call.awaits_verdict:
+            call.judge(escalated=False)
+        if self._steps is not None:
+            await self._steps.close()
+        if not self._is_released:
+            await self._release()
+
+    def _latest_upstream(self) -> UpstreamReply | None:
+        """Return the reply that is read, also while nothing of it was to be shown yet."""
+        if self._upstream is None and self._opening is not None:
+            return self._opening.upstream
+        return self._upstream
+
+    def _is_due(self, update: ReplyUpdate) -> bool:
+        """Tell those who listen of what came, and return whether the reply may have to be kept before its client gets it."""
+        services = self._services
+        if services.events.active:
+            if self._progress is None:
+                self._progress = ProgressPublisher(
+                    services.events,
+                    services.watch,
+                    self.request_id,
+                    subsystem_of(self.request, self.attempt) or "",
+                    self.call.key_id,
+                    keep_content=services.limits.keep_content,
+                )
+            self._progress.publish(update.events)
+        return self._reasoning.is_due(update.events)
+
+    async def _settle(self, events: Sequence[Event]) -> ReplyUpdate:
+        """Return events that were made behind the reply as an update of it."""
+        update = ReplyUpdate(self.reader.settle(events))
+        if self._is_due(update):
+            await self._reasoning.keep(self.reader, self.attempt)
+        return update
+
+    def _note_ended(self, *, error: BardoError | None = None) -> None:
+        """Note the end of the attempt that is open, with what its reply used."""
+        upstream = self._upstream
+        usage = None if upstream is None else upstream.usage(self.call.tenant, whole=error is None)
+        self.call.attempts.end(error=error, usage=usage)
+
+    async def _finish_answer(self, answer: ReplyAnswer, upstream: UpstreamReply) -> AsyncIterator[ReplyUpdate]:
+        """Do what the end of an answer that has a schema, or may search, asks for, and yield what comes of it."""
+        self._note_ended(error=upstream.reader.failure)
+        self._steps = AnswerStepRunner(
+            self.call, self.request, self.attempt, self._knowledge, upstream.reader, clean=self.call.cleaner()
+        )
+        async for events in self._steps.run(answer, self.reading().stamp(self.attempt)):
+            yield await self._settle(events)
+        if upstream.held_end and upstream.reader.failure is None:
+            yield ReplyUpdate([], upstream.held_end)
+
+    async def _verify(self, verify: Callable[..., Awaitable[Verification]]) -> ReplyUpdate | None:
+        """Have the answer judged, where it is one that the caller gets. Returns what that adds to the reply."""
+        if self.reader.failure is not None or not is_judged(self.response()):
+            return None
+        provenance = self._provenance
+        fits = provenance is None or provenance.error is None
+        if self.call.awaits_verdict and judge(self.response(), fits_schema=fits) is not None:
+            return None  # A better model is asked instead.
+        self._note_ended()
+        self._is_judged = self.request.stream
+        request, response, layers = self.request, self.response(), self.call.layers
+        if layers is not None and layers.masks:
+            request, response = layers.as_sent(request), layers.as_said(response)
+        found = await verify(request, response, answered=self.attempt.target, age=self.call.attempts.age())
+        self._verification = found
+        lost = found.degradation()
+        return None if lost is None else ReplyUpdate(self.reader.settle([Degraded(lost)]))
+
+    def _extension(self) -> list[Event]:
+        """Return the event with the fields of bardo's own that the client asked for behind the reply."""
+        if not self.request.options.include or self.reader.failure is not None:
+            return []
+        self._note_ended()
+        fields, layers = (
+            extension(self.request, self.response(), self._facts(), forwarded=self.forwarded),
+            self.call.layers,
+        )
+        if "receipt" in fields:
+            if self.prompt_estimate:
+                fields["receipt"]["input_tokens_estimate"] = self.prompt_estimate
+            if layers is not None:
+                fields["receipt"]["pipeline"] = layers.fields()
+            if self.stale_seconds is not None:
+                fields["receipt"]["stale_seconds"] = round(self.stale_seconds, 3)
+        if "structured" in self.request.options.include:
+            provenance = self._provenance
+            fields["structured"] = None if provenance is None else msgspec.to_builtins(provenance)
+        event = Extension(fields)
+        self.reader.fold.feed(event)
+        return [event]
+
+    async def _conclude(self, reader: ReplyReader) -> None:
+        """Log the call and let go of the reply. Raises the error of a whole reply that failed."""
+        failure, layers = reader.failure, self.call.layers
+        broken: CallOutcome = "broken" if self.request.stream else "error"
+        self.log(("cancelled" if self._client_left else "ok") if failure is None else broken, failure)
+        # Another call may get no answer that bardo judged, and nothing that a layer changed.
+        as_it_came = self.answer is None and (layers is None or not layers.changes_reply)
+        if self._stale_place is not None and failure is None and self._upstream is not None and as_it_came:
+            self._stale_place.keep(self.attempt, self._upstream.recorded)
+        if layers is not None:
+            await self._end_layers(layers, ok=failure is None)
+        await self._release()
+        if failure is not None and not self.request.stream:
+            failure.request_id = self.request_id
+            raise failure
+
+    async def _end_layers(self, layers: CallLayers, *, ok: bool) -> None:
+        """Do what the call's layers want done at its end. One that a kept reply answered has no reply of its own that ended."""
+        if not ok or layers.answer is not None or self.stale_seconds is not None:
+            await layers.fail()
+            return
+        target, recorded = self.attempt.target, None if self._upstream is None else self._upstream.recorded
+        layers.note_answered(target, self.call.keys.label)
+        if self.answer is None or not self.answer.rewritten:
+            # Else the tokens of several prompts are counted together.
+            layers.learn(target, self.response().usage.input_tokens)
+        kept = reply_to_keep(recorded, self.call, target, self.answer, streamed=self.request.stream)
+        await layers.end(self.request, self.response(), kept)
+
+    async def _release(self) -> None:
+        self._is_released = True
+        if self._upstream is not None:
+            await self._upstream.close()
+
+    @property
+    def _provenance(self) -> Provenance | None:
+        """How a typed answer came about; None where none was asked for, or none was due in this turn."""
+        return None if self.answer is None else self.answer.provenance
+
+    def _facts(self) -> CallFacts:
+        call, gate, cost = self.call, self._services.gate, self.cost_of_request
+        return CallFacts(
+            self.request_id,
+            self.attempt,
+            cost,
+            call.attempts.records(),
+            None if call.payments is None else call.payments.fields(),
+            None if self._verification is None else self._verification.fields(),
+            # What the key of the call is charged; None where that is the cost itself, or the call has no key.
+            None if gate is None or call.key_id is None else gate.charged(cost.nanos),
+        )
+
+    def _is_whole(self) -> bool:
+        """Whether the reply said its last event, and the caller took it."""
+        upstream = self._upstream
+        if upstream is None or not upstream.opened or upstream.reader.failure is not None or not upstream.all_read:
+            return False
+        return self.response().finish.reason not in ("unknown", "error")

@@ -1,0 +1,373 @@
+"""Calls that are answered in one piece: vectors of texts, and counts of tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from bardo.adapters.config.accounts import Account
+from bardo.adapters.stores.log.row import CallOutcome
+from bardo.call.attempts import Recovery
+from bardo.call.call import Call
+from bardo.call.row import row_of, without_key, without_key_as_model
+from bardo.call.sending import send_wire
+from bardo.call.services import Services
+from bardo.planning.embedding import embed_attempt, may_forward, with_estimated_usage
+from bardo.planning.route import Target
+from bardo.planning.token_counting import count_attempt
+from bardo.planning.unary import Course, Try, UnaryAttempt, WholeReply, unary_attempts
+from bardo.planning.vitality import not_honoured
+from bardo.services.facts.directory import Placement
+from bardo.services.facts.health import AttemptWatch
+from bardo.services.pipeline.sent_texts import run_on_inputs, run_on_request
+from bardo.values.attempts import AttemptCause, AttemptRecord
+from bardo.values.cost import UNKNOWN_COST, CallCost
+from bardo.values.degradation import Degradation, distinct
+from bardo.values.errors import BardoError, InternalError, InvalidRequest
+from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
+from bardo.values.request import Operation, Request
+from bardo.values.stopping import shutdown_of
+from bardo.values.wire import WireRequest
+
+if TYPE_CHECKING:
+    pass
+
+Result = TypeVar("Result", bound=Embeddings | TokenCount)
+Sender = Callable[[UnaryAttempt[Result], tuple[Degradation, ...]], Awaitable[tuple[Result, list[WholeReply]]]]
+"""Sends one attempt, with what was lost before it, and returns its result. Raises BardoError."""
+
+
+class UnaryLoop(Generic[Result]):
+    """The attempts of one call. `attempt` makes one; after one that failed, `turn` waits for the next, or raises."""
+
+    def __init__(self, course: Course[Result], recovery: Recovery, send: Sender[Result]) -> None:
+        self._course = course
+        self._recovery = recovery
+        self._send = send
+        self._try: Try[Result] = next(course)
+
+    async def attempt(self) -> tuple[Result, list[WholeReply]]:
+        """Send the attempt that is due, and return its result within the time that is left. Raises BardoError."""
+        attempt, lost = self._try
+        left = self._recovery.time_left
+        if left == math.inf:
+            return await self._send(attempt, lost)
+        try:
+            async with asyncio.timeout(max(0.0, left)):
+                return await self._send(attempt, lost)
+        except TimeoutError:
+            raise self._recovery.out_of_time(attempt.target.provider.id) from None
+
+    async def turn(self, problem: BardoError, seconds: float) -> None:
+        """Choose what follows an attempt of so many seconds that failed, and wait until it is due. Raises BardoError where nothing is."""
+        recovery = self._recovery
+        recovery.note(problem)
+        if await recovery.rest(problem, seconds, alone=False):
+            return
+        following = self._following(problem)
+        if following is not None:
+            recovery.turn_to_next()
+            self._try = following
+        elif not await recovery.rest(problem, seconds, alone=True):
+            raise recovery.error_to_tell
+
+    def _following(self, problem: BardoError) -> Try[Result] | None:
+        """Return the next attempt after one that failed; None where no target is left that can express the request, or no time."""
+        if not self._recovery.has_time:
+            return None
+        try:
+            return self._course.send(problem)
+        except (StopIteration, BardoError):
+            return None
+
+
+class UnaryCall(Generic[Result]):
+    """One call while it runs. It is in the log once, however it ends."""
+
+    _attempt: UnaryAttempt[Result] | None = None
+
+    def __init__(
+        self,
+        services: Services,
+        request: EmbedRequest | Request,
+        operation: Operation,
+        client_key: str,
+        tenant: str,
+        account: Account | None,
+    ) -> None:
+        if client_key:
+            request = without_key_as_model(request, client_key, is_known=account is not None)
+        self.call = Call(services, request, tenant=tenant, account=account, client_key=client_key, operation=operation)
+        self.services = services
+        self.request = request
+        self._account = account
+        if services.telemetry is not None:
+            self.request = services.telemetry.begin(self.call.request_id, request)
+
+    @property
+    def attempt(self) -> UnaryAttempt[Result]:
+        """The attempt that was answered."""
+        assert self._attempt is not None
+        return self._attempt
+
+    async def run(self, course_of: Callable[[Any, list[Target]], Course[Result]]) -> tuple[Result, list[WholeReply]]:
+        """Try one target after the other, and return what the first that answers says. Raises BardoError where none does.
+
+        `course_of` gets the request as it may be sent.
+        """
+        try:
+            if self.services.provider_ids is not None:
+                await self.services.provider_ids.check(self.request, self.call.tenant)
+            placed = await self._admitted(await self._find_targets())
+            placed = await self.services.routing.servers.at_servers(placed, self.request, self.call.tenant)
+            lost = await self._run_layers(placed.targets)
+            return await self._follow(course_of(self.request, list(placed.targets)), (*placed.skipped, *lost))
+        except BardoError as problem:
+            final = await self.call.final(problem, self.request.model)
+            self.log("error", error=final)
+            raise final from final.__cause__
+        except asyncio.CancelledError as cancelled:
+            stopped = shutdown_of(cancelled)
+            self.log("cancelled" if stopped is None else "error", error=stopped)
+            raise
+        except Exception as mistake:
+            self.log("error", error=InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
+            raise
+
+    async def _run_layers(self, targets: tuple[Target, ...]) -> tuple[Degradation, ...]:
+        """Have the layers work on the request that work on whatever is sent, and return what was lost. Raises BardoError."""
+        pipeline = self.services.pipeline
+        if pipeline is None:
+            return ()
+        layers = pipeline.of_operation(self.request, tenant=self.call.tenant, client_key=self.call.client_key)
+        if layers is None:
+            return ()
+        self.call.use_layers(layers)
+        if isinstance(self.request, Request):
+            self.request = await run_on_request(pipeline, layers, self.request, targets)
+            return self.request.degraded
+        self.request, lost = await run_on_inputs(pipeline, layers, self.request, targets)
+        return lost
+
+    async def _admitted(self, placed: Placement) -> Placement:
+        """Return whom the client's key lets be asked. Raises Forbidden, RateLimited and OverBudget."""
+        gate = self.services.gate
+        if gate is None or self._account is None:
+            return placed
+        free = self.call.operation == "count_tokens"
+        return await gate.admit(self._account, self.request, placed, self.call.request_id, free=free)
+
+    async def _find_targets(self) -> Placement:
+        """Return who is asked: for vectors, of a model; for a count of tokens, as for a reply. Raises UnknownModel and InvalidRequest."""
+        if isinstance(self.request, Request):
+            return (await self.services.routing.find(self.request))[1]
+        if self.request.options.intent is not None or self.services.directory.workload(self.request.model) is not None:
+            message = "workloads and intents find models for replies, and none for vectors"
+            raise InvalidRequest(message, hint="name the model that makes the vectors", param="model")
+        lost = not_honoured(self.request.options.vitality, self.services.directory.workloads)
+        placed = await self.services.routing.placement(self.request.model)
+        return msgspec.structs.replace(placed, skipped=(*placed.skipped, *lost)) if lost else placed
+
+    async def _follow(
+        self, course: Course[Result], skipped: tuple[Degradation, ...]
+    ) -> tuple[Result, list[WholeReply]]:
+        deadline = self.services.failover.deadline(self.request.options.deadline_seconds)
+        recovery = Recovery(self.services, self.call.attempts.age, deadline)
+        loop = UnaryLoop(course, recovery, lambda attempt, lost: self._try(attempt, (*skipped, *lost)))
+        while True:
+            sent_at = self.call.attempts.age()
+            try:
+                return await loop.attempt()
+            except BardoError as problem:
+                self.call.clean(problem)
+                await loop.turn(problem, self.call.attempts.age() - sent_at)
+
+    async def _try(
+        self, attempt: UnaryAttempt[Result], lost: tuple[Degradation, ...]
+    ) -> tuple[Result, list[WholeReply]]:
+        """Send one attempt, and return its result with all that was degraded. Raises BardoError."""
+        self._attempt = attempt
+        if attempt.wires:
+            self._note_sent(attempt.target, self._cause(attempt.target))
+        replies: list[WholeReply] = []
+        try:
+            for wire in attempt.wires:
+                replies.append(await self._send(wire, attempt.target))
+            result = attempt.result(replies)
+        except BardoError as problem:
+            self.call.attempts.end(error=problem, may_have_cost=self._bills() and (bool(replies) or None))
+            raise
+        if (details := self.call.details) is not None:
+            details.counted(result)
+        usage = result.usage if isinstance(result, Embeddings) else None
+        self.call.attempts.end(usage=usage, may_have_cost=self._bills())
+        degraded = distinct((*lost, *result.degraded))
+        return msgspec.structs.replace(result, degraded=degraded), replies
+
+    def _cause(self, target: Target) -> AttemptCause:
+        """Return why another attempt is made at a target: it is the first, or the same provider's in another form, or another provider."""
+        before = self.call.attempts.last_target
+        if before is None:
+            return "first"
+        return "retry" if before.provider.place == target.provider.place else "failover"
+
+    def _bills(self) -> bool:
+        """Whether such calls cost money: no provider is known to bill counts of tokens (price pages, 2026-11)."""
+        return self.call.operation != "count_tokens"
+
+    async def _send(self, wire: WireRequest, target: Target) -> WholeReply:
+        while True:
+            try:
+                return await self._send_once(wire, target)
+            except BardoError as problem:
+                if not self.call.keys.may_change(target, self.call.keys.label, problem):
+                    raise
+                self.call.attempts.end(error=problem)
+                self._note_sent(target, "retry", problem.message)
+
+    async def _send_once(self, wire: WireRequest, target: Target) -> WholeReply:
+        key = self.call.keys.label
+        with AttemptWatch(
+            self.services.health, self.services.watch, target, key, of_model=self.call.operation != "count_tokens"
+        ) as health:
+            reply = await send_wire(self.services, target.provider, wire, key, self.call.payments)
+            try:
+                self.call.attempts.count_resent(reply.resent)
+                whole = WholeReply(await reply.read(self.services.limits.max_reply_bytes), reply.headers)
+            finally:
+                await reply.close()
+            health.ended(None)
+            return whole
+
+    def _note_sent(self, target: Target, cause: AttemptCause, why: str = "") -> None:
+        """Note an attempt before it is sent, with the key that it uses."""
+        self.call.note_sent(
+            target, cause=cause, why=why, key=self.call.keys.choose(target), subsystem=self._subsystem()
+        )
+
+    def _subsystem(self) -> str | None:
+        intent = self.request.options.intent
+        return None if intent is None else self.call.without_key(intent.subsystem) or None
+
+    def log(
+        self,
+        outcome: CallOutcome,
+        *,
+        error: BardoError | None = None,
+        fields: Mapping[str, Any] | None = None,
+        degraded: tuple[Degradation, ...] = (),
+    ) -> None:
+        """Write the call into the log, once."""
+        call, request, attempt = self.call, self.request, self._attempt
+        if call.logged:
+            return
+        call.attempts.end(error=error, whole=False, may_have_cost=None if self._bills() else False)
+        row = row_of(call, request, outcome=outcome, subsystem=self._subsystem(), error=error, answered=outcome == "ok")
+        if attempt is not None:
+            target = attempt.target
+            provider = target.provider
+            row = replace(row, provider=provider.id, provider_dialect=provider.row.dialect, model=target.model)
+        row = replace(
+            row,
+            degraded=tuple(msgspec.to_builtins(degraded)),
+            pipeline=None if call.layers is None else call.layers.fields(),
+            **(fields or {}),
+            **self._content(),
+        )
+        if call.client_key:
+            row = without_key(row, request, call.client_key, is_known=call.key_id is not None)
+        call.write(row)
+
+    def _content(self) -> dict[str, Any]:
+        layers = self.call.layers
+        if not self.services.limits.keep_content or (layers is not None and layers.masks and not layers.masked):
+            return {}
+        asked = self.request.inputs if isinstance(self.request, EmbedRequest) else self.request.messages
+        return {"request_content": msgspec.json.encode(self.request.body or asked).decode()}
+
+
+@dataclass(frozen=True, slots=True)
+class UnaryAnswer(Generic[Result]):
+    """What became of a call: its id, the attempt that was answered, and its result.
+
+    `forwarded` is its body, where that may go on, and `layers` the receipts of the layers that worked on it.
+    """
+
+    request_id: str
+    attempt: UnaryAttempt[Result]
+    result: Result
+    forwarded: bytes | None = None
+    cost: CallCost = UNKNOWN_COST
+    attempts: tuple[AttemptRecord, ...] = ()
+    layers: dict[str, Any] | None = None
+
+
+async def embed(
+    services: Services, request: EmbedRequest, *, client_key: str = "", tenant: str = "", account: Account | None = None
+) -> UnaryAnswer[Embeddings]:
+    """Return the vectors of a request's inputs. Raises BardoError; the call is in the log then too."""
+    call: UnaryCall[Embeddings] = UnaryCall(services, request, "embed", client_key, tenant, account)
+    result, replies = await call.run(_embed_course)
+    forwarded = replies[0].body if may_forward(request, call.attempt, result) else None
+    counted = with_estimated_usage(result, request)
+    fields = {
+        "input_tokens": counted.usage.input_tokens,
+        "tokens_approx": counted is not result,
+        "usage_raw": result.usage.raw,
+        "passed_through": forwarded is not None,
+        "receipt": embed_receipt(request, call.attempt, result),
+    }
+    # A reply that is sent on as it came holds no estimate.
+    result = result if forwarded is not None else counted
+    call.log("ok", fields=fields, degraded=result.degraded)
+    return _answer(call, result, forwarded)
+
+
+def _embed_course(request: EmbedRequest, targets: list[Target]) -> Course[Embeddings]:
+    return unary_attempts(targets, lambda one: embed_attempt(request, one))
+
+
+def _answer(call: UnaryCall[Result], result: Result, forwarded: bytes | None = None) -> UnaryAnswer[Result]:
+    one = call.call
+    layers = None if one.layers is None else one.layers.fields()
+    return UnaryAnswer(one.request_id, call.attempt, result, forwarded, one.cost, one.attempts.records(), layers)
+
+
+def embed_receipt(
+    request: EmbedRequest,
+    attempt: UnaryAttempt[Embeddings],
+    result: Embeddings,
+    layers: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return what was asked of a model for vectors, and what it made, with the receipts of the `layers` that worked on its texts."""
+    told = {} if layers is None else {"pipeline": layers}
+    return {
+        **told,
+        "asked_dimensions": request.dimensions,
+        "dimensions": result.dimensions,
+        "vectors": len(result.vectors),
+        "requests": len(attempt.wires),
+    }
+
+
+async def count_tokens(
+    services: Services, request: Request, *, client_key: str = "", tenant: str = "", account: Account | None = None
+) -> UnaryAnswer[TokenCount]:
+    """Return how many tokens a request has. Raises BardoError; the call is in the log then too."""
+    call: UnaryCall[TokenCount] = UnaryCall(services, request, "count_tokens", client_key, tenant, account)
+
+    def course(asked: Request, targets: list[Target]) -> Course[TokenCount]:
+        knowledge = services.facts.knowledge(targets)
+        return unary_attempts(targets, lambda target: count_attempt(asked, target, knowledge))
+
+    result, _ = await call.run(course)
+    # The tokens were not used: they stand in the receipt, so that sums of tokens are of what was.
+    receipt = {"input_tokens": result.input_tokens, "approx": result.approx}
+    call.log("ok", fields={"receipt": receipt, "tokens_approx": result.approx}, degraded=result.degraded)
+    return _answer(call, result)
