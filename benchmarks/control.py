@@ -13,10 +13,10 @@ from bardo.planning.route import Provider, Target
 from bardo.reasoning.control import observation, observe, plan_reasoning, receipt_header
 from bardo.replies.receipt import early_headers, late_headers, receipt
 from bardo.values.blocks import TextBlock
-from bardo.values.cost import UNKNOWN_COST
 from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
 from bardo.values.request import Message, ReasoningPolicy, Request
 from bardo.values.response import Response
+from bardo.values.usage import UNKNOWN_COST
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table
 from benchmarks.figures import Target as Aim

@@ -18,8 +18,7 @@ from bardo.routing.resolver import resolve
 from bardo.routing.scorer import context_of, score
 from bardo.routing.workloads import Workloads, builtin_workloads
 from bardo.values.blocks import TextBlock
-from bardo.values.intent import Intent
-from bardo.values.request import Message, Request
+from bardo.values.request import Intent, Message, Request
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table
 from benchmarks.figures import Target as Aim

@@ -38,7 +38,7 @@ from benchmarks.upstream import at_once, listen, request_end
 import bardo as package
 from bardo.adapters.stores.log import LogReader
 from bardo.replies.reply_reader import ReplyReader
-from bardo.values.intent import Resolution
+from bardo.values.request import Resolution
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmarks read /proc")
 

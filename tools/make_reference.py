@@ -67,8 +67,8 @@ from bardo.reasoning.formats import example_of
 from bardo.routing.workloads import WorkloadRow
 from bardo.simulators import PRESETS, presets
 from bardo.structured import StructuredSettings
-from bardo.values.error_kinds import RETRYABLE_STATUSES
 from bardo.values.errors import (
+    RETRYABLE_STATUSES,
     BardoError,
     CallerError,
     OperatorError,

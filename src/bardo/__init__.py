@@ -169,7 +169,6 @@ if TYPE_CHECKING:
         SchemaValidated,
         WebSearchUsed,
     )
-    from bardo.values.intent import Intent, Resolution
     from bardo.values.operations import Embeddings, ModelInfo, TokenCount
     from bardo.values.payments import Payment, PaymentRefused, PaymentUnsettled
     from bardo.values.profile import InferenceProfile, ResponseSchema
@@ -180,7 +179,16 @@ if TYPE_CHECKING:
         ReasoningStepType,
         ReasoningVisibility,
     )
-    from bardo.values.request import CacheOptions, Message, ReasoningPolicy, StructuredOptions, Tool, ToolChoice
+    from bardo.values.request import (
+        CacheOptions,
+        Intent,
+        Message,
+        ReasoningPolicy,
+        Resolution,
+        StructuredOptions,
+        Tool,
+        ToolChoice,
+    )
     from bardo.values.response import Response, ToolInvocation
     from bardo.values.usage import Usage, UsageDetails
 
@@ -243,7 +251,7 @@ _HOMES: dict[str, str] = {
         "ReplyFields ReplyStart ThinkChunk ThinkEnd ThinkStart ToolCallChunk ToolCallEnd ToolCallStart UnknownContent "
         "UsageUpdate WithheldThought"
     ),
-    "bardo.values.intent": "Intent Resolution",
+    "bardo.values.request": "Intent Resolution",
     "bardo.values.profile": "InferenceProfile ResponseSchema",
     "bardo.values.reasoning": "ReasoningChain ReasoningCost ReasoningStep ReasoningStepType ReasoningVisibility",
     "bardo.values.request": "CacheOptions Message ReasoningPolicy StructuredOptions Tool ToolChoice",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bardo.accounting.cost import NO_COST, AttemptCost, as_part, call_cost, with_escalations
 from bardo.values.attempts import AttemptCause
-from bardo.values.cost import CallCost, Cause
+from bardo.values.usage import CallCost, Cause
 
 _KINDS: tuple[Cause, ...] = ("input", "cache_read", "cache_write", "answer", "thinking", "fee")
 _PARTS = st.dictionaries(st.sampled_from(_KINDS), st.integers(1, 10**15))

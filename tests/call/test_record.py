@@ -15,14 +15,13 @@ from bardo.planning.attempt import Attempt
 from bardo.planning.planner import plan
 from bardo.planning.route import Provider, Target
 from bardo.values.blocks import TextBlock
-from bardo.values.cost import UNKNOWN_COST, CallCost
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BrokenStream, UpstreamRefused
 from bardo.values.events import Finish
 from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
 from bardo.values.request import Message, ReasoningPolicy, Request
 from bardo.values.response import Response
-from bardo.values.usage import Usage
+from bardo.values.usage import UNKNOWN_COST, CallCost, Usage
 from bardo.values.wire import WireRequest
 
 REQUEST = Request(model="lab/m", messages=(Message("user", (TextBlock("Hello."),)),), stream=True)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bardo.dialects.shared.options import LONGEST_HEADER, read_intent, read_intent_header, read_options, read_profile
 from bardo.values.errors import InvalidRequest
-from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile
+from bardo.values.request import Intent
 
 
 def test_the_bardo_object_holds_an_intent_and_a_profile() -> None:

@@ -27,8 +27,8 @@ from bardo.routing.profiles import ReasoningConfig
 from bardo.routing.tiers import Signal, daily_costs, next_tier
 from bardo.routing.workloads import dali_temperature, ramp, reanneal
 from bardo.values.errors import InvalidRequest
-from bardo.values.intent import Intent, Quality
 from bardo.values.profile import ProfileEffort
+from bardo.values.request import Intent, Quality
 
 RULES = pressure_rows().pressure
 EXEMPT = ("risk", "death", "operator")

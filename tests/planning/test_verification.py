@@ -10,8 +10,7 @@ import pytest
 from bardo.planning.verification import Judge, Verification, judge_of, judging_request, read_verdict
 from bardo.routing.workloads import WorkloadRow, Workloads
 from bardo.values.blocks import ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
-from bardo.values.intent import Intent
-from bardo.values.request import BardoOptions, Message, Request
+from bardo.values.request import BardoOptions, Intent, Message, Request
 from bardo.values.response import Response
 
 JUDGE = Judge(model="p/second")

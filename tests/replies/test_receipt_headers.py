@@ -12,10 +12,10 @@ from bardo.planning.exchange import first_attempt
 from bardo.planning.route import Provider, Target
 from bardo.replies.receipt import early_headers, late_headers, receipt
 from bardo.values.blocks import Carried, TextBlock
-from bardo.values.cost import UNKNOWN_COST
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.request import Message, ReasoningPolicy, Request
 from bardo.values.response import Response
+from bardo.values.usage import UNKNOWN_COST
 
 # A usual proxy allows 8 kB for all headers of a reply.
 MOST_BYTES = 4_000

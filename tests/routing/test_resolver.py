@@ -12,7 +12,7 @@ from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, C
 from bardo.routing.decision import decide
 from bardo.routing.resolver import choices, relaxed, resolve
 from bardo.routing.scorer import choices_by_score, compute_backend_score, context_of
-from bardo.values.intent import QUALITIES, Intent
+from bardo.values.request import QUALITIES, Intent
 
 pytestmark = pytest.mark.each_python
 

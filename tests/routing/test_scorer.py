@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bardo.catalog.routing_rows import routing_rows
 from bardo.routing.candidates import Candidate, CandidateIndex, Prices
 from bardo.routing.scorer import RoutingContext, choices_by_score, compute_backend_score, score
-from bardo.values.intent import Intent
+from bardo.values.request import Intent
 
 pytestmark = pytest.mark.each_python
 

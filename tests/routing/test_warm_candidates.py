@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Prices
 from bardo.routing.decision import decide
 from bardo.routing.warm_candidates import WarmCandidates
-from bardo.values.intent import Intent
+from bardo.values.request import Intent
 
 CHEAP = Candidate(provider="one", model="cheap", prices=Prices(input=1.0, output=4.0), rating=0.6)
 DEAR = Candidate(provider="two", model="dear", prices=Prices(input=1.5, output=5.0), rating=0.6)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bardo.routing.workloads import WorkloadMistake, WorkloadRow, Workloads, builtin_workloads, unknown_workload
-from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile
+from bardo.values.request import Intent
 
 
 def test_a_row_is_laid_over_the_workload_that_is_its_model() -> None:

@@ -13,7 +13,7 @@ from bardo.adapters.stores.memory.episodes import EpisodeDraft, draft_of
 from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 from bardo.adapters.stores.memory.store import open_writer
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock
-from bardo.values.chain import build_chain
+from bardo.values.fold import build_chain
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
 from bardo.values.usage import Usage

@@ -6,9 +6,8 @@ import pytest
 
 from bardo.catalog.features import shows_summaries
 from bardo.values.blocks import Opaque, ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock, UnknownBlock
-from bardo.values.chain import build_chain
 from bardo.values.events import ContentChunk, Finish, ThinkChunk, ThinkEnd, ThinkStart
-from bardo.values.fold import ResponseFold
+from bardo.values.fold import ResponseFold, build_chain
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.usage import Usage, estimate_tokens
 

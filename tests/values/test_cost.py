@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.values.cost import UNKNOWN_COST, CallCost, Cause, add_costs, apportion, nanos_of, under_cause, usd
+from bardo.values.usage import UNKNOWN_COST, CallCost, Cause, add_costs, apportion, nanos_of, under_cause, usd
 
 pytestmark = pytest.mark.each_python
 

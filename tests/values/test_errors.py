@@ -8,8 +8,7 @@ import pytest
 
 from bardo.values import errors
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.error_kinds import kind_of_status
-from bardo.values.errors import BardoError, InvalidRequest, ProviderError, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, ProviderError, UpstreamRefused, kind_of_status
 from support.offenders import each_case
 
 pytestmark = pytest.mark.each_python

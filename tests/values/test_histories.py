@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from bardo.values.blocks import Block, Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
-from bardo.values.histories import facts_of
-from bardo.values.request import Message
+from bardo.values.request import Message, facts_of
 
 MARK = Carried("anthropic_messages", {"cache_control": {"type": "ephemeral"}})
 CALL = ToolCallBlock(id="a", name="f")

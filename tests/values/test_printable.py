@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.values.printable import PrintableText, escaped_json, printable, table_cell
+from bardo.values.error_cleaning import PrintableText, escaped_json, printable, table_cell
 from support.hostile_text import HOSTILE
 
 pytestmark = pytest.mark.each_python

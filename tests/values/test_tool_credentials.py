@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bardo.values.tool_credentials import without_credentials
+from bardo.values.secrets import without_credentials
 
 pytestmark = pytest.mark.each_python
 

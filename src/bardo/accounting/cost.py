@@ -19,8 +19,7 @@ import msgspec
 
 from bardo.accounting.price_table import BATCH, Price, Rates, Schedule
 from bardo.values.attempts import AttemptCause
-from bardo.values.cost import UNKNOWN_COST, CallCost, Cause, add_costs, apportion, nanos_of
-from bardo.values.usage import Usage, UsageDetails
+from bardo.values.usage import UNKNOWN_COST, CallCost, Cause, Usage, UsageDetails, add_costs, apportion, nanos_of
 
 
 def plain_cost(price: Price, usage: Usage) -> CallCost | None:

@@ -14,7 +14,7 @@ import msgspec
 
 from bardo.catalog.matching import matches_any, plain_id, specificity
 from bardo.catalog.prices import TOKEN_PRICES, PriceListRow, PriceRow, TokenPrices, price_lists
-from bardo.values.cost import nanos_of
+from bardo.values.usage import nanos_of
 
 USUAL_TIERS = frozenset({"", "auto", "default", "standard", "on_demand", "standard_only"})
 """Names that providers have for the service tier without a price of its own."""

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from bardo.values.printable import printable
+from bardo.values.error_cleaning import printable
 from bardo.values.secrets import NO_SECRETS, Secrets, secrets_of
 
 LOGGERS = (

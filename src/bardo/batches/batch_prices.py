@@ -11,8 +11,7 @@ from bardo.accounting.price_table import BATCH, Price, Rates, Schedule
 from bardo.catalog.batch_rows import batch_row
 from bardo.planning.route import Provider
 from bardo.services.facts.price_book import PriceBook
-from bardo.values.cost import CallCost
-from bardo.values.usage import Usage
+from bardo.values.usage import CallCost, Usage
 
 
 class BatchPrices(PriceBook):

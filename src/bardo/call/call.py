@@ -21,12 +21,11 @@ from bardo.routing.circuit import error_class
 from bardo.services.facts.price_book import PriceBook
 from bardo.values.attempts import AttemptCause, AttemptRecord
 from bardo.values.chance import CHANCE
-from bardo.values.cost import UNKNOWN_COST, CallCost, usd
 from bardo.values.errors import BardoError, CallerError, OperatorError, OverBudget, ProviderError, UpstreamRefused
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Operation, Request
 from bardo.values.secrets import secrets_of
-from bardo.values.usage import Usage
+from bardo.values.usage import UNKNOWN_COST, CallCost, Usage, usd
 
 if TYPE_CHECKING:
     from bardo.services.payments.payer import CallPayments

@@ -40,12 +40,11 @@ from bardo.services.facts.event_feed import ProgressPublisher
 from bardo.services.facts.failover import StaleReply
 from bardo.structured import Provenance
 from bardo.values.attempts import AttemptCause
-from bardo.values.cost import CallCost
-from bardo.values.errors import BardoError, InternalError, ProviderError
+from bardo.values.errors import BardoError, InternalError, ProviderError, shutdown_of
 from bardo.values.events import Degraded, Event, Extension, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.response import Response
-from bardo.values.stopping import shutdown_of
+from bardo.values.usage import CallCost
 
 if TYPE_CHECKING:
     from bardo.services.pipeline.call_layers import CallLayers

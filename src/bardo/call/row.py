@@ -14,14 +14,12 @@ from bardo.planning.attempt import Attempt
 from bardo.replies.receipt import receipt
 from bardo.services.accounts.access_keys import keys_in
 from bardo.values.blocks import ToolCallBlock
-from bardo.values.cost import usd
 from bardo.values.errors import BardoError
 from bardo.values.operations import EmbedRequest
-from bardo.values.redaction import looks_like_key, shown_headers, shown_url
 from bardo.values.request import Request
 from bardo.values.response import Response, ToolInvocation
-from bardo.values.secrets import Secrets, secrets_of
-from bardo.values.tool_credentials import without_credentials
+from bardo.values.secrets import Secrets, looks_like_key, secrets_of, shown_headers, shown_url, without_credentials
+from bardo.values.usage import usd
 
 if TYPE_CHECKING:
     from bardo.services.pipeline.call_layers import CallLayers

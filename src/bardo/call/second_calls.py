@@ -16,12 +16,11 @@ from bardo.routing.workloads import PREFIX, Workload
 from bardo.services.facts.directory import Placement
 from bardo.structured import UnusableAnswer
 from bardo.values.agent import AgentStep
-from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, ProviderError
-from bardo.values.intent import Intent
-from bardo.values.request import BardoOptions, Request, StructuredOptions
+from bardo.values.request import BardoOptions, Intent, Request, StructuredOptions
 from bardo.values.response import Response
+from bardo.values.usage import usd
 
 if TYPE_CHECKING:
     from bardo.call.reply import LiveReply

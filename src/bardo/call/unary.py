@@ -27,12 +27,11 @@ from bardo.services.facts.directory import Placement
 from bardo.services.facts.health import AttemptWatch
 from bardo.services.pipeline.sent_texts import run_on_inputs, run_on_request
 from bardo.values.attempts import AttemptCause, AttemptRecord
-from bardo.values.cost import UNKNOWN_COST, CallCost
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.errors import BardoError, InternalError, InvalidRequest
+from bardo.values.errors import BardoError, InternalError, InvalidRequest, shutdown_of
 from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import Operation, Request
-from bardo.values.stopping import shutdown_of
+from bardo.values.usage import UNKNOWN_COST, CallCost
 from bardo.values.wire import WireRequest
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from bardo.catalog.matching import matches_any, plain_id
-from bardo.values.intent import Quality
+from bardo.values.request import Quality
 
 
 class LiveRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

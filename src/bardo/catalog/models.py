@@ -20,8 +20,7 @@ import msgspec
 
 from bardo.catalog.matching import lies_within, matches_any, matches_glob, plain_id, specificity
 from bardo.values.errors import ConfigError
-from bardo.values.intent import Quality
-from bardo.values.request import Effort
+from bardo.values.request import Effort, Quality
 
 Control = Literal["adaptive", "effort", "level", "budget", "toggle", "fixed", "model_id", "none"]
 ReasoningWire = Literal["provider", "model_id", "none", "effort", "tokens"]

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import msgspec
 
-from bardo.values.intent import QUALITIES, Quality
+from bardo.values.request import QUALITIES, Quality
 
 
 class Weight(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -34,8 +34,8 @@ from bardo.routing.tiers import Signal, TierDecision, TierRule
 from bardo.routing.tiers import decide_tier as decide
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
-from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile, ResponseSchema
+from bardo.values.request import Intent
 
 __all__ = [
     "Offer",

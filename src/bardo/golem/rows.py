@@ -16,8 +16,8 @@ from bardo.routing.pressure import PressureRules
 from bardo.routing.profiles import PipelineRules
 from bardo.routing.tiers import CostScenario, TierRow, TierRule
 from bardo.routing.workloads import Schedule
-from bardo.values.intent import Intent, Quality
 from bardo.values.profile import InferenceProfile, ProfileEffort
+from bardo.values.request import Intent, Quality
 
 T = TypeVar("T")
 

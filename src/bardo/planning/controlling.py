@@ -26,8 +26,7 @@ from bardo.reasoning.control import (
 from bardo.reasoning.control.off import without_thinking
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
-from bardo.values.histories import HistoryFacts
-from bardo.values.request import Control, Message, ReasoningPolicy, Request
+from bardo.values.request import Control, HistoryFacts, Message, ReasoningPolicy, Request
 
 
 class ControlledRequest(msgspec.Struct, frozen=True):

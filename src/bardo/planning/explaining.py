@@ -31,8 +31,8 @@ from bardo.reasoning.control import ControlPlan
 from bardo.routing.decision import ConsideredCandidate
 from bardo.routing.reasons import sentence
 from bardo.values.degradation import Degradation
-from bardo.values.redaction import shown_headers, shown_url
 from bardo.values.request import Request
+from bardo.values.secrets import shown_headers, shown_url
 
 _AS_ASKED = "as asked"
 _NAMED = "its name at this provider"

@@ -12,9 +12,9 @@ from bardo.structured.modes import Form, Mode
 from bardo.structured.plan import Skipped
 from bardo.structured.rewrite import Rewrite
 from bardo.values.degradation import Degradation
-from bardo.values.intent import Intent
 from bardo.values.notebook import one_line
 from bardo.values.profile import InferenceProfile
+from bardo.values.request import Intent
 
 __all__ = ["AnswerForm", "Candidate", "Explanation", "FieldSource", "PlannedReceipt", "Route", "TextReading"]
 

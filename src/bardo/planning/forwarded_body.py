@@ -22,8 +22,7 @@ from bardo.dialects.shared.states import holds_seal
 from bardo.dialects.shared.turns import holds_fields
 from bardo.planning.request_shapes import ShapePlan
 from bardo.planning.tool_names import takes_names
-from bardo.values.histories import HistoryFacts
-from bardo.values.request import Request
+from bardo.values.request import HistoryFacts, Request
 from bardo.values.wire import WireRequest
 
 _SPACE = ord(" ")

@@ -8,7 +8,6 @@ from typing import Any
 from bardo.planning.attempt import Attempt
 from bardo.structured import Provenance
 from bardo.values.blocks import Carried, UnknownBlock
-from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.inference_events import (
     CacheStats,
@@ -23,7 +22,7 @@ from bardo.values.inference_events import (
 )
 from bardo.values.request import Request
 from bardo.values.response import Response
-from bardo.values.usage import estimate_tokens
+from bardo.values.usage import estimate_tokens, usd
 
 _IN_PROMPT = "prompt_guided"
 _ADDRESSES = ("url", "uri")

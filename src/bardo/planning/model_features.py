@@ -21,7 +21,7 @@ from bardo.reasoning.control import ResolvedFacts, know
 from bardo.routing.candidates import Candidate, Prices, spelled
 from bardo.structured.modes import SchemaTarget, rungs_of
 from bardo.tools import tool_call_format_for_model
-from bardo.values.cost import usd
+from bardo.values.usage import usd
 
 _FREE = Prices(input=0.0, output=0.0)
 _LITTLE = ("minimal", "low")

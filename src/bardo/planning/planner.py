@@ -54,8 +54,7 @@ from bardo.structured.modes import Form
 from bardo.values.blocks import Origin
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import UpstreamRefused
-from bardo.values.histories import facts_of
-from bardo.values.request import TRACE_HEADERS, Message, Request
+from bardo.values.request import TRACE_HEADERS, Message, Request, facts_of
 from bardo.values.wire import WireRequest
 
 

@@ -27,8 +27,7 @@ from bardo.routing.resolver import Choice
 from bardo.routing.scorer import choices_by_score
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, Unavailable, Unsupported
-from bardo.values.intent import Intent
-from bardo.values.request import Request
+from bardo.values.request import Intent, Request
 
 _ROWS = routing_rows()
 _PRIVATE = Conditions(private=True)

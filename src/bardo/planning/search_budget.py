@@ -11,9 +11,9 @@ from bardo.catalog.fragments import at_path, merge_fields, value_at
 from bardo.catalog.hosted_tools import HostedForm, hosted_tool
 from bardo.catalog.matching import matches_any
 from bardo.planning.route import Target
-from bardo.values.cost import nanos_of, usd
 from bardo.values.degradation import Degradation
 from bardo.values.request import SearchLimit
+from bardo.values.usage import nanos_of, usd
 from bardo.values.wire import WireRequest
 
 _TOOL = "web_search"

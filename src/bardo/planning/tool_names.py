@@ -14,8 +14,7 @@ import msgspec
 from bardo.catalog.request_shapes import NameRule
 from bardo.values.blocks import Block, ToolCallBlock, ToolResultBlock
 from bardo.values.events import Event, ReplyFields, ToolCallStart
-from bardo.values.histories import HistoryFacts, facts_of
-from bardo.values.request import Message, Request, Tool
+from bardo.values.request import HistoryFacts, Message, Request, Tool, facts_of
 
 _CALLS = frozenset((ToolCallBlock, ToolResultBlock))
 _CHOICES = ("tool_choice", "toolConfig")

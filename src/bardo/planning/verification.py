@@ -11,10 +11,10 @@ from bardo.planning.route import Target
 from bardo.planning.workload_requests import PRIVACY
 from bardo.routing.workloads import Workload
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
-from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.request import BardoOptions, Message, OutputFormat, Request, StructuredOptions
 from bardo.values.response import Response
+from bardo.values.usage import usd
 
 VERIFICATION = "verification"
 """The field of the `bardo` object that holds the verdict, and what is degraded where the second model does not agree."""

@@ -20,9 +20,8 @@ from bardo.routing.profiles import merge_profiles, override_profile
 from bardo.routing.workloads import PREFIX, Workload, Workloads, unknown_workload
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
-from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile
-from bardo.values.request import BardoOptions, Request
+from bardo.values.request import BardoOptions, Intent, Request
 
 PRIVACY = "privacy"
 """The feature of a provider that keeps nothing of a call."""

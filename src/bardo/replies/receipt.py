@@ -16,11 +16,11 @@ from bardo.reasoning import control
 from bardo.reasoning.control import ControlPlan, observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps
 from bardo.values.attempts import AttemptRecord
-from bardo.values.cost import CallCost, add_costs, exact_dollars, usd
 from bardo.values.degradation import UNLISTED, Degradation, unlisted
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.request import EFFORTS, Request
 from bardo.values.response import Response
+from bardo.values.usage import CallCost, add_costs, exact_dollars, usd
 
 
 class CallFacts(NamedTuple):

@@ -19,7 +19,7 @@ from bardo.catalog.models import builtin_models
 from bardo.catalog.routing_rows import CallSize, routing_rows
 from bardo.catalog.rows import Payment
 from bardo.routing import reasons
-from bardo.values.intent import Intent, Quality, Resolution
+from bardo.values.request import Intent, Quality, Resolution
 
 Health = Literal["healthy", "degraded", "down", "unknown"]
 _ROWS = routing_rows()

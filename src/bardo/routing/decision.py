@@ -12,7 +12,7 @@ from bardo.catalog.routing_rows import CallSize
 from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Candidates, Conditions
 from bardo.routing.resolver import Choice, choices
 from bardo.routing.scorer import RoutingContext, choices_by_score, context_of, score
-from bardo.values.intent import Intent
+from bardo.values.request import Intent
 
 Strategy = Literal["order", "score", "learned"]
 MOST_CHOICES = 8

@@ -13,8 +13,8 @@ from bardo.catalog.routing_rows import routing_rows
 from bardo.routing.candidates import Candidate, ranked, spelled
 from bardo.routing.resolver import order_of
 from bardo.values.degradation import Degradation
-from bardo.values.intent import Intent
 from bardo.values.profile import ProfileEffort
+from bardo.values.request import Intent
 
 
 class RouteStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

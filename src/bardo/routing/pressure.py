@@ -12,8 +12,8 @@ import msgspec
 
 from bardo.routing.profiles import ReasoningConfig, downgrade
 from bardo.values.errors import InvalidRequest
-from bardo.values.intent import QUALITIES, Intent, Quality
 from bardo.values.profile import InferenceProfile, ProfileEffort
+from bardo.values.request import QUALITIES, Intent, Quality
 
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 

@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.catalog.routing_rows import CallSize, routing_rows
 from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Candidate, Candidates, Conditions, RankedCandidate
-from bardo.values.intent import Intent, Resolution
+from bardo.values.request import Intent, Resolution
 
 _ROWS = routing_rows()
 

@@ -13,7 +13,7 @@ import msgspec
 from bardo.catalog.routing_rows import routing_rows
 from bardo.routing.candidates import NO_CONDITIONS, Candidate, Candidates, Conditions, cheapness, quickness
 from bardo.routing.resolver import Choice, relaxed
-from bardo.values.intent import Intent
+from bardo.values.request import Intent
 
 _ROWS = routing_rows()
 _UNKNOWN = _ROWS.score.unknown

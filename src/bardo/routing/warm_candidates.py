@@ -20,7 +20,7 @@ from bardo.routing.candidates import (
     Refusals,
     ranked,
 )
-from bardo.values.intent import Intent
+from bardo.values.request import Intent
 
 
 class WarmCandidates:

@@ -21,8 +21,8 @@ import msgspec
 from bardo.routing.fallback_route import RouteStep
 from bardo.routing.pressure import SubsystemPressure
 from bardo.values.errors import ConfigError, InvalidRequest, UnknownModel
-from bardo.values.intent import Intent, Quality
 from bardo.values.profile import InferenceProfile
+from bardo.values.request import Intent, Quality
 
 PREFIX = "bardo/"
 """What stands before a workload's name in the place of a model."""

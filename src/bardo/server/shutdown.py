@@ -20,7 +20,7 @@ from types import FrameType
 from bardo.adapters.config.gateway import ServerLimits
 from bardo.adapters.loop_watchdog import LoopWatchdog
 from bardo.server.reply import Application, Message, Receive, Scope, Send
-from bardo.values.stopping import STOPPING
+from bardo.values.errors import STOPPING
 
 _log = logging.getLogger("bardo.gateway")
 

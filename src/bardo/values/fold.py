@@ -1,16 +1,23 @@
-"""Events to one Response: the only way a Response is made from a reply."""
+"""Fold the events of a reply into a Response: blocks that grow, what is collected of each, and the chain of reasoning."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self
 
 import msgspec
 
-from bardo.values.blocks import ReplyBlock, UnknownBlock
-from bardo.values.chain import build_chain
-from bardo.values.collected import CarriedFields
+from bardo.values.blocks import (
+    Carried,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    ReplyBlock,
+    TextBlock,
+    ToolCallBlock,
+    UnknownBlock,
+)
 from bardo.values.degradation import DegradationList
 from bardo.values.errors import BardoError
 from bardo.values.events import (
@@ -37,18 +44,328 @@ from bardo.values.events import (
     UsageUpdate,
     WithheldThought,
 )
-from bardo.values.growing import (
-    GrowingBlock,
-    GrowingCall,
-    GrowingChoice,
-    GrowingRefusal,
-    GrowingText,
-    GrowingThinking,
-)
-from bardo.values.reasoning import ReasoningChain
+from bardo.values.reasoning import ReasoningChain, ReasoningCost, visibility_of
 from bardo.values.response import Response
 from bardo.values.runs import texts_of
-from bardo.values.usage import Usage
+from bardo.values.usage import Usage, estimate_tokens
+
+
+def build_chain(
+    blocks: tuple[ReplyBlock, ...],
+    usage: Usage,
+    *,
+    provider: str,
+    model: str,
+    billed_as_output: bool,
+    empty: bool = False,
+    withheld: bool = False,
+    not_held: int = 0,
+    summarizes: bool = False,
+) -> ReasoningChain:
+    """Return the thinking among `blocks`, with its tokens told true (RC7).
+
+    `empty`: the reply held a block of thinking with nothing in it. `withheld`: it held thinking that was left out for the caller.
+    `not_held` is how many characters of it are not among the blocks, because a stream was too long to hold.
+    `summarizes`: the model shows summaries of its thinking, in whatever field.
+    """
+    # One pass, for every reply: of one with thinking it takes a third of the time that passes for each question do.
+    found: list[ReasoningBlock] = []
+    interleaved = called = holds_state = False
+    for block in blocks:
+        if type(block) is ReasoningBlock:
+            found.append(block)
+            interleaved = interleaved or called
+        elif type(block) is TextBlock:
+            holds_state = holds_state or bool(block.opaque)
+        elif type(block) is ToolCallBlock:
+            called, holds_state = True, holds_state or bool(block.opaque)
+        elif type(block) is UnknownBlock:
+            # A tool the provider ran itself: thinking after its result is resumed thinking too.
+            called = True
+    thoughts = tuple(found)
+    content: str | None = None
+    if len(thoughts) == 1:
+        content = thoughts[0].readable or None
+    elif thoughts:
+        content = "\n\n".join([readable for block in thoughts if (readable := block.readable)]) or None
+    tokens = usage.reasoning_tokens or 0
+    reported = usage.reasoning_tokens is not None and not (usage.approx and tokens)
+    # Some hosts report 0 beside readable thinking (Venice, Ollama's Responses route): their 0 is no count.
+    approximate = (content is not None and tokens == 0) or bool(usage.approx and tokens)
+    if approximate and tokens == 0:
+        tokens = estimate_tokens(content or "") + not_held // 4
+        if usage.output_tokens is not None:
+            # Thinking is a part of the output, so that no estimate of it is larger.
+            tokens = min(tokens, usage.output_tokens)
+    return ReasoningChain(
+        provider=provider,
+        model=model,
+        visibility=visibility_of(thoughts, evidence=tokens > 0 or holds_state, summarizes=summarizes),
+        content=content,
+        reasoning_tokens=tokens,
+        reported=reported,
+        tokens_approx=approximate,
+        empty=empty and content is None and not withheld,
+        withheld=withheld,
+        interleaved=interleaved,
+        blocks=thoughts,
+        cost=ReasoningCost(reasoning_tokens=tokens, billed_as_output=billed_as_output),
+    )
+
+
+class CarriedFields:
+    """Fields of one dialect: lists are appended to, objects updated, anything else is replaced.
+
+    Fields of another dialect replace them all.
+    """
+
+    __slots__ = ("_dialect", "_fields", "_own", "_replaced")
+
+    def __init__(self, dialect: str = "") -> None:
+        self._dialect = dialect
+        self._replaced = ""
+        self._fields: dict[str, Any] = {}
+        self._own: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._dialect)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields, to be read and not to be kept."""
+        return self._fields
+
+    def merge(self, dialect: str, fields: dict[str, Any]) -> None:
+        """Add fields. Once those of a second dialect come, which the client's is, further ones of the first are not kept."""
+        if dialect != self._dialect:
+            if dialect != self._replaced or not dialect:
+                self._replaced, self._dialect = self._dialect, dialect
+                self._fields, self._own = dict(fields), set()
+            return
+        for name, value in fields.items():
+            before = self._fields.get(name)
+            if isinstance(before, list) and isinstance(value, list):
+                self._extend(name, before, value)
+            elif isinstance(before, dict) and isinstance(value, dict):
+                self._update(name, before, value)
+            else:
+                self._fields[name] = value
+                self._own.discard(name)
+
+    def pop(self, name: str) -> Any:
+        """Take a field out; None where it is absent."""
+        return self._fields.pop(name, None)
+
+    def carried(self) -> Carried | None:
+        """Return the fields as a value, None where none came."""
+        if not self._dialect:
+            return None
+        copied = {name: value.copy() if name in self._own else value for name, value in self._fields.items()}
+        return Carried(self._dialect, copied)
+
+    def _extend(self, name: str, before: list[Any], value: list[Any]) -> None:
+        if name in self._own:
+            before.extend(value)
+        else:
+            # The first list belongs to the event that brought it.
+            self._fields[name] = [*before, *value]
+            self._own.add(name)
+
+    def _update(self, name: str, before: dict[str, Any], value: dict[str, Any]) -> None:
+        if name in self._own:
+            before.update(value)
+        else:
+            # The first object belongs to the event that brought it.
+            self._fields[name] = {**before, **value}
+            self._own.add(name)
+
+
+class OpaqueStates:
+    """Opaque state of one block. A later piece of a kind replaces the earlier (OpenAI sends a provisional ciphertext first); redacted
+    thinking is kept piece by piece."""
+
+    __slots__ = ("_by_kind",)
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, Opaque] = {}
+
+    @classmethod
+    def of(cls, states: Iterable[Opaque]) -> Self:
+        """Return what these pieces, in order, amount to."""
+        made = cls()
+        for opaque in states:
+            made.add(opaque)
+        return made
+
+    def __bool__(self) -> bool:
+        return bool(self._by_kind)
+
+    def __iter__(self) -> Iterator[Opaque]:
+        return iter(self._by_kind.values())
+
+    def add(self, opaque: Opaque) -> None:
+        """Add a piece."""
+        key = f"redacted {len(self._by_kind)}" if opaque.kind == "redacted" else opaque.kind
+        self._by_kind.pop(key, None)
+        self._by_kind[key] = opaque
+
+    def states(self) -> tuple[Opaque, ...]:
+        """Return the pieces in order."""
+        return tuple(self._by_kind.values())
+
+    def take(self) -> tuple[Opaque, ...]:
+        """Return the pieces in order, and forget them."""
+        states = self.states()
+        self._by_kind.clear()
+        return states
+
+
+class GrowingBlock:
+    """A block that is still arriving."""
+
+    __slots__ = ("carried", "format", "id", "name", "opaque", "parts", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.parts: dict[int, list[str]] | None = None
+        self.opaque: OpaqueStates | None = None
+        self.carried: CarriedFields | None = None
+        self.id = self.name = self.format = ""
+
+    def think(self, text: str, part: int | None) -> None:
+        """Add thinking text, or a piece of one part of its summary."""
+        if part is None:
+            self.pieces.append(text)
+            return
+        if self.parts is None:
+            self.parts = {}
+        self.parts.setdefault(part, []).append(text)
+
+    def add_state(self, opaque: Opaque) -> None:
+        """Add a piece of opaque state."""
+        if self.opaque is None:
+            self.opaque = OpaqueStates()
+        self.opaque.add(opaque)
+
+    def add_fields(self, dialect: str, fields: dict[str, Any]) -> None:
+        """Add fields of a dialect."""
+        if self.carried is None:
+            self.carried = CarriedFields()
+        self.carried.merge(dialect, fields)
+
+    @property
+    def states(self) -> tuple[Opaque, ...]:
+        """The pieces of opaque state."""
+        return () if self.opaque is None else self.opaque.states()
+
+    @property
+    def fields(self) -> Carried | None:
+        """The fields of a dialect."""
+        return None if self.carried is None else self.carried.carried()
+
+    def block(self) -> ReplyBlock:
+        """Return the block as far as it has come."""
+        raise NotImplementedError
+
+
+class GrowingText(GrowingBlock):
+    """Text of an answer, or a block of which only state or fields have come."""
+
+    __slots__ = ()
+
+    def block(self) -> ReplyBlock:
+        """Return the block as far as it has come."""
+        opaque = () if self.opaque is None else self.opaque.states()
+        return TextBlock("".join(self.pieces), opaque, None if self.carried is None else self.carried.carried())
+
+
+class GrowingRefusal(GrowingBlock):
+    """The words of a refusal."""
+
+    __slots__ = ()
+
+    def block(self) -> ReplyBlock:
+        """Return the block as far as it has come."""
+        return RefusalBlock("".join(self.pieces), self.fields)
+
+
+class GrowingThinking(GrowingBlock):
+    """A stretch of thinking, with the parts of its summary."""
+
+    __slots__ = ()
+
+    def block(self) -> ReplyBlock:
+        """Return the block as far as it has come."""
+        return ReasoningBlock(
+            text="".join(self.pieces),
+            summary=tuple(["".join(pieces) for _, pieces in sorted(self.parts.items())]) if self.parts else (),
+            format=self.format,
+            opaque=() if self.opaque is None else self.opaque.states(),
+            carried=None if self.carried is None else self.carried.carried(),
+        )
+
+
+class GrowingCall(GrowingBlock):
+    """A tool call, whose arguments arrive in pieces, until it `ended`."""
+
+    __slots__ = ("ended",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = False
+
+    def block(self) -> ReplyBlock:
+        """Return the block as far as it has come."""
+        return ToolCallBlock(
+            id=self.id,
+            name=self.name,
+            arguments="".join(self.pieces),
+            opaque=self.states,
+            carried=self.fields,
+            complete=self.ended,
+        )
+
+
+class GrowingChoice:
+    """The blocks of one choice, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.blocks_begun: dict[int, GrowingBlock | UnknownBlock] = {}
+        self.finish: Finish | None = None
+        self.carried: CarriedFields | None = None
+        self.empty_thought = self.withheld_thought = False
+
+    def growing(self, number: int, kind: type[GrowingBlock]) -> GrowingBlock:
+        """Return block `number`, begun as `kind` where it is new."""
+        block = self.blocks_begun.get(number)
+        if block is None or isinstance(block, UnknownBlock):
+            block = self.blocks_begun[number] = kind()
+        elif type(block) is GrowingText and kind is not GrowingText and not block.pieces:
+            # State or fields came before the block itself, and nobody knew yet what it would be.
+            known, block = block, kind()
+            block.opaque, block.carried = known.opaque, known.carried
+            self.blocks_begun[number] = block
+        return block
+
+    def add_fields(self, dialect: str, fields: dict[str, Any]) -> None:
+        """Add fields of a dialect that belong to the choice itself."""
+        if self.carried is None:
+            self.carried = CarriedFields()
+        self.carried.merge(dialect, fields)
+
+    @property
+    def fields(self) -> Carried | None:
+        """The fields that belong to the choice itself."""
+        return None if self.carried is None else self.carried.carried()
+
+    def put(self, number: int, block: UnknownBlock) -> None:
+        """Place a whole block."""
+        self.blocks_begun[number] = block
+
+    def blocks(self) -> tuple[ReplyBlock, ...]:
+        """Return the blocks as values."""
+        begun = self.blocks_begun.values()
+        return tuple([block.block() if isinstance(block, GrowingBlock) else block for block in begun])
 
 
 def _never(model: str) -> bool:

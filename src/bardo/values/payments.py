@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bardo.values.error_kinds import Kind
-from bardo.values.errors import ProviderError
+from bardo.values.errors import Kind, ProviderError
 
 PaymentState = Literal["reserved", "delivered", "settling", "settled", "unknown", "released"]
 """How far a payment is: its amount is held back; its signature may have left; the answer came before the proof; paid for certain; nobody

@@ -1,18 +1,61 @@
-"""What a caller asks for, in no dialect."""
+"""A request as the caller means it, in no dialect: messages, tools, sampling, thinking, and what is asked of bardo itself."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from bardo.values.agent import AgentStep, Tick
-from bardo.values.blocks import Block, Carried, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.values.blocks import Block, Carried, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import Degradation
 from bardo.values.effort import EFFORTS as EFFORTS
 from bardo.values.effort import Effort as Effort
-from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile
+
+Quality = Literal["minimum", "low", "medium", "high", "maximum"]
+QUALITIES: tuple[Quality, ...] = ("minimum", "low", "medium", "high", "maximum")
+
+_Features = Annotated[
+    tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=64)], ...], msgspec.Meta(max_length=32)
+]
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one call needs. It holds no logic: `bardo.routing` finds who can do it.
+
+    `model` None leaves the choice of a model to `quality` and `cost_sensitivity` (0: the price does not matter, 1: it matters most).
+    `require` and `prefer` are names of features, rows of `features.toml`. Who lacks a required one is not asked as long as another has
+    it; a preferred one that is lacking is reported. `max_latency_ms` bounds the time in which nine of ten calls are answered.
+    `diem_available`: calls to a provider that is paid by staked DIEM cost nothing. `subsystem` is the part of an agent, or the workload,
+    that asks.
+    """
+
+    model: str | None = None
+    require: _Features = ()
+    prefer: _Features = ()
+    quality: Quality = "medium"
+    max_latency_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    cost_sensitivity: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    diem_available: bool = False
+    subsystem: str = ""
+
+
+class Resolution(msgspec.Struct, frozen=True, kw_only=True):
+    """Who was found for an intent: a model at a provider, by its id in the configuration.
+
+    `estimated_cost_usd` is None where no price is known. `features` are all that it has, sorted; `degraded` are the wanted features that
+    it does not have, the preferred ones first.
+    """
+
+    model: str
+    provider: str
+    estimated_cost_usd: float | None
+    features: tuple[str, ...]
+    degraded: tuple[str, ...]
+
 
 Operation = Literal["generate", "complete", "embed", "count_tokens"]
 """What a call asks for. `complete` is OpenAI's older form of `generate`. Lists of models are answered from memory, and are no calls."""
@@ -294,3 +337,49 @@ def with_search_limit(request: Request, limit: SearchLimit) -> Request:
     """Return a request whose searches count against one more limit."""
     limits = (*request.options.search_limits, limit)
     return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, search_limits=limits))
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs the packages of an extra of bardo."""
+    return f"pip install '.[{extra}]' in a clone of bardo"
+
+
+Messages = tuple[Message, ...]
+_carried_of = attrgetter("carried")
+
+
+class HistoryFacts(msgspec.Struct, frozen=True, gc=False):
+    """The blocks of a conversation, the classes of them and of what stands in its tools' results, its calls, and their results."""
+
+    messages: Messages
+    blocks: tuple[Block, ...]
+    parts: frozenset[type[Block]]
+    calls: tuple[ToolCallBlock, ...]
+    results: tuple[ToolResultBlock, ...]
+
+    @property
+    def carries_fields(self) -> bool:
+        """Whether a message, a block or a part of a result carries fields of its dialect, or is a block that only its dialect knows."""
+        if UnknownBlock in self.parts or _any_carry(self.messages) or _any_carry(self.blocks):
+            return True
+        return bool(self.results) and _any_carry([part for result in self.results for part in result.content])
+
+
+def _any_carry(parts: Iterable[Message | Block]) -> bool:
+    # No step of Python for each.
+    carried = [*map(_carried_of, parts)]
+    return carried.count(None) < len(carried)
+
+
+def facts_of(messages: Messages, known: HistoryFacts | None = None) -> HistoryFacts:
+    """Return what a conversation holds: `known` where that is of these messages."""
+    if known is not None and known.messages is messages:
+        return known
+    blocks = tuple([block for message in messages for block in message.blocks])
+    kinds: set[type[Block]] = {*map(type, blocks)}
+    calls = [block for block in blocks if type(block) is ToolCallBlock] if ToolCallBlock in kinds else ()
+    results: list[ToolResultBlock] = []
+    if ToolResultBlock in kinds:
+        results = [block for block in blocks if type(block) is ToolResultBlock]
+        kinds.update([type(part) for result in results for part in result.content])
+    return HistoryFacts(messages, blocks, frozenset(kinds), tuple(calls), tuple(results))

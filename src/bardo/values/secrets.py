@@ -1,8 +1,4 @@
-"""Find secrets in text that is not bardo's own, however they are written there, and put a mark in their place.
-
-Looked for are the values that are given, as they are, URL-encoded, JSON-escaped, HTML-escaped and inside base64 (a basic `Authorization`),
-the beginning of a value whose end was cut off, and besides them what has the shape of a well-known provider's key.
-"""
+"""Secrets: found in texts and streams, and taken out of all that is logged, shown or told."""
 
 from __future__ import annotations
 
@@ -10,11 +6,11 @@ import html
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any
-from urllib.parse import quote, quote_plus, unquote
+from urllib.parse import quote, quote_plus, unquote, urlsplit, urlunsplit
 
 MARK = "[key]"
 SHORTEST = 4
@@ -235,3 +231,97 @@ def _without_runs(text: str, part: str) -> str:
 def _unless_a_name(found: re.Match[str]) -> str:
     # `sk-learn-…` and other names of things have no digits in them. Tokens of Hugging Face are letters alone, of both cases.
     return MARK if _DIGIT.search(found[0]) or _LETTERS.search(found[0]) else found[0]
+
+
+HIDDEN = "[hidden]"
+"""Stands for a value that may be a secret."""
+
+_NAMES = ("auth", "cookie", "credential", "key", "passphrase", "password", "secret", "session", "signature", "token")
+_SCHEMES = ("basic ", "bearer ", "digest ", "token ")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+# Words of a name are shorter, or hold no digits.
+_RANDOM = re.compile(r"[A-Za-z0-9+/=]{20,}")
+# Headers and parameters whose values are known to be no secrets, whatever they look like.
+_PLAIN = re.compile(r"(?:version|beta|agent|referer|title|type|language|encoding|origin|region)$", re.IGNORECASE)
+_SHORTEST_OPAQUE = 8
+_LONG_WORD = 16
+_UPPER_HEX = re.compile(r"(?<![A-Za-z0-9])(?=[A-F]*[0-9])[0-9A-F]{24,}(?![A-Za-z0-9])")
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Whether a header may be a secret, by what it is called or by what its value looks like."""
+    lowered = name.lower()
+    return any(word in lowered for word in _NAMES) or value.lower().startswith(_SCHEMES) or looks_like_key(value)
+
+
+def may_be_secret(name: str, value: str) -> bool:
+    """Whether the value of a header or a parameter that an operator configured may be a secret, also where its name does not say so."""
+    if _PLAIN.search(name):
+        return looks_like_key(value)
+    has_digit = any(char.isdigit() for char in value)
+    opaque = " " not in value and len(value) >= (_SHORTEST_OPAQUE if has_digit else _LONG_WORD)
+    return opaque or is_secret(name, value)
+
+
+def looks_like_key(text: str) -> bool:
+    """Whether a text is, or holds, something that looks like a provider's key rather than a word."""
+    if NO_SECRETS.in_text(text) != text or _UUID.search(text) or _UPPER_HEX.search(text):
+        return True
+    return any(re.search("[0-9]", run) and re.search("[a-z]", run) for run in _RANDOM.findall(text))
+
+
+def shown_url(url: str) -> str:
+    """Return an address as it may be shown: without its user, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return HIDDEN
+    user, at, host = parts.netloc.rpartition("@")
+    netloc = f"{HIDDEN}@{host}" if at and user else host
+    hidden = (HIDDEN if part else "" for part in (parts.query, parts.fragment))
+    return urlunsplit((parts.scheme, netloc, parts.path, *hidden))
+
+
+def shown_headers(headers: Mapping[str, str], configured: Collection[str] = ()) -> dict[str, str]:
+    """Return the headers of a request without values that may be secrets. `configured` are the names that an operator wrote."""
+    return {
+        name: HIDDEN if (may_be_secret if name in configured else is_secret)(name, value) else value
+        for name, value in headers.items()
+    }
+
+
+_SECRETS = frozenset({"authorization", "authorization_token", "headers"})
+_ADDRESSES = frozenset({"server_url", "url"})
+
+
+def without_credentials(body: Any) -> Any:
+    """Return a body whose MCP servers have no credentials; the same body where it names none."""
+    if not isinstance(body, Mapping):
+        return body
+    changed = {
+        name: [_server(one) for one in body[name]] for name in ("tools", "mcp_servers") if _names_servers(body, name)
+    }
+    return {**body, **changed} if changed else body
+
+
+def _names_servers(body: Mapping[str, Any], name: str) -> bool:
+    listed = body.get(name)
+    return isinstance(listed, list) and any(map(_is_server, listed))
+
+
+def _is_server(value: Any) -> bool:
+    return isinstance(value, Mapping) and (value.get("type") == "mcp" or not _SECRETS.isdisjoint(value))
+
+
+def _server(value: Any) -> Any:
+    if not _is_server(value):
+        return value
+    return {name: _shown(name, field) for name, field in value.items()}
+
+
+def _shown(name: str, field: Any) -> Any:
+    if name in _ADDRESSES and isinstance(field, str):
+        return shown_url(field)
+    if name not in _SECRETS or field is None:
+        return field
+    return dict.fromkeys(field, HIDDEN) if isinstance(field, Mapping) else HIDDEN

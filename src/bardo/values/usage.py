@@ -2,11 +2,17 @@
 
 `output_tokens = answer + reasoning`, always. `input_tokens` includes `cached_input_tokens` and `cache_write_tokens`, always
 (OpenTelemetry's meaning; Anthropic reports them beside it). `None` means not reported, which is not 0.
+
+What a call cost, in whole nano-dollars (one US dollar is 10⁹), split by what led to the cost.
+
+The parts of a known cost add up to it exactly. An unknown cost is None, which is not 0.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -111,3 +117,109 @@ class TokenEstimate:
         if not self._plain and not self._other:
             return 0
         return max(1, round(self._plain / 4 + self._other / 1.5))
+
+
+Cause = Literal[
+    "input", "cache_read", "cache_write", "answer", "thinking", "fee", "retry", "failover", "escalation", "repair", "hedge"
+]  # fmt: skip
+Name = TypeVar("Name", bound=str)
+NANOS_PER_USD = 1_000_000_000
+
+
+class CallCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call cost. `nanos` None is unknown.
+
+    `parts` are nano-dollars by cause; they add up to `nanos` where that is known, else they are the known parts only. `reported_nanos` is
+    the provider's own figure and `computed_nanos` that of the price rows. `source` is where the price is from: `provider`, `operator`,
+    `listing`, `catalog` or `genai-prices`; several are joined by commas. `saved_nanos` is what the prompt cache saved by the price rows,
+    less what writing to it cost more than plain input: below 0 where it cost more than it saved. `approx`: some of its tokens are
+    estimated, because a reply did not come to its end.
+    """
+
+    nanos: int | None = None
+    parts: dict[Cause, int] = {}
+    reported_nanos: int | None = None
+    computed_nanos: int | None = None
+    saved_nanos: int | None = None
+    source: str = ""
+    approx: bool = False
+
+    @property
+    def difference_nanos(self) -> int | None:
+        """What the provider reports above the cost by the price rows; None where one of them is unknown."""
+        if self.reported_nanos is None or self.computed_nanos is None:
+            return None
+        return self.reported_nanos - self.computed_nanos
+
+
+UNKNOWN_COST = CallCost()
+
+
+def usd(nanos: int) -> float:
+    """Return nano-dollars as US dollars."""
+    return nanos / NANOS_PER_USD
+
+
+def exact_dollars(nanos: int) -> str:
+    """Write nano-dollars as US dollars by their decimal digits: 100,000,001 is `0.100000001`."""
+    whole, rest = divmod(abs(nanos), NANOS_PER_USD)
+    digits = f"{whole}.{rest:09d}".rstrip("0").rstrip(".")
+    return f"-{digits}" if nanos < 0 else digits
+
+
+def nanos_of(dollars: float | int | str | Decimal) -> int:
+    """Return US dollars as whole nano-dollars, by their decimal digits: 0.1 is 100,000,000. Raises ValueError for what is no number."""
+    exact = Decimal(repr(dollars)) if isinstance(dollars, float) else Decimal(dollars)
+    if not exact.is_finite():
+        raise ValueError(f"{dollars!r} is no amount")
+    return int((exact * NANOS_PER_USD).quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
+
+
+def add_costs(costs: Iterable[CallCost]) -> CallCost:
+    """Return what several calls cost together: a sum is unknown where one of its terms is; parts are summed as far as known."""
+    every = tuple(costs)
+    parts: dict[Cause, int] = {}
+    for cost in every:
+        for cause, nanos in cost.parts.items():
+            parts[cause] = parts.get(cause, 0) + nanos
+    return CallCost(
+        nanos=_sum(cost.nanos for cost in every),
+        parts=parts,
+        reported_nanos=_sum(cost.reported_nanos for cost in every) if every else None,
+        computed_nanos=_sum(cost.computed_nanos for cost in every),
+        saved_nanos=_sum(cost.saved_nanos for cost in every),
+        source=",".join(dict.fromkeys(cost.source for cost in every if cost.source)),
+        approx=any(cost.approx for cost in every),
+    )
+
+
+def under_cause(cost: CallCost, cause: Cause) -> CallCost:
+    """Return a cost as one part by what led to it: that of a retry, or of a call whose answer was not good enough."""
+    return msgspec.structs.replace(cost, parts={} if cost.nanos is None else {cause: cost.nanos})
+
+
+def apportion(total: int, weights: Mapping[Name, int]) -> dict[Name, int]:
+    """Return `total` split by weights that are not negative, exactly, by the largest remainder; names of weight 0 get nothing.
+
+    Where all weights are 0, nothing is split. Raises ValueError for a negative total or weight.
+    """
+    if total < 0 or min(weights.values(), default=0) < 0:
+        raise ValueError("a total and weights that are not negative can be split")
+    whole = sum(weights.values())
+    if whole == 0:
+        return {}
+    shares = {name: divmod(total * weight, whole) for name, weight in weights.items() if weight}
+    split = {name: share for name, (share, _) in shares.items()}
+    left = total - sum(split.values())
+    for name in sorted(shares, key=lambda one: -shares[one][1])[:left]:
+        split[name] += 1
+    return split
+
+
+def _sum(amounts: Iterable[int | None]) -> int | None:
+    total = 0
+    for amount in amounts:
+        if amount is None:
+            return None
+        total += amount
+    return total

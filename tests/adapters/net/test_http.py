@@ -11,14 +11,7 @@ from bardo import __version__
 from bardo.adapters.net.addresses import is_loopback
 from bardo.adapters.net.client import Call, Deadlines
 from bardo.adapters.net.fake import FakeReply, FakeTransport
-from bardo.values.errors import (
-    BardoError,
-    BrokenStream,
-    InternalError,
-    MalformedReply,
-    Unreachable,
-    UpstreamTimeout,
-)
+from bardo.values.errors import BardoError, BrokenStream, InternalError, MalformedReply, Unreachable, UpstreamTimeout
 from support.patience import PATIENCE
 from support.tiny_provider import (
     SECRET,

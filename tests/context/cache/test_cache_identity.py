@@ -13,12 +13,12 @@ from bardo.context.cache.entries import identity_of
 from bardo.values.agent import AgentStep, Tick
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
-from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile
 from bardo.values.request import (
     BardoOptions,
     CacheOptions,
     Control,
+    Intent,
     KeptAs,
     Message,
     OutputFormat,

@@ -12,7 +12,7 @@ from bardo.dialects.shared.media import with_known_media
 from bardo.values.blocks import UnknownBlock
 from bardo.values.errors import UpstreamRefused
 from bardo.values.fold import fold
-from bardo.values.histories import facts_of
+from bardo.values.request import facts_of
 from bardo.values.response import Response
 from bardo.values.wire import Arrival
 from dialects.gemini.support import REQUEST, ROW, events_of, streamed

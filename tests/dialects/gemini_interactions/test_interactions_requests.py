@@ -19,16 +19,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.errors import InvalidRequest, UpstreamRefused, UpstreamTimeout
-from bardo.values.request import (
-    Control,
-    Message,
-    OutputFormat,
-    ReasoningPolicy,
-    Request,
-    Sampling,
-    Tool,
-    ToolChoice,
-)
+from bardo.values.request import Control, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
 from dialects.gemini_interactions.replies import ARRIVAL, DIALECT, ROW
 from dialects.told import as_told
 

@@ -13,16 +13,7 @@ from hypothesis import strategies as st
 
 from bardo.values.blocks import Carried, ImageBlock, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import CallerError, InvalidRequest
-from bardo.values.request import (
-    Control,
-    Message,
-    OutputFormat,
-    ReasoningPolicy,
-    Request,
-    Sampling,
-    Tool,
-    ToolChoice,
-)
+from bardo.values.request import Control, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival
 from dialects.ollama.replies import ARRIVAL, DIALECT, ROW
 from dialects.told import as_told

@@ -24,14 +24,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.errors import CallerError, InvalidRequest
-from bardo.values.request import (
-    BardoOptions,
-    Message,
-    OutputFormat,
-    Sampling,
-    Tool,
-    ToolChoice,
-)
+from bardo.values.request import BardoOptions, Message, OutputFormat, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival
 from dialects.openai_chat.chat import asked
 

@@ -19,16 +19,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.request import (
-    Control,
-    Message,
-    OutputFormat,
-    ReasoningPolicy,
-    Request,
-    Sampling,
-    Tool,
-    ToolChoice,
-)
+from bardo.values.request import Control, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
 from dialects.openai_chat.chat import asked, request_of, row_with, sent
 
 CHAT, CLAUDE = "openai_chat", "anthropic-claude-v1"

@@ -14,12 +14,7 @@ from bardo.dialects import dialect
 from bardo.streams.frames import Frame, WholeBody
 from bardo.streams.sse import SseDecoder
 from bardo.values.blocks import ImageBlock, TextBlock
-from bardo.values.errors import (
-    BrokenStream,
-    MalformedReply,
-    Unsupported,
-    UpstreamRefused,
-)
+from bardo.values.errors import BrokenStream, MalformedReply, Unsupported, UpstreamRefused
 from bardo.values.events import Event, Failed, Finish
 from bardo.values.fold import fold
 from bardo.values.request import Message, Request, Sampling, Tool

@@ -18,7 +18,7 @@ from bardo.reasoning.control import (
     receipt_header,
 )
 from bardo.values.blocks import Opaque, ReasoningBlock
-from bardo.values.chain import build_chain
+from bardo.values.fold import build_chain
 from bardo.values.reasoning import ReasoningVisibility
 from bardo.values.request import ReasoningPolicy
 from bardo.values.usage import Usage

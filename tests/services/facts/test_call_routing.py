@@ -26,8 +26,7 @@ from bardo.services.facts.model_facts import ModelFacts
 from bardo.surfaces.library.explaining import explain
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError, UnknownModel, Unsupported, UpstreamRefused
-from bardo.values.intent import Intent
-from bardo.values.request import BardoOptions, Message, Request
+from bardo.values.request import BardoOptions, Intent, Message, Request
 from bardo.values.response import Response
 from bardo.wiring import make_services
 

@@ -19,8 +19,7 @@ from bardo.routing.learned.router import repeat
 from bardo.services.facts.learned_routing import LearnedRouting, load_state, pending_of, state_path, success_of
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError, UpstreamRefused
-from bardo.values.intent import Intent
-from bardo.values.request import BardoOptions, Message, Request
+from bardo.values.request import BardoOptions, Intent, Message, Request
 from bardo.wiring import assemble
 
 CONFIGURATION = """

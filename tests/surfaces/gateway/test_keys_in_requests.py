@@ -12,9 +12,8 @@ import pytest
 
 from bardo.adapters.stores.log.row import LogRow
 from bardo.call.row import without_key, without_key_as_model
-from bardo.values.intent import Intent
 from bardo.values.operations import EmbedRequest
-from bardo.values.request import BardoOptions, Request
+from bardo.values.request import BardoOptions, Intent, Request
 from support.any_model import Simulator
 from support.keyed_gateway import KeyedGateway, keyed_gateway
 from support.patience import PATIENCE

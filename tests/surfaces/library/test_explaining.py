@@ -14,7 +14,7 @@ import bardo
 from bardo.adapters.config.settings import Settings, parse_settings
 from bardo.catalog.load import builtin
 from bardo.values.errors import InvalidRequest, UnknownModel, Unsupported
-from bardo.values.redaction import HIDDEN
+from bardo.values.secrets import HIDDEN
 from support.offenders import each_case
 
 pytestmark = pytest.mark.each_python

@@ -25,9 +25,9 @@ from bardo.adapters.config.storage import REDIS
 from bardo.catalog.matching import matches_any
 from bardo.catalog.payment_rows import payment_assets
 from bardo.planning.aliases import ThinkingRules
-from bardo.values.cost import nanos_of
 from bardo.values.errors import ConfigError, InvalidRequest
-from bardo.values.redaction import looks_like_key
+from bardo.values.secrets import looks_like_key
+from bardo.values.usage import nanos_of
 
 NANOS = 1_000_000_000
 

@@ -26,7 +26,7 @@ from bardo.planning.aliases import AMOUNTS, Alias, Aliases
 from bardo.planning.route import Provider, address_names
 from bardo.reasoning.formats import BadDelimiter, ReasoningFormat
 from bardo.values.errors import ConfigError
-from bardo.values.redaction import shown_url
+from bardo.values.secrets import shown_url
 
 MOST_ADDRESSES = 64
 # What people copy from the documentation of an API together with its base URL.

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from bardo.values.errors import ConfigError
-from bardo.values.redaction import is_secret, looks_like_key, may_be_secret
+from bardo.values.secrets import is_secret, looks_like_key, may_be_secret
 
 ADVICE = (
     'name a variable that holds it: api_key_env for the provider\'s key, { env = "VARIABLE" } as the value of a header'

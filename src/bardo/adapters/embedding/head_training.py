@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from bardo.context.classify.heads import MOST_LABELS, Head
 from bardo.values.errors import ConfigError, InvalidRequest
-from bardo.values.extras import how_to_install
 from bardo.values.intervals import wilson
+from bardo.values.request import how_to_install
 
 FOLDS = 5
 _PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

@@ -16,7 +16,7 @@ from typing import Any
 from bardo.adapters.config.paths import is_file, is_folder
 from bardo.embedding.static_embedding import shortened
 from bardo.values.errors import ConfigError
-from bardo.values.extras import how_to_install
+from bardo.values.request import how_to_install
 
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
 MOST_TOKENS = 512

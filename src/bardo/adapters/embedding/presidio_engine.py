@@ -15,7 +15,7 @@ from bardo.catalog.layer_rows import pii_entities
 from bardo.context.privacy.detect import Span, resolved
 from bardo.context.privacy.settings import PrivacySettings
 from bardo.values.errors import ConfigError
-from bardo.values.extras import how_to_install
+from bardo.values.request import how_to_install
 
 _EXTRA = f'{how_to_install("presidio")}, or set engine = "own"'
 _LABELS = {"PERSON": "PERSON", "LOCATION": "PLACE", "ORGANIZATION": "ORGANIZATION", "NRP": "GROUP", "DATE_TIME": "DATE"}

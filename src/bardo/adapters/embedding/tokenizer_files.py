@@ -10,8 +10,7 @@ from bardo.adapters.config.paths import named_path
 from bardo.catalog.matching import matches_any
 from bardo.planning.token_counting import estimate_request
 from bardo.values.errors import ConfigError
-from bardo.values.extras import how_to_install
-from bardo.values.request import Request
+from bardo.values.request import Request, how_to_install
 
 _MOST_MODELS = 512
 

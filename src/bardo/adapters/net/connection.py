@@ -18,8 +18,8 @@ from functools import cache
 from typing import Any, cast
 
 from bardo.adapters.net.addresses import Address
+from bardo.values.error_cleaning import printable
 from bardo.values.errors import BardoError, InternalError
-from bardo.values.printable import printable
 from bardo.values.secrets import secrets_of
 
 # Shorter than servers and networks usually keep a silent connection.

@@ -24,9 +24,8 @@ from bardo.catalog.rows import ProviderRow
 from bardo.planning.route import Provider
 from bardo.routing.key_rests import KeyRests, KeyRotation
 from bardo.values.errors import MissingKey
-from bardo.values.extras import how_to_install
-from bardo.values.redaction import may_be_secret
-from bardo.values.secrets import Secrets, secrets_of
+from bardo.values.request import how_to_install
+from bardo.values.secrets import Secrets, may_be_secret, secrets_of
 
 CREDENTIALS_FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"

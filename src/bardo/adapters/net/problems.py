@@ -12,14 +12,7 @@ from urllib.parse import urlsplit
 
 from bardo.adapters.net.addresses import ForbiddenAddress
 from bardo.adapters.net.calls import Call, Deadlines
-from bardo.values.errors import (
-    BrokenStream,
-    ConfigError,
-    InternalError,
-    MalformedReply,
-    Unreachable,
-    UpstreamTimeout,
-)
+from bardo.values.errors import BrokenStream, ConfigError, InternalError, MalformedReply, Unreachable, UpstreamTimeout
 
 _CHECK_ADDRESS = "check base_url, and that the server runs and listens there"
 _CHECK_NAME = "check the host name in base_url, and this machine's network and DNS"

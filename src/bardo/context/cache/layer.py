@@ -34,10 +34,10 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.cost import exact_dollars
 from bardo.values.events import Event
 from bardo.values.request import CacheAllowance, CacheOptions, KeptAs, Message, Request
 from bardo.values.response import Response
+from bardo.values.usage import exact_dollars
 
 # What stands between words: marks of ASCII, Latin-1, Arabic and Devanagari, general punctuation, and those of Chinese and Japanese.
 _RANGES = (

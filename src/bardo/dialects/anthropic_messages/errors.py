@@ -8,8 +8,7 @@ from bardo.dialects.anthropic_messages.wire import NAME
 from bardo.dialects.shared.json_values import JsonObject, JsonValue, as_text, decode_leniently, encode_json, excerpt
 from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_anthropic_words
-from bardo.values.error_kinds import Kind
-from bardo.values.errors import BardoError, InvalidRequest, Unsupported, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, Kind, Unsupported, UpstreamRefused
 
 _QUOTED = 500
 _KNOWN = re.compile(r"prompt is too long|exceed context limit", re.IGNORECASE)

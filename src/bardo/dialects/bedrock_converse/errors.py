@@ -8,8 +8,7 @@ from bardo.dialects.shared.spellings import message_in
 from bardo.streams.eventstream import message_headers
 from bardo.streams.frames import Frame
 from bardo.values.context_overflow import in_bedrock_words
-from bardo.values.error_kinds import Kind
-from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
 
 _QUOTED = 500
 _MESSAGES = ("message", "Message", "originalMessage")

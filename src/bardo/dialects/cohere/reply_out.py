@@ -18,9 +18,9 @@ from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response
 from bardo.dialects.shared.states import seal
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.blocks import Opaque, ToolCallBlock
-from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
 from bardo.values.events import BlockFields, Finish, OpaqueState, ReplyFields
+from bardo.values.fold import CarriedFields
 from bardo.values.request import Request
 from bardo.values.response import Response
 

@@ -11,8 +11,7 @@ from bardo.dialects.gemini.wire import NAME
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_gemini_words
-from bardo.values.error_kinds import Kind
-from bardo.values.errors import BardoError, InvalidRequest, OverBudget, RateLimited, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, Kind, OverBudget, RateLimited, UpstreamRefused
 
 _TYPE = "type.googleapis.com/google.rpc."
 _QUOTED = 500

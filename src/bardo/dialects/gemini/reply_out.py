@@ -34,7 +34,6 @@ from bardo.values.blocks import (
     UnknownBlock,
     fields_for,
 )
-from bardo.values.collected import CarriedFields, OpaqueStates
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -54,6 +53,7 @@ from bardo.values.events import (
     UnknownContent,
     UsageUpdate,
 )
+from bardo.values.fold import CarriedFields, OpaqueStates
 from bardo.values.response import Response
 from bardo.values.usage import Usage
 

@@ -8,8 +8,7 @@ from bardo.dialects.gemini_interactions.wire import NAME
 from bardo.dialects.shared.json_values import JsonObject, encode_json
 from bardo.dialects.shared.spellings import message_in, own_refusal
 from bardo.values.context_overflow import in_gemini_words
-from bardo.values.error_kinds import Kind
-from bardo.values.errors import BardoError, InvalidRequest, OverBudget, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, Kind, OverBudget, UpstreamRefused
 
 _CODES: dict[Kind, str] = {
     "invalid_request": "invalid_request",

@@ -20,9 +20,9 @@ from bardo.dialects.shared.serial_encoder import SerialEncoder, write_response
 from bardo.dialects.shared.spellings import stamp_of
 from bardo.streams.ndjson import encode_ndjson
 from bardo.values.blocks import Carried, ToolCallBlock
-from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
 from bardo.values.events import BlockFields, Finish, OpaqueState, ReplyFields, ReplyStart
+from bardo.values.fold import CarriedFields
 from bardo.values.request import Request
 from bardo.values.response import Response
 

@@ -9,8 +9,7 @@ from bardo.dialects.shared.json_values import JsonObject, as_text, decode_lenien
 from bardo.dialects.shared.reply_structs import held
 from bardo.dialects.shared.spellings import message_in, overflow_of, own_refusal
 from bardo.values.context_overflow import in_openai_words
-from bardo.values.error_kinds import Kind
-from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorized, UpstreamRefused
+from bardo.values.errors import BardoError, Kind, OverBudget, RateLimited, Unauthorized, UpstreamRefused
 
 _TYPES: dict[Kind, str] = {
     "invalid_request": "invalid_request_error",

@@ -22,7 +22,7 @@ from bardo.streams.sse import encode_sse
 from bardo.values.blocks import (
     Opaque,
 )
-from bardo.values.collected import OpaqueStates
+from bardo.values.fold import OpaqueStates
 
 
 class MergedFields(JsonObject):

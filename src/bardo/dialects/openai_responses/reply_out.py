@@ -44,7 +44,6 @@ from bardo.values.blocks import (
     UnknownBlock,
     fields_for,
 )
-from bardo.values.collected import OpaqueStates
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -60,6 +59,7 @@ from bardo.values.events import (
     ToolCallStart,
     UnknownContent,
 )
+from bardo.values.fold import OpaqueStates
 from bardo.values.request import Request
 from bardo.values.response import Response
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from bardo.dialects.shared.json_values import JsonObject
 from bardo.values.blocks import Opaque
-from bardo.values.collected import CarriedFields, OpaqueStates
 from bardo.values.events import (
     ContentChunk,
     Event,
@@ -20,6 +19,7 @@ from bardo.values.events import (
     ToolCallChunk,
     UsageUpdate,
 )
+from bardo.values.fold import CarriedFields, OpaqueStates
 from bardo.values.request import Request
 from bardo.values.runs import MANY, runs_of
 from bardo.values.usage import Usage

@@ -33,9 +33,8 @@ from bardo.streams.sse import FrameEnds, encode_sse
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InvalidRequest, Unsupported, UpstreamRefused
 from bardo.values.events import Event, ReplyStart
-from bardo.values.histories import HistoryFacts, facts_of
 from bardo.values.operations import Embeddings, EmbedRequest, ModelInfo, NativeInput, TokenCount
-from bardo.values.request import Request
+from bardo.values.request import HistoryFacts, Request, facts_of
 from bardo.values.response import Response
 from bardo.values.wire import Arrival, WireRequest
 

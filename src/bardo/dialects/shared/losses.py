@@ -28,8 +28,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.histories import HistoryFacts
-from bardo.values.request import Request, Sampling, Tool
+from bardo.values.request import HistoryFacts, Request, Sampling, Tool
 
 _NO_SAMPLING = Sampling()
 

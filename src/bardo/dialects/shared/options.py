@@ -14,13 +14,13 @@ from bardo.dialects.shared.bounded_json import decode_bounded
 from bardo.dialects.shared.json_values import JsonObject, optional, take
 from bardo.values.agent import Signal, Tick
 from bardo.values.errors import InvalidRequest
-from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile
 from bardo.values.request import (
     EFFORTS,
     BardoOptions,
     CacheAllowance,
     CacheOptions,
+    Intent,
     OnImpossible,
     ReasoningPolicy,
     StructuredOptions,

@@ -28,9 +28,9 @@ from bardo.replies.reply_reader import ReplyReader
 from bardo.values.blocks import TextBlock
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, ProviderError, UpstreamRefused
-from bardo.values.redaction import shown_url
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
+from bardo.values.secrets import shown_url
 from bardo.values.wire import WireRequest
 
 _MOST_BYTES = 32 * 1024 * 1024

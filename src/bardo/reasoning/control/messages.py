@@ -17,8 +17,7 @@ from bardo.reasoning.control.parameters import holds, rules_of
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.values.blocks import Block, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
-from bardo.values.histories import HistoryFacts, facts_of
-from bardo.values.request import Message, Request
+from bardo.values.request import HistoryFacts, Message, Request, facts_of
 
 CONTINUE = "Continue your answer from exactly where it ends. Repeat nothing of it."
 """What a user says behind an answer that the caller began, to a model that takes no such answer as the last message."""

@@ -36,8 +36,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.histories import Messages
-from bardo.values.request import Message, Request
+from bardo.values.request import Message, Messages, Request
 
 _RESULTS = frozenset({ToolResultBlock})
 _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)

@@ -63,11 +63,10 @@ from bardo.services.facts.balances import Balances
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.structured import checker
 from bardo.values.agent import AgentStep
-from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.errors import OperatorError
-from bardo.values.intent import Intent
-from bardo.values.request import Request, SearchLimit, with_search_limit
+from bardo.values.request import Intent, Request, SearchLimit, with_search_limit
+from bardo.values.usage import usd
 
 if TYPE_CHECKING:
     from bardo.adapters.config.accounts import Account

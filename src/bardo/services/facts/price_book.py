@@ -10,8 +10,7 @@ from bardo.accounting.cost import cost_of
 from bardo.accounting.price_table import Price, PriceList, listed_price, price_of
 from bardo.catalog.prices import PriceRow, price_rows
 from bardo.planning.route import Provider
-from bardo.values.cost import CallCost
-from bardo.values.usage import Usage
+from bardo.values.usage import CallCost, Usage
 
 _MOST_KEPT = 4096
 # Prices change at midnight, and some at the half hour: an answer holds until the next one.

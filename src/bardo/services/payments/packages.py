@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bardo.values.errors import ConfigError
-from bardo.values.extras import how_to_install
+from bardo.values.request import how_to_install
 
 INSTALL = how_to_install("x402")
 _LOCK = threading.Lock()

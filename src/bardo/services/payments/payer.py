@@ -25,11 +25,9 @@ from bardo.services.payments.challenge import Challenge, read_challenge, read_ob
 from bardo.services.payments.network import PaymentNetworks
 from bardo.services.payments.problems import quotable, still_open, unsettled
 from bardo.services.payments.signer import Authorization, Signer
-from bardo.values.error_cleaning import clean_error
-from bardo.values.error_kinds import RETRYABLE_STATUSES
-from bardo.values.errors import BardoError, MalformedReply, ProviderError, Unavailable
+from bardo.values.error_cleaning import clean_error, printable
+from bardo.values.errors import RETRYABLE_STATUSES, BardoError, MalformedReply, ProviderError, Unavailable
 from bardo.values.payments import PaymentRefused, PaymentState, PaymentUnsettled
-from bardo.values.printable import printable
 from bardo.values.secrets import secrets_of
 
 if TYPE_CHECKING:

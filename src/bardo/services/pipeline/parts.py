@@ -10,10 +10,10 @@ from bardo.adapters.config.pipeline import PipelineSettings
 from bardo.context.layer import Layer
 from bardo.planning.token_counting import PromptEstimates
 from bardo.services.pipeline.effects import Effects
-from bardo.values.cost import CallCost
 from bardo.values.operations import Embeddings, EmbedRequest
 from bardo.values.request import Request
 from bardo.values.response import Response
+from bardo.values.usage import CallCost
 
 if TYPE_CHECKING:
     import asyncio

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from bardo.values.errors import ConfigError
-from bardo.values.extras import how_to_install
+from bardo.values.request import how_to_install
 
 SCOPE = "bardo"
 """The name of what makes the spans and metrics."""

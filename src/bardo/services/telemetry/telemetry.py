@@ -45,9 +45,8 @@ from bardo.services.telemetry.packages import SCOPE, package, resource_of
 from bardo.values.attempts import AttemptRecord
 from bardo.values.chance import CHANCE
 from bardo.values.errors import ConfigError
-from bardo.values.extras import how_to_install
 from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
-from bardo.values.request import TRACE_HEADERS, Request
+from bardo.values.request import TRACE_HEADERS, Request, how_to_install
 from bardo.values.response import Response
 from bardo.values.secrets import secrets_of
 

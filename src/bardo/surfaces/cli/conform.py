@@ -25,7 +25,7 @@ from bardo.operators.conform.laws import LAWS, Finding, Report
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.values.errors import ConfigError, InvalidRequest, Unreachable
-from bardo.values.redaction import shown_url
+from bardo.values.secrets import shown_url
 
 _LAWS = {law.id: law for law in LAWS}
 _SIGNS = {"kept": "ok", "broken": "BROKEN", "unclear": "unclear", "skipped": "skipped"}

@@ -12,7 +12,7 @@ from bardo.adapters.config.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError
-from bardo.values.extras import how_to_install
+from bardo.values.request import how_to_install
 
 
 def register(app: typer.Typer) -> None:

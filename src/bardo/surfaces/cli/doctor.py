@@ -58,7 +58,7 @@ from bardo.surfaces.cli.running_gateway import address_of, checked_address, gate
 from bardo.surfaces.render.console import console, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import BardoError, MalformedReply, Unreachable
-from bardo.values.extras import how_to_install
+from bardo.values.request import how_to_install
 from bardo.values.secrets import secrets_of
 
 

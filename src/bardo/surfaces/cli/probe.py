@@ -40,9 +40,8 @@ from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.wording import dollars, printable
-from bardo.values.cost import usd
 from bardo.values.errors import InvalidRequest
-from bardo.values.usage import Usage
+from bardo.values.usage import Usage, usd
 
 _NOTHING = "–"
 

@@ -23,7 +23,7 @@ from bardo.services.facts.list_models import KEY_REFUSED, list_models
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.surfaces.render.facts import TITLES, conflicts_text, facts_line
 from bardo.values.errors import BardoError, MalformedReply, MissingKey, ProviderError
-from bardo.values.redaction import shown_url
+from bardo.values.secrets import shown_url
 
 _ASKING = Deadlines(connect=2.0, first_byte=4.0, idle=4.0)
 _LONGEST_SECONDS = 8.0

@@ -10,7 +10,7 @@ import msgspec
 from bardo.adapters.config.providers import is_http_address
 from bardo.adapters.config.settings import LogSettings, ProviderEntry, Settings
 from bardo.values.errors import InvalidRequest, MalformedReply, Unreachable
-from bardo.values.redaction import HIDDEN, shown_url
+from bardo.values.secrets import HIDDEN, shown_url
 
 PROVIDER = "gateway"
 """The id of a gateway that is the only provider of a question."""

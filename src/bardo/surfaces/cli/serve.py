@@ -42,7 +42,7 @@ from bardo.surfaces.cli.models import warn_of_secrets
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import InvalidRequest
-from bardo.values.redaction import shown_url
+from bardo.values.secrets import shown_url
 from bardo.wiring import open_log
 
 try:

@@ -31,9 +31,9 @@ from bardo.surfaces.cli.options import Config, gateway_option
 from bardo.surfaces.cli.running_gateway import address_of, checked_address, gateway_error, gateway_key, not_running
 from bardo.surfaces.render.console import console, full_screen_console, show_text
 from bardo.surfaces.render.top_screen import TopView, screen_of
-from bardo.values.cost import usd
 from bardo.values.errors import BardoError, MalformedReply, Unreachable
 from bardo.values.inference_events import PublishedEvent
+from bardo.values.usage import usd
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -81,8 +81,7 @@ from bardo.surfaces.gateway.responses import respond
 from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client, is_panel
 from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
 from bardo.surfaces.gateway.tenants import key_of, keys_of
-from bardo.values.errors import BardoError, Forbidden
-from bardo.values.stopping import shutting_down
+from bardo.values.errors import BardoError, Forbidden, shutting_down
 
 if TYPE_CHECKING:
     from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory

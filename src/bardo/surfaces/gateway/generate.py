@@ -32,12 +32,10 @@ from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import with_headers, with_trace
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import Caller, caller_of
-from bardo.values.cost import CallCost
-from bardo.values.errors import BardoError, InvalidRequest, Unsupported
+from bardo.values.errors import BardoError, InvalidRequest, Unsupported, shutdown_of
 from bardo.values.events import Event, Failed, Finish, Partial, ReplyStart, UsageUpdate
 from bardo.values.request import Request
-from bardo.values.stopping import shutdown_of
-from bardo.values.usage import Usage
+from bardo.values.usage import CallCost, Usage
 
 _SHARE = 8
 _TAKE_MESSAGES = ("text/event-stream", "application/x-ndjson")

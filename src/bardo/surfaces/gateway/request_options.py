@@ -20,8 +20,7 @@ from bardo.dialects.shared.options import (
 from bardo.surfaces.gateway.client_head import FAILOVER_HEADERS, ROUTING_HEADERS, head_of
 from bardo.surfaces.gateway.http import Scope, header
 from bardo.values.errors import InvalidRequest
-from bardo.values.intent import Intent
-from bardo.values.request import TRACE_HEADERS, BardoOptions, Request
+from bardo.values.request import TRACE_HEADERS, BardoOptions, Intent, Request
 
 
 def with_headers(request: Request, scope: Scope) -> Request:

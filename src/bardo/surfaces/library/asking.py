@@ -38,12 +38,12 @@ from bardo.routing.workloads import PREFIX
 from bardo.structured.types import schema_of
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest
-from bardo.values.intent import Intent
 from bardo.values.operations import TASKS, EmbedRequest, Task
 from bardo.values.profile import InferenceProfile
 from bardo.values.request import (
     BardoOptions,
     CacheOptions,
+    Intent,
     Message,
     OnImpossible,
     ReasoningPolicy,

@@ -13,7 +13,7 @@ from bardo.surfaces.panel.periods import Period, day_text
 from bardo.surfaces.panel.tables import Cell, Head, Pager, Table, paged
 from bardo.surfaces.render.costs import CAUSE, NOT_SPLIT, UNKNOWN, cause_records
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
-from bardo.values.cost import exact_dollars, usd
+from bardo.values.usage import exact_dollars, usd
 
 _MISSING = {"provider": "none", "key": "no key", "subsystem": "none"}
 _HEADS = (

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from bardo.adapters.config.accounts import Account
 from bardo.surfaces.panel.static_files import StaticFiles
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars, excerpt, moment, seconds
-from bardo.values.cost import usd
+from bardo.values.usage import usd
 
 if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel

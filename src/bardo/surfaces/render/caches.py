@@ -9,7 +9,7 @@ from bardo.adapters.stores.log.row import CacheTotal, ReplyCacheTotal
 from bardo.context.cache.confidence import comparisons_needed
 from bardo.services.pipeline.reply_cache.evidence import SimilarFigures
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
-from bardo.values.cost import usd
+from bardo.values.usage import usd
 
 GIVEN = ("hit", "similar")
 """What the rows of calls say that got a kept reply."""

@@ -26,8 +26,8 @@ from bardo.surfaces.render.wording import (
     short_dialect,
 )
 from bardo.values.attempts import AttemptRecord
-from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
+from bardo.values.usage import usd
 
 if TYPE_CHECKING:
     from rich.table import Table

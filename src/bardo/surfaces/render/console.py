@@ -16,8 +16,8 @@ import msgspec
 
 from bardo.adapters.log_filter import known_values
 from bardo.surfaces.render.wording import printable
+from bardo.values.error_cleaning import escaped_json
 from bardo.values.errors import BardoError, UpstreamRefused
-from bardo.values.printable import escaped_json
 from bardo.values.secrets import secrets_of
 
 if TYPE_CHECKING:

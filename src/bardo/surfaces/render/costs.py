@@ -15,9 +15,9 @@ from bardo.adapters.stores.log import CallSums, CostGroup, Dimension
 from bardo.adapters.stores.log.rollup import DIMENSIONS
 from bardo.surfaces.render.tables import Column, TextTable, table
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
-from bardo.values.cost import usd
+from bardo.values.error_cleaning import table_cell
 from bardo.values.errors import InvalidRequest
-from bardo.values.printable import table_cell
+from bardo.values.usage import usd
 
 CAUSE = "cause"
 USUAL_DIMENSIONS: tuple[Dimension, ...] = ("provider", "model")

@@ -14,8 +14,8 @@ import msgspec
 from bardo.planning.explanation import AnswerForm, Candidate, Explanation
 from bardo.surfaces.render.calls import decision_text, intent_text, layer_facts
 from bardo.surfaces.render.wording import difference, printable
-from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile, ResponseSchema
+from bardo.values.request import Intent
 
 WIDTH = 80
 _ANY = Intent()

@@ -15,7 +15,7 @@ from bardo.routing.learned.router import LearnedState, RouteState
 from bardo.services.facts.introspect import LayerValue, MergedFact, MergedModel
 from bardo.services.facts.listings import ListedPrice, Listing
 from bardo.surfaces.render.wording import NOT_REPORTED
-from bardo.values.cost import usd
+from bardo.values.usage import usd
 
 TITLES = {
     "control": "told by",

@@ -6,8 +6,8 @@ import math
 import time
 
 from bardo.values.degradation import Degradation
-from bardo.values.printable import PrintableText as PrintableText
-from bardo.values.printable import printable as printable
+from bardo.values.error_cleaning import PrintableText as PrintableText
+from bardo.values.error_cleaning import printable as printable
 
 NOT_REPORTED = "–"
 # Python refuses to read longer numbers, and no model takes such a budget.

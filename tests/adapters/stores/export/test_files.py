@@ -15,7 +15,7 @@ from bardo.adapters.stores.export.exporting import ExportState, ExportSummary, F
 from bardo.adapters.stores.export.files import FileFormat, export_columns, microseconds, utc_text
 from bardo.adapters.stores.log import LogReader, LogRow, LogWriter, queries
 from bardo.adapters.stores.log.database import ExactJson, address_of, inference_log
-from bardo.values.printable import table_cell
+from bardo.values.error_cleaning import table_cell
 from support.hostile_rows import hostile_row
 from support.hostile_text import HOSTILE
 

@@ -18,7 +18,7 @@ from bardo.surfaces.panel.cost_tables import exact_text
 from bardo.surfaces.panel.periods import day_text
 from bardo.surfaces.render.costs import CAUSE, cause_records, cost_records, sum_groups
 from bardo.surfaces.render.wording import count, dollars
-from bardo.values.cost import usd
+from bardo.values.usage import usd
 from support.any_model import Simulator
 from support.keyed_gateway import keyed_gateway, make_key
 from support.panel_pages import PanelReader, SeenPage

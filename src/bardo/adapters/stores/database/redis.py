@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.values.errors import ConfigError
-from bardo.values.extras import how_to_install
+from bardo.values.request import how_to_install
 
 
 def redis_problems() -> tuple[type[Exception], ...]:

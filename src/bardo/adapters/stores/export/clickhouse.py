@@ -18,8 +18,8 @@ import msgspec
 from bardo.adapters.net.calls import Call, Deadlines, Transport
 from bardo.adapters.stores.database.problems import ExportFailed
 from bardo.adapters.stores.export.files import ColumnKind, ExportColumn, Row, utc_text
+from bardo.values.error_cleaning import printable
 from bardo.values.errors import InvalidRequest, ProviderError
-from bardo.values.printable import printable
 from bardo.values.secrets import secrets_of
 
 TRIES = 5

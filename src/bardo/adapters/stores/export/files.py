@@ -22,8 +22,8 @@ from sqlalchemy import BigInteger, Boolean, Column, Double, Text
 from bardo.adapters.stores.database.problems import ExportFailed
 from bardo.adapters.stores.log.database import ExactJson, inference_log
 from bardo.adapters.stores.log.row import CONTENTS
-from bardo.values.extras import how_to_install
-from bardo.values.printable import escaped_json, table_cell
+from bardo.values.error_cleaning import escaped_json, table_cell
+from bardo.values.request import how_to_install
 
 ColumnKind = Literal["text", "name", "integer", "number", "boolean", "time", "json"]
 """A `name` is a text of which a log has few different ones; `json` is JSON as text, and a `time` is in UTC."""

@@ -25,7 +25,7 @@ import msgspec
 
 from bardo.adapters.stores.database.problems import RowsRefused
 from bardo.adapters.stores.log.row import LONGEST_NAME, LogRow, PendingCall, RunningUsage, mended_text, to_json
-from bardo.values.cost import nanos_of, usd
+from bardo.values.usage import nanos_of, usd
 
 MOST_BYTES = 4 * 1024 * 1024
 """A file that is larger, and holds mostly what is stored by now, is written anew."""

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import msgspec
 
 from bardo.adapters.stores.log.row import LARGEST_COUNT, LONGEST_NAME, mended_text
-from bardo.values.cost import Cause
+from bardo.values.usage import Cause
 
 SECONDS_PER_DAY = 86_400
 LAST_DAY = 2**31 - 1

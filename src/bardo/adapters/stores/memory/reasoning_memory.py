@@ -19,10 +19,10 @@ from bardo.adapters.stores.database.problems import AmbiguousRequest
 from bardo.adapters.stores.memory.episodes import EpisodeVectors, phrases_of
 from bardo.context.sessions import named_session
 from bardo.reasoning.steps import stepped
-from bardo.values.cost import usd
 from bardo.values.episodes import Episode, EpisodeMatch, Erased, MemoryStats, SearchBy
 from bardo.values.errors import InvalidRequest
 from bardo.values.reasoning import ReasoningChain, ReasoningCost, ReasoningVisibility
+from bardo.values.usage import usd
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Engine

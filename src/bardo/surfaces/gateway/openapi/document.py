@@ -79,9 +79,8 @@ from bardo.values.attempts import AttemptRecord
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError
 from bardo.values.inference_events import PublishedEvent
-from bardo.values.intent import Intent
 from bardo.values.profile import InferenceProfile
-from bardo.values.request import EFFORTS, CacheOptions, StructuredOptions
+from bardo.values.request import EFFORTS, CacheOptions, Intent, StructuredOptions
 
 
 class Description(NamedTuple):

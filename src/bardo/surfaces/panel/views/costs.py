@@ -41,7 +41,7 @@ from bardo.surfaces.render.costs import (
     sum_groups,
 )
 from bardo.surfaces.render.wording import count, dollars
-from bardo.values.cost import usd
+from bardo.values.usage import usd
 
 if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel

@@ -27,8 +27,8 @@ from bardo.surfaces.panel.periods import day_text
 from bardo.surfaces.panel.tables import Cell, Head, Table, paged
 from bardo.surfaces.render.client_keys import limits_text, time_text
 from bardo.surfaces.render.wording import count
-from bardo.values.cost import exact_dollars
 from bardo.values.errors import Forbidden, InvalidRequest, UnknownRoute, Unsupported
+from bardo.values.usage import exact_dollars
 
 if TYPE_CHECKING:
     from bardo.services.accounts.access_keys import NewKey

@@ -32,11 +32,11 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.effort import EFFORTS
 from bardo.values.errors import BardoError, InvalidRequest, NotStored
 from bardo.values.request import ReasoningPolicy, Request
+from bardo.values.usage import usd
 
 if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel
