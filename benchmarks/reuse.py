@@ -17,7 +17,7 @@ from bardo.planning.knowledge import Knowledge
 from bardo.planning.planner import plan
 from bardo.planning.request_shapes import bare, plan_shape
 from bardo.planning.route import Provider, Target
-from bardo.planning.tool_schemas import written_tool_schemas
+from bardo.planning.tools import written_tool_schemas
 from bardo.structured import checker
 from bardo.structured import plan as plan_answer
 from bardo.structured.modes import SchemaTarget

@@ -10,8 +10,8 @@ from functools import partial
 import msgspec
 
 from bardo.catalog.features import features
-from bardo.planning.aliases import ResolvedModel
-from bardo.planning.workload_requests import CallNeeds, needs_of
+from bardo.planning.model_names import ResolvedModel
+from bardo.planning.workloads import CallNeeds, needs_of
 from bardo.routing.candidates import Candidate, CandidateIndex, Prices
 from bardo.routing.decision import decide
 from bardo.routing.resolver import resolve

@@ -60,7 +60,7 @@ from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.prices import PriceRow
 from bardo.catalog.rows import DialectName, Payment, ProviderRow, ProviderTraits, Quirks
 from bardo.catalog.search_apis import search_apis
-from bardo.planning.aliases import Alias
+from bardo.planning.model_names import Alias
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, PortableBudgets, plan_reasoning
 from bardo.reasoning.formats import example_of

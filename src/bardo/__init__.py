@@ -70,8 +70,8 @@ if TYPE_CHECKING:
         RelevanceSettings,
         ReorderSettings,
     )
-    from bardo.planning.aliases import Alias
     from bardo.planning.explanation import Explanation
+    from bardo.planning.model_names import Alias
     from bardo.reasoning.control.target import PortableBudgets
     from bardo.reasoning.formats import ReasoningFormat
     from bardo.routing.workloads import WorkloadRow
@@ -219,7 +219,7 @@ _HOMES: dict[str, str] = {
     "bardo.adapters.config.gateway": "BatchSettings",
     "bardo.adapters.config.accounts": "BudgetSettings PaymentSettings",
     "bardo.adapters.config.chat": "DiscordSettings TelegramSettings",
-    "bardo.planning.aliases": "Alias",
+    "bardo.planning.model_names": "Alias",
     "bardo.planning.explanation": "Explanation",
     "bardo.reasoning.control.target": "PortableBudgets",
     "bardo.reasoning.formats": "ReasoningFormat",

@@ -131,7 +131,7 @@ def test_every_field_of_the_agents_rows_is_read_where_the_agent_runs() -> None:
 
 NEAR_THE_AGENT = (
     *("bardo.golem.", "bardo.routing.", "bardo.services.accounts.agent_", "bardo.surfaces.panel.agent_"),
-    *("bardo.services.pipeline.", "bardo.planning.route_steps"),
+    *("bardo.services.pipeline.", "bardo.planning.workloads"),
 )
 ON_PAGES: Mapping[str, str] = dict.fromkeys(
     (

@@ -16,8 +16,7 @@ from bardo.catalog.matching import matches_any
 from bardo.catalog.models import model_qualities
 from bardo.catalog.routing_rows import routing_rows
 from bardo.catalog.rows import ProviderTraits
-from bardo.planning.knowledge import BUILTIN, TargetFacts
-from bardo.planning.model_features import candidate_of, chat_models
+from bardo.planning.knowledge import BUILTIN, TargetFacts, candidate_of, chat_models
 from bardo.planning.route import Provider, Target
 from bardo.routing.candidates import Candidate
 from bardo.services.facts.price_book import PriceBook

@@ -12,9 +12,7 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
 from bardo.planning.attempt import Attempt
-from bardo.planning.cached_choices import CachedChoices, kinds_of
-from bardo.planning.endpoints import endpoint_targets
-from bardo.planning.exchange import attempts, first_attempt
+from bardo.planning.exchange import CachedChoices, attempts, endpoint_targets, first_attempt, kinds_of
 from bardo.planning.knowledge import Knowledge, MissingEndpoint
 from bardo.planning.planner import Draft
 from bardo.planning.route import Provider, Target
@@ -158,7 +156,7 @@ def test_nothing_is_looked_for_where_the_first_endpoint_loses_nothing(monkeypatc
     def refuse(_: Request) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("bardo.planning.cached_choices.kinds_of", refuse)
+    monkeypatch.setattr("bardo.planning.exchange.kinds_of", refuse)
     assert _plans(monkeypatch, [chat(), chat()], target("openai", "gpt-4.1")) == [1, 1]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.planning.failover import (
+from bardo.planning.refusals import (
     FailedAttempt,
     FailoverPolicy,
     error_to_tell,

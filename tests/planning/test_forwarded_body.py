@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
 from bardo.planning.attempt import Attempt
-from bardo.planning.forwarded_body import with_fields
+from bardo.planning.forwarded import with_fields
 from bardo.planning.planner import plan
 from bardo.planning.route import Provider, Target
 from bardo.values.wire import Arrival

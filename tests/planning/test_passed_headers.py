@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.planning.passed_headers import UPSTREAM_ID, passed_headers, without_limits
+from bardo.planning.forwarded import UPSTREAM_ID, passed_headers, without_limits
 from bardo.values.secrets import Secrets
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.planning.provider_words import ProviderWords
-from bardo.planning.refused_fields import RefusedField, has_field, refused_field, without_fields
+from bardo.planning.refusals import ProviderWords, RefusedField, has_field, refused_field, without_fields
 from bardo.values.errors import UpstreamRefused
 from bardo.values.wire import WireRequest
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from bardo.planning.aliases import ResolvedModel, with_effort
+from bardo.planning.model_names import ResolvedModel, with_effort, with_thinking_name
 from bardo.planning.route import Provider
-from bardo.planning.thinking_names import with_thinking_name
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.request import Message, ReasoningPolicy, Request
 

@@ -11,7 +11,7 @@ import pytest
 from bardo.catalog.request_shapes import NameRule, builtin_shape_rules, shape_at
 from bardo.dialects import dialect
 from bardo.planning.planner import plan
-from bardo.planning.tool_names import RestoreToolNames
+from bardo.planning.tools import RestoreToolNames
 from bardo.values.events import ToolCallStart
 from bardo.values.wire import Arrival
 from planning.test_plan_cache import target

@@ -13,7 +13,7 @@ from bardo.adapters.net.fake import FakeReply
 from bardo.catalog.request_shapes import NameRule, RequestShape
 from bardo.dialects import dialect
 from bardo.planning.planner import plan
-from bardo.planning.tool_schemas import RestoreToolArguments, written_tool_schemas
+from bardo.planning.tools import RestoreToolArguments, written_tool_schemas
 from bardo.values.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from bardo.values.request import Tool
 from bardo.values.wire import Arrival

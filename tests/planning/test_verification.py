@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.planning.verification import Judge, Verification, judge_of, judging_request, read_verdict
+from bardo.planning.workloads import Judge, Verification, judge_of, judging_request, read_verdict
 from bardo.routing.workloads import WorkloadRow, Workloads
 from bardo.values.blocks import ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import BardoOptions, Intent, Message, Request

@@ -11,8 +11,7 @@ from bardo.catalog.load import builtin
 from bardo.dialects import dialect
 from bardo.planning.attempt import Attempt
 from bardo.planning.planner import plan
-from bardo.planning.provider_words import ProviderWords
-from bardo.planning.refused_fields import RefusedField, refused_field, without_fields
+from bardo.planning.refusals import ProviderWords, RefusedField, refused_field, without_fields
 from bardo.planning.route import Provider, Target, target_at
 from bardo.values.errors import UpstreamRefused
 from bardo.values.wire import Arrival, WireRequest

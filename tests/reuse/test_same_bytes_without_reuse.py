@@ -14,7 +14,7 @@ from bardo.dialects import dialect
 from bardo.planning.knowledge import Knowledge
 from bardo.planning.planner import plan
 from bardo.planning.route import Target
-from bardo.planning.tool_schemas import written_tool_schemas
+from bardo.planning.tools import written_tool_schemas
 from bardo.structured import StructuredPlan, checker
 from bardo.structured import plan as answer_plan
 from bardo.structured.modes import SchemaTarget

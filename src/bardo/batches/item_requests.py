@@ -10,10 +10,10 @@ import msgspec
 from bardo.batches.records import BatchRecord
 from bardo.call.second_calls import escalations_of
 from bardo.call.services import Services
-from bardo.planning.aliases import with_display, with_effort
 from bardo.planning.knowledge import Knowledge
+from bardo.planning.model_names import with_display, with_effort
 from bardo.planning.route import Target
-from bardo.planning.verification import VERIFICATION, judge_of
+from bardo.planning.workloads import VERIFICATION, judge_of
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.values.degradation import Degradation
 from bardo.values.operations import Embeddings, EmbedRequest

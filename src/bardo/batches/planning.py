@@ -14,11 +14,11 @@ from bardo.batches.records import BatchRecord
 from bardo.call.services import Services
 from bardo.catalog.batch_rows import BatchRow, batch_providers, batch_row
 from bardo.planning.attempt import Attempt
-from bardo.planning.embedding import embed_attempt
 from bardo.planning.exchange import first_attempt
 from bardo.planning.planner import plan
 from bardo.planning.profiles import apply_profile
 from bardo.planning.route import RouteRecord, Target, endpoints_of
+from bardo.planning.unary import embed_attempt
 from bardo.services.accounts.call_facts import CallFacts
 from bardo.services.accounts.call_gate import permitted
 from bardo.services.facts.directory import Placement

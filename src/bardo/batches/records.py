@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.adapters.config.accounts import Account
 from bardo.dialects.batches.openai_client import LineProblem
-from bardo.planning.aliases import ThinkingRules
+from bardo.planning.model_names import ThinkingRules
 
 FileState = Literal["uploading", "ready"]
 BatchStatus = Literal[

@@ -19,11 +19,10 @@ from bardo.call.services import Services
 from bardo.call.stored import StoredReply
 from bardo.dialects import dialect
 from bardo.dialects.batches.base import JobReply
-from bardo.planning.embedding import embed_attempt, with_estimated_usage
 from bardo.planning.planner import plan
 from bardo.planning.profiles import apply_profile
 from bardo.planning.route import Target, endpoints_of
-from bardo.planning.unary import UnaryAttempt, WholeReply
+from bardo.planning.unary import UnaryAttempt, WholeReply, embed_attempt, with_estimated_usage
 from bardo.replies.forwarding import named_as_asked
 from bardo.replies.receipt import CallFacts, extension
 from bardo.services.pipeline.call_layers import CallLayers, PendingLayers

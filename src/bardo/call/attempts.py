@@ -17,7 +17,7 @@ from bardo.call.services import Services
 from bardo.call.upstream import OpenedReply
 from bardo.planning.attempt import Attempt
 from bardo.planning.exchange import CallPlan, Exchange, is_about_form
-from bardo.planning.failover import FailedAttempt, error_to_tell, pause_before_retry
+from bardo.planning.refusals import FailedAttempt, error_to_tell, pause_before_retry
 from bardo.planning.route import Target, target_names
 from bardo.routing.health import Latency
 from bardo.values.attempts import AttemptCause

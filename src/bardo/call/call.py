@@ -15,7 +15,7 @@ from bardo.adapters.stores.log.row import LogRow, PendingCall
 from bardo.call.services import Services
 from bardo.context.sessions import conversation_head
 from bardo.planning.attempt import Attempt
-from bardo.planning.failover import is_about_content
+from bardo.planning.refusals import is_about_content
 from bardo.planning.route import Provider, Target
 from bardo.routing.circuit import error_class
 from bardo.services.facts.price_book import PriceBook

@@ -27,10 +27,10 @@ from bardo.call.upstream import (
 )
 from bardo.context.layer import KeptReply
 from bardo.planning.attempt import Attempt
+from bardo.planning.forwarded import PassedHeaders
 from bardo.planning.knowledge import BUILTIN, Knowledge
-from bardo.planning.passed_headers import PassedHeaders
 from bardo.planning.typed_answer import AnswerValidator
-from bardo.planning.verification import Verification, is_judged
+from bardo.planning.workloads import Verification, is_judged
 from bardo.replies.forwarding import ReplyUpdate
 from bardo.replies.receipt import CallFacts, extension, with_earlier_calls, with_receipt
 from bardo.replies.reply_reader import ReplyReader

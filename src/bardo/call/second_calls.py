@@ -10,7 +10,7 @@ import msgspec
 
 from bardo.call.reply import LiveReply
 from bardo.planning.route import RouteRecord, Target
-from bardo.planning.verification import MOST_SECONDS, Judge, Verification, is_same, judging_request, read_verdict
+from bardo.planning.workloads import MOST_SECONDS, Judge, Verification, is_same, judging_request, read_verdict
 from bardo.routing.cascade import WORDS, EscalatedCall, Verdict, judge
 from bardo.routing.workloads import PREFIX, Workload
 from bardo.services.facts.directory import Placement

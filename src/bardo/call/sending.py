@@ -17,8 +17,8 @@ from bardo.adapters.net.calls import Call, Reply
 from bardo.call.services import Services
 from bardo.dialects import dialect
 from bardo.dialects.shared.json_values import excerpt
-from bardo.planning.passed_headers import passed_headers
-from bardo.planning.provider_words import ProviderWords
+from bardo.planning.forwarded import passed_headers
+from bardo.planning.refusals import ProviderWords
 from bardo.planning.route import Provider
 from bardo.routing.rest_headers import parse_wait, rest_seconds
 from bardo.values.errors import MalformedReply, ProviderError

@@ -18,11 +18,19 @@ from bardo.call.call import Call
 from bardo.call.row import row_of, without_key, without_key_as_model
 from bardo.call.sending import send_wire
 from bardo.call.services import Services
-from bardo.planning.embedding import embed_attempt, may_forward, with_estimated_usage
 from bardo.planning.route import Target
 from bardo.planning.token_counting import count_attempt
-from bardo.planning.unary import Course, Try, UnaryAttempt, WholeReply, unary_attempts
-from bardo.planning.vitality import not_honoured
+from bardo.planning.unary import (
+    Course,
+    Try,
+    UnaryAttempt,
+    WholeReply,
+    embed_attempt,
+    may_forward,
+    unary_attempts,
+    with_estimated_usage,
+)
+from bardo.planning.workloads import not_honoured
 from bardo.services.facts.directory import Placement
 from bardo.services.facts.health import AttemptWatch
 from bardo.services.pipeline.sent_texts import run_on_inputs, run_on_request

@@ -19,8 +19,8 @@ from bardo.call.stored import RecordedReply, StoredReply, WithoutUsage
 from bardo.call.stream_reading import Meter, StreamReading, UpdateBuffer
 from bardo.context.own_functions import OwnFunctions
 from bardo.planning.attempt import Attempt
+from bardo.planning.forwarded import PassedHeaders, passed_headers
 from bardo.planning.kept_budget import LOSS, BudgetPlan
-from bardo.planning.passed_headers import PassedHeaders, passed_headers
 from bardo.planning.text_formats import seen_start
 from bardo.planning.typed_answer import AnswerValidator
 from bardo.reasoning.undecided import closes_unopened

@@ -11,7 +11,7 @@ from bardo.planning.knowledge import Lesson
 from bardo.planning.prompt_caching import CacheHints
 from bardo.planning.route import RouteRecord, Target
 from bardo.planning.text_formats import PLAIN, TextFormats
-from bardo.planning.tool_schemas import ToolForm
+from bardo.planning.tools import ToolForm
 from bardo.planning.typed_answer import AnswerPlan
 from bardo.reasoning.control import ControlPlan
 from bardo.reasoning.replay import History

@@ -9,8 +9,8 @@ import msgspec
 
 from bardo.catalog.fragments import leaves, merge_fields, overwritten, value_at
 from bardo.planning.knowledge import Knowledge, TargetFacts
-from bardo.planning.profile_fields import TargetFields, fields_at
-from bardo.planning.provider_words import ProviderWords
+from bardo.planning.profiles import TargetFields, fields_at
+from bardo.planning.refusals import ProviderWords
 from bardo.planning.route import Target
 from bardo.reasoning.control import (
     ControlPlan,

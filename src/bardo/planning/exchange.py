@@ -1,4 +1,4 @@
-"""One request's life as a generator of attempts.
+"""One request's life as a generator of attempts: its targets in order, the endpoint of each that loses least, and what follows a refusal.
 
 Whoever runs it sends each attempt and answers with what became of it; the generator decides whether there is another. It knows no
 socket, no clock and no secret, so every path through it is tested with plain values.
@@ -6,26 +6,274 @@ socket, no clock and no secret, so every path through it is tested with plain va
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
+from operator import is_
+from typing import NamedTuple
 
 import msgspec
 
-from bardo.planning.attempt import Attempt
-from bardo.planning.cached_choices import CachedChoices
-from bardo.planning.endpoints import PlannedAttempt, endpoint_targets, is_missing_endpoint, plan_at_best
-from bardo.planning.failover import moves_on
-from bardo.planning.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, RejectedField
+from bardo.catalog.endpoint_choice import RANKS, LossCounts, LossRank, loss_counts, names_missing_endpoint
+from bardo.planning.attempt import Attempt, EndpointChoice
+from bardo.planning.knowledge import (
+    BUILTIN,
+    Knowledge,
+    Lesson,
+    MissingEndpoint,
+    RefusedForm,
+    RejectedField,
+    TargetFacts,
+)
 from bardo.planning.planner import Draft
 from bardo.planning.profiles import apply_profile
-from bardo.planning.provider_words import ProviderWords
-from bardo.planning.refused_fields import refused_field
-from bardo.planning.route import RouteRecord, Target, target_names
-from bardo.planning.route_steps import with_effort_of_step
+from bardo.planning.refusals import ProviderWords, moves_on, refused_field
+from bardo.planning.request_shapes import shape_of
+from bardo.planning.route import RouteRecord, Target, endpoints_of, target_names
 from bardo.planning.typed_answer import refused_for_good, refused_forms
+from bardo.planning.workloads import with_effort_of_step
 from bardo.reasoning.replay import NOTHING, Recalled
+from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
-from bardo.values.request import Request
+from bardo.values.request import Message, Request
+
+
+class CachedChoice(NamedTuple):
+    """Which endpoint was taken, by its dialect, and why; what was lost there, and what was known of every endpoint."""
+
+    dialect: str
+    why: str
+    lost: tuple[str, ...]
+    facts: tuple[TargetFacts, ...]
+
+
+class CachedChoices:
+    """The choices for requests like one. They are kept with the plans of `knowledge`, and hold as long as those do.
+
+    Nothing is looked for where the first endpoint has lost nothing of any call yet: it is planned first, and taken at once.
+    `may_forward`: the client takes a reply in the framing providers are asked for.
+    """
+
+    __slots__ = ("_first", "_knowledge", "_request", "_route", "_row", "_targets")
+
+    def __init__(self, request: Request, targets: Sequence[Target], knowledge: Knowledge, *, may_forward: bool) -> None:
+        own = targets[0]
+        self._request, self._targets, self._knowledge = request, targets, knowledge
+        self._row, self._first = own.provider.row, knowledge.of(own)
+        self._route: tuple[Hashable, ...] = (own.provider.place, own.model, request.dialect, may_forward)
+
+    def find(self) -> CachedChoice | None:
+        """Return the choice that was made for a request of this kind, with all that is known now; None where there is none."""
+        plans = self._knowledge.plans
+        if plans.find(self._route, self._row, self._first) is None:
+            return None
+        place = self._place()
+        found: CachedChoice | None = None if place is None else plans.find(place, self._row, self._first)
+        same = found is not None and all(map(is_, found.facts, self._facts()))
+        return found if same else None
+
+    def keep(self, dialect: str, why: str, degraded: Sequence[Degradation]) -> None:
+        """Keep a choice, and what was lost at the endpoint that was taken."""
+        plans, place = self._knowledge.plans, self._place()
+        if place is not None:
+            plans.keep(self._route, self._row, self._first, True)
+            plans.keep(place, self._row, self._first, CachedChoice(dialect, why, names_of(degraded), self._facts()))
+
+    def _facts(self) -> tuple[TargetFacts, ...]:
+        return tuple(map(self._knowledge.of, self._targets))
+
+    def _place(self) -> tuple[Hashable, ...] | None:
+        kinds = kinds_of(self._request)
+        shape = None if kinds is None else shape_of(self._request)
+        dialects = tuple([at.provider.row.dialect for at in self._targets])
+        return None if shape is None else (*self._route, dialects, shape, kinds)
+
+
+def names_of(degraded: Sequence[Degradation]) -> tuple[str, ...]:
+    """Return the names of differences."""
+    return tuple([one.what for one in degraded])
+
+
+def kinds_of(request: Request) -> frozenset[Hashable] | None:
+    """Return of which kinds the content of a request is; None where more than its kind may decide what is lost of it."""
+    if request.output_format is not None or request.degraded:
+        return None
+    kinds: set[Hashable] = set()
+    before = ""
+    for message in request.messages:
+        held = _kinds_in(message)
+        if held is None:
+            return None
+        kinds.add((before, message.role, held))
+        before = message.role
+    kinds.add(before)
+    for tool in request.tools:
+        if tool.carried is not None or tool.hosted:
+            return None
+        kinds.add((tool.strict, tool.schema is None, bool(tool.description)))
+    return frozenset(kinds)
+
+
+def _kinds_in(message: Message) -> tuple[Hashable, ...] | None:
+    blocks = message.blocks
+    if message.carried is not None or not all(map(_is_plain, blocks)):
+        return None
+    return (*dict.fromkeys(map(type, blocks)), len(blocks) > 1)
+
+
+def _is_plain(block: Block) -> bool:
+    check = _PLAIN.get(type(block))
+    return check is not None and check(block)
+
+
+def _is_plain_text(block: TextBlock) -> bool:
+    # A text of nothing but space is left out at some endpoints.
+    return bool(block.text) and not block.text.isspace() and not block.opaque and block.carried is None
+
+
+def _is_plain_call(block: ToolCallBlock) -> bool:
+    return bool(block.id) and not block.opaque and block.carried is None
+
+
+def _is_plain_result(block: ToolResultBlock) -> bool:
+    return not block.is_error and block.carried is None and all(map(_is_text, block.content))
+
+
+def _is_text(part: object) -> bool:
+    return type(part) is TextBlock and _is_plain_text(part)
+
+
+_PLAIN: dict[type[Block], Callable[..., bool]] = {
+    TextBlock: _is_plain_text,
+    ToolCallBlock: _is_plain_call,
+    ToolResultBlock: _is_plain_result,
+}
+
+
+_NO_METHOD = (405, 501)
+_NOT_FOUND = 404
+_MOST_NAMED = 5
+
+
+class PlannedAttempt(NamedTuple):
+    """A draft, and the attempt that it was frozen into."""
+
+    draft: Draft
+    attempt: Attempt
+
+
+class _Candidate(NamedTuple):
+    planned: PlannedAttempt
+    losses: LossCounts
+
+
+def endpoint_targets(target: Target, dialect: str) -> list[Target]:
+    """Return the target at each endpoint where its model answers: the client's dialect first, then in the order of the row.
+
+    The target itself where the provider has one only, or the model answers at none.
+    """
+    endpoints = endpoints_of(target)
+    if len(endpoints) == 1:
+        return endpoints
+    usable = [at for at in endpoints if at.provider.row.answers(target.model)]
+    usable.sort(key=lambda at: at.provider.row.dialect != dialect)
+    return usable or [target]
+
+
+def plan_at_best(
+    targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt], kept: CachedChoices | None = None
+) -> PlannedAttempt:
+    """Return what `plan` makes of the endpoint where the call loses least. Raises Unsupported where it is refused at all of them.
+
+    `kept` are the choices for earlier calls that were like it.
+    """
+    if len(targets) == 1:
+        return plan(targets[0])
+    if kept is None:
+        return _at_best(targets, plan)
+    known = kept.find()
+    planned = None if known is None else _as_before(targets, plan, known)
+    if planned is None:
+        planned = _at_best(targets, plan)
+        choice, lost = planned.attempt.endpoint, planned.attempt.degraded
+        if choice is not None and (lost or choice.dialect != targets[0].provider.row.dialect):
+            kept.keep(choice.dialect, choice.why, lost)
+    return planned
+
+
+def _as_before(
+    targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt], known: CachedChoice
+) -> PlannedAttempt | None:
+    """Return the plan at the endpoint that was taken before; None where this call loses something else there."""
+    target = next(at for at in targets if at.provider.row.dialect == known.dialect)
+    try:
+        draft, attempt = plan(target)
+    except Unsupported:
+        return None
+    if names_of(attempt.degraded) != known.lost:
+        return None
+    choice = EndpointChoice(dialect=known.dialect, why=known.why)
+    return PlannedAttempt(draft, msgspec.structs.replace(attempt, endpoint=choice))
+
+
+def _at_best(targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt]) -> PlannedAttempt:
+    refused: dict[str, Unsupported] = {}
+    found: list[_Candidate] = []
+    for target in targets:
+        try:
+            planned = plan(target)
+        except Unsupported as problem:
+            refused[target.provider.row.dialect] = problem
+            continue
+        found.append(_Candidate(planned, loss_counts(planned.attempt.degraded)))
+        if not any(found[-1].losses):
+            break
+    if not found:
+        raise next(iter(refused.values()))
+    best = min(found, key=lambda one: one.losses)
+    return _with_reason(best, [one for one in found if one is not best], refused)
+
+
+_LOST: Mapping[LossRank, str] = {
+    "answer": "what the answer depends on",
+    "reasoning": "thinking",
+    "cache": "cache markers",
+    "cosmetic": "metadata",
+}
+
+
+def is_missing_endpoint(problem: UpstreamRefused) -> bool:
+    """Whether a refusal says that the server has no such endpoint, and not that it has no such model."""
+    if problem.status in _NO_METHOD:
+        return True
+    return problem.status == _NOT_FOUND and (not problem.message or names_missing_endpoint(problem.said))
+
+
+def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[str, Unsupported]) -> PlannedAttempt:
+    draft, attempt = best.planned
+    own = {one.what for one in attempt.degraded}
+    reasons = [
+        *(f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()),
+        *(_why_not(one, best, own) for one in others if one.losses != best.losses),
+    ]
+    if not reasons:
+        same = attempt.target.provider.row.dialect == draft.request.dialect
+        reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
+        reasons += ["it is the client's own dialect"] if same else []
+    choice = EndpointChoice(dialect=attempt.target.provider.row.dialect, why="; ".join(reasons))
+    return PlannedAttempt(draft, msgspec.structs.replace(attempt, endpoint=choice))
+
+
+def _why_not(other: _Candidate, best: _Candidate, own: Collection[str]) -> str:
+    attempt = other.planned.attempt
+    dialect = attempt.target.provider.row.dialect
+    lost = [*dict.fromkeys(one.what for one in attempt.degraded if one.what not in own)]
+    if not lost:
+        # The same fields are lost at both, and more of them there.
+        rank = next(rank for rank, there, here in zip(RANKS, other.losses, best.losses, strict=True) if there != here)
+        return f"{dialect} would lose more of {_LOST[rank]}"
+    more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
+    return f"{dialect} would lose {', '.join(lost[:_MOST_NAMED])}{more}"
+
 
 LONGEST_WORDS = 500
 """Characters of a refusal that are kept with what it taught."""

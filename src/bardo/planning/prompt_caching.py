@@ -18,7 +18,7 @@ import msgspec
 
 from bardo.catalog.prompt_caching import CachePlace, CachingRule, caching_rules, least_cached
 from bardo.dialects.shared.json_values import encode_json
-from bardo.planning.forwarded_body import with_fields
+from bardo.planning.forwarded import with_fields
 from bardo.planning.knowledge import CachingPolicy
 from bardo.planning.route import Target
 from bardo.values.wire import WireRequest

@@ -2,6 +2,8 @@
 
 A call for vectors, or for a count of tokens, goes from one provider to the next as a call for a reply does. Whoever runs it sends the
 requests of each attempt and answers with what became of them.
+
+Ask a provider for the vectors of some inputs: what is sent, and what its replies make together.
 """
 
 from __future__ import annotations
@@ -10,12 +12,18 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from bardo.dialects.shared.dialect import decode_body
+import msgspec
+
+from bardo.catalog.rows import EmbedEndpoint
+from bardo.dialects import dialect
+from bardo.dialects.shared.dialect import EmbeddingForm, decode_body
 from bardo.dialects.shared.json_values import WrongShape
-from bardo.planning.failover import moves_on
+from bardo.planning.refusals import moves_on
 from bardo.planning.route import Target, target_names
-from bardo.values.degradation import Degradation
+from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import BardoError, MalformedReply, Unsupported
+from bardo.values.operations import Embeddings, EmbedRequest, base64_of
+from bardo.values.usage import Usage, estimate_tokens
 from bardo.values.wire import WireRequest
 
 Result = TypeVar("Result")
@@ -87,3 +95,126 @@ def unary_attempts(targets: Sequence[Target], plan: Plan[Result]) -> Course[Resu
         if failure is None or not moves_on(failure):
             return
         failed = (*failed, (own, failure.message))
+
+
+def embed_attempt(request: EmbedRequest, target: Target) -> UnaryAttempt[Embeddings]:
+    """Return what is sent to one target for a request. Raises Unsupported where the target cannot express it."""
+    endpoint, form = _endpoint(target)
+    asked = msgspec.structs.replace(request, model=target.model)
+    asked, lost = _with_dimensions_it_takes(asked, endpoint, target)
+    batches = _batches(asked, endpoint)
+    wires = tuple(form.encode_request(batch, endpoint) for batch in batches)
+    degraded = distinct((*lost, *(one for wire in wires for one in wire.degraded)))
+
+    def decode(replies: Sequence[WholeReply]) -> Embeddings:
+        parts = [_part(form, reply, batch, target) for reply, batch in zip(replies, batches, strict=True)]
+        return _joined(parts, asked, target, degraded)
+
+    return UnaryAttempt(target=target, wires=wires, decode=decode, dialect=endpoint.dialect, degraded=degraded)
+
+
+def _endpoint(target: Target) -> tuple[EmbedEndpoint, EmbeddingForm]:
+    row = target.provider.row
+    endpoint = row.embeds(target.model)
+    form = None if endpoint is None else dialect(endpoint.dialect).embeddings
+    if endpoint is None or form is None:
+        listed = [glob for one in row.embeddings for glob in one.models]
+        hint = f"its models for vectors are called {', '.join(listed)}" if listed else "ask another provider"
+        raise Unsupported(f"{target.provider.id} makes no vectors with {target.model!r}", hint=hint, param="model")
+    return endpoint, form
+
+
+def _with_dimensions_it_takes(
+    request: EmbedRequest, endpoint: EmbedEndpoint, target: Target
+) -> tuple[EmbedRequest, tuple[Degradation, ...]]:
+    """Return the request without a length of vectors that cannot be chosen. Raises Unsupported unless the caller allows that."""
+    asked = request.dimensions
+    if asked is None or not endpoint.fixes_dimensions(target.model):
+        return request, ()
+    why = f"the vectors of {target.model} have one length only"
+    if not {"dimensions", "*"} & set(request.options.allow_loss):
+        hint = 'leave it out; or allow the loss with "bardo": {"allow_loss": ["dimensions"]}'
+        raise Unsupported(why, hint=hint, param="dimensions", details={"unsupported": ["dimensions"]})
+    return msgspec.structs.replace(request, dimensions=None), (Degradation("dimensions", asked, why=why),)
+
+
+def _batches(request: EmbedRequest, endpoint: EmbedEndpoint) -> list[EmbedRequest]:
+    """Return the request cut into as many as the endpoint needs."""
+    most = endpoint.most_inputs
+    if not most or len(request.inputs) <= most:
+        return [request]
+    inputs = request.inputs
+    return [
+        msgspec.structs.replace(request, inputs=inputs[begin : begin + most], part_of=begin)
+        for begin in range(0, len(inputs), most)
+    ]
+
+
+def _part(form: EmbeddingForm, reply: WholeReply, batch: EmbedRequest, target: Target) -> Embeddings:
+    part = form.decode_reply(reply.fields(), reply.headers)
+    if len(part.vectors) != len(batch.inputs):
+        raise WrongShape(f"it holds {len(part.vectors)} vectors for {len(batch.inputs)} inputs")
+    if batch.encoding == "base64":
+        _check_numbers_fit(part)
+    return part
+
+
+def _check_numbers_fit(part: Embeddings) -> None:
+    """Raise WrongShape where base64 of the vectors cannot be written."""
+    try:
+        for vector in part.vectors:
+            base64_of(vector)
+    except ValueError as problem:
+        raise WrongShape(str(problem)) from None
+
+
+def _joined(
+    parts: Sequence[Embeddings], request: EmbedRequest, target: Target, degraded: tuple[Degradation, ...]
+) -> Embeddings:
+    """Return the vectors of all replies as one, with what they differ in from what was asked."""
+    first = parts[0]
+    joined = Embeddings(
+        vectors=tuple(vector for part in parts for vector in part.vectors),
+        model=first.model or target.model,
+        provider=target.provider.id,
+        usage=first.usage if len(parts) == 1 else _sum([part.usage for part in parts]),
+        degraded=degraded,
+    )
+    asked, made = request.dimensions, joined.dimensions
+    if asked is None or asked == made:
+        return joined
+    why = "the provider made vectors of another length"
+    return msgspec.structs.replace(joined, degraded=(*degraded, Degradation("dimensions", asked, made, why)))
+
+
+def _sum(usages: Sequence[Usage]) -> Usage:
+    counts = [usage.input_tokens for usage in usages]
+    known = [count for count in counts if count is not None]
+    total = sum(known) if len(known) == len(counts) else None
+    return Usage(input_tokens=total, raw=[usage.raw for usage in usages])
+
+
+def may_forward(request: EmbedRequest, attempt: UnaryAttempt[Embeddings], reply: Embeddings) -> bool:
+    """Return whether a client can be given the provider's reply as it came: it speaks its dialect, and got what it asked for."""
+    kind = str if request.encoding == "base64" else list
+    return (
+        attempt.dialect == request.dialect
+        and len(attempt.wires) == 1
+        and request.body is not None
+        and not request.options.include
+        and all(type(vector) is kind for vector in reply.vectors)
+    )
+
+
+def with_estimated_usage(reply: Embeddings, request: EmbedRequest) -> Embeddings:
+    """Return the vectors with an estimate of the tokens, reported as one, for a dialect that must say how many there were."""
+    if reply.usage.input_tokens is not None:
+        return reply
+    count = sum(estimate_tokens(given) if isinstance(given, str) else 0 for given in request.inputs)
+    count += sum(len(given) for given in request.inputs if isinstance(given, tuple))
+    why = "the provider counted no tokens: estimated from the text"
+    return msgspec.structs.replace(
+        reply,
+        usage=msgspec.structs.replace(reply.usage, input_tokens=count),
+        degraded=(*reply.degraded, Degradation("usage.input_tokens", sent=count, why=why)),
+    )

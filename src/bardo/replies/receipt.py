@@ -11,7 +11,7 @@ import msgspec
 from bardo.accounting.cost import with_escalations
 from bardo.planning.attempt import Attempt
 from bardo.planning.route import RouteRecord, Target
-from bardo.planning.verification import VERIFICATION
+from bardo.planning.workloads import VERIFICATION
 from bardo.reasoning import control
 from bardo.reasoning.control import ControlPlan, observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps

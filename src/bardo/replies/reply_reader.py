@@ -17,8 +17,7 @@ from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.shared.tools import FillCallIds
 from bardo.planning.text_formats import TextFormats, text_formats_of
-from bardo.planning.tool_names import RestoreToolNames
-from bardo.planning.tool_schemas import RestoreToolArguments, ToolForm
+from bardo.planning.tools import RestoreToolArguments, RestoreToolNames, ToolForm
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.replies.frames import RepeatedFrames, ReplyBeginning, ReplyFraming, events_of_broken_body, is_content
 from bardo.replies.repeated_reading import RepeatedReading

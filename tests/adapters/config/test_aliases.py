@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bardo.adapters.config.settings import parse_settings
-from bardo.planning.aliases import Alias, Aliases, with_effort
+from bardo.planning.model_names import Alias, Aliases, with_effort
 from bardo.simulators import Fault
 from bardo.values.errors import ConfigError
 from bardo.values.request import Message, ReasoningPolicy, Request

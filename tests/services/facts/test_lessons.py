@@ -11,7 +11,7 @@ from bardo.catalog.load import builtin
 from bardo.planning.attempt import Attempt
 from bardo.planning.knowledge import Lesson, MissingEndpoint, RefusedForm, RejectedField, request_shape
 from bardo.planning.planner import plan
-from bardo.planning.refused_fields import RefusedField
+from bardo.planning.refusals import RefusedField
 from bardo.planning.route import Provider, Target
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.values.blocks import TextBlock

@@ -24,7 +24,7 @@ from bardo.adapters.config.mistakes import Place, choices_of, explain
 from bardo.adapters.config.storage import REDIS
 from bardo.catalog.matching import matches_any
 from bardo.catalog.payment_rows import payment_assets
-from bardo.planning.aliases import ThinkingRules
+from bardo.planning.model_names import ThinkingRules
 from bardo.values.errors import ConfigError, InvalidRequest
 from bardo.values.secrets import looks_like_key
 from bardo.values.usage import nanos_of

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from bardo.planning.aliases import Alias
+from bardo.planning.model_names import Alias
 from bardo.values.errors import ConfigError
 
 S = TypeVar("S", bound=msgspec.Struct)

@@ -22,7 +22,7 @@ from bardo.catalog.matching import canonical
 from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow, PriceTier, problem_of
 from bardo.catalog.rows import DialectName, Payment, ProviderRow, ProviderTraits
-from bardo.planning.aliases import AMOUNTS, Alias, Aliases
+from bardo.planning.model_names import AMOUNTS, Alias, Aliases
 from bardo.planning.route import Provider, address_names
 from bardo.reasoning.formats import BadDelimiter, ReasoningFormat
 from bardo.values.errors import ConfigError

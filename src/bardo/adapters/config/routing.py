@@ -15,10 +15,10 @@ from bardo.adapters.config.storage import REDIS
 from bardo.catalog.features import features
 from bardo.catalog.load import builtin
 from bardo.catalog.search_apis import search_apis
-from bardo.planning.aliases import Alias, Aliases, ResolvedModel
-from bardo.planning.model_features import candidate_of
+from bardo.planning.knowledge import candidate_of
+from bardo.planning.model_names import Alias, Aliases, ResolvedModel
 from bardo.planning.route import Provider, target_at
-from bardo.planning.workload_requests import PRIVACY, near_feature
+from bardo.planning.workloads import PRIVACY, near_feature
 from bardo.routing.circuit import HealthPolicy
 from bardo.routing.health import HealthStore, MemoryHealth
 from bardo.routing.profiles import merge_profiles, override_profile

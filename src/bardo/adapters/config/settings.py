@@ -76,7 +76,7 @@ from bardo.adapters.log_filter import know
 from bardo.catalog.models import ModelRow
 from bardo.catalog.prices import PriceRow
 from bardo.context.privacy.settings import PrivacySettings
-from bardo.planning.aliases import Alias
+from bardo.planning.model_names import Alias
 from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.routing.workloads import WorkloadRow

@@ -57,7 +57,7 @@ from bardo.golem.running import (
     verifier_of,
 )
 from bardo.planning.route import Provider, RouteRecord, Target
-from bardo.planning.vitality import not_of_agent
+from bardo.planning.workloads import not_of_agent
 from bardo.routing.workloads import Workload
 from bardo.services.facts.balances import Balances
 from bardo.services.facts.directory import ProviderDirectory

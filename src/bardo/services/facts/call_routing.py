@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bardo.adapters.stores.log.row import LogRow
-from bardo.planning.model_features import candidate_of, chat_models
+from bardo.planning.knowledge import candidate_of, chat_models
 from bardo.planning.route import Provider, Target
-from bardo.planning.route_steps import Steps, record_of, targets_in_steps
 from bardo.planning.routing import Routed, route
-from bardo.planning.vitality import without_workload
-from bardo.planning.workload_requests import check_contradiction, needs_of, with_found
+from bardo.planning.workloads import (
+    Steps,
+    check_contradiction,
+    needs_of,
+    record_of,
+    targets_in_steps,
+    with_found,
+    without_workload,
+)
 from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Candidates
 from bardo.routing.decision import Strategy
 from bardo.routing.warm_candidates import WarmCandidates

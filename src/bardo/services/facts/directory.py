@@ -28,10 +28,9 @@ from bardo.adapters.net.client import Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import builtin_replay
-from bardo.planning.aliases import Aliases, ResolvedModel
-from bardo.planning.failover import is_about_model
+from bardo.planning.model_names import Aliases, ResolvedModel, may_be_thinking_name, with_thinking_name
+from bardo.planning.refusals import is_about_model
 from bardo.planning.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, near_names, provider_before, resolve
-from bardo.planning.thinking_names import may_be_thinking_name, with_thinking_name
 from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.services.facts.list_models import ASKING, list_models_of
 from bardo.services.facts.listings import Listings

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bardo.adapters.config.routing import FailoverSettings
 from bardo.planning.attempt import Attempt
-from bardo.planning.failover import FailoverPolicy
+from bardo.planning.refusals import FailoverPolicy
 from bardo.values.chance import CHANCE
 
 _MOST_CREDIT = 10.0

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
-from bardo.planning.failover import is_about_content
+from bardo.planning.refusals import is_about_content
 from bardo.planning.route import Target, target_names
 from bardo.routing.candidates import Health
 from bardo.routing.circuit import ABANDONED, AttemptOutcome, outcome_of

@@ -22,7 +22,7 @@ from bardo.planning.knowledge import (
     RejectedField,
     place_name,
 )
-from bardo.planning.refused_fields import has_field
+from bardo.planning.refusals import has_field
 
 FIRST_SECONDS = 3600.0
 MOST_SECONDS = 86_400.0

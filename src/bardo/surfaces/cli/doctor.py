@@ -44,7 +44,7 @@ from bardo.adapters.net.client import Call, Deadlines, HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.adapters.stores.log import LogMissing, LogProblem, LogReader
 from bardo.catalog.layer_rows import layer_rows
-from bardo.planning.aliases import Aliases
+from bardo.planning.model_names import Aliases
 from bardo.planning.route import Provider, resolve, unknown_model
 from bardo.routing.workloads import PREFIX
 from bardo.services.accounts.key_registry import HOW_TO_GET_IN

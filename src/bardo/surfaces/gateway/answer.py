@@ -17,7 +17,7 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import ReplyEncoder
-from bardo.planning.passed_headers import without_limits
+from bardo.planning.forwarded import without_limits
 from bardo.server.reply import cycle_of
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.gateway.http import (

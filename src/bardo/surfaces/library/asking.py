@@ -33,7 +33,7 @@ from bardo.dialects.shared.options import (
     read_verify,
     read_vitality,
 )
-from bardo.planning.workload_requests import ANY_MODEL
+from bardo.planning.workloads import ANY_MODEL
 from bardo.routing.workloads import PREFIX
 from bardo.structured.types import schema_of
 from bardo.values.blocks import TextBlock

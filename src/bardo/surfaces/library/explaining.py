@@ -21,17 +21,23 @@ from bardo.adapters.net.keys import Keyring
 from bardo.context.layer import KeptReply
 from bardo.dialects import DEFAULT_DIALECT, DIALECTS
 from bardo.dialects import dialect as dialect_named
-from bardo.planning.aliases import Aliases, ResolvedModel, with_effort
 from bardo.planning.explaining import explain as explain_route
 from bardo.planning.explanation import Explanation
-from bardo.planning.knowledge import Knowledge
-from bardo.planning.model_features import candidate_of, chat_models
+from bardo.planning.knowledge import Knowledge, candidate_of, chat_models
+from bardo.planning.model_names import Aliases, ResolvedModel, with_effort, with_thinking_name
 from bardo.planning.route import Provider, Target, resolve, target_at
-from bardo.planning.route_steps import Steps, record_of, targets_in_steps
 from bardo.planning.routing import Routed, route
-from bardo.planning.thinking_names import with_thinking_name
-from bardo.planning.vitality import without_workload
-from bardo.planning.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
+from bardo.planning.workloads import (
+    NOTHING_FOUND,
+    CallNeeds,
+    Steps,
+    check_contradiction,
+    needs_of,
+    record_of,
+    targets_in_steps,
+    with_found,
+    without_workload,
+)
 from bardo.routing.candidates import Candidate, CandidateIndex, CandidateList, Candidates
 from bardo.routing.workloads import PREFIX, unknown_workload
 from bardo.services.facts.directory import ProviderDirectory, with_keys

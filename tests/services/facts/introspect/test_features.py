@@ -9,7 +9,7 @@ import pytest
 
 from bardo.catalog.features import features
 from bardo.catalog.load import builtin
-from bardo.planning.model_features import candidate_of
+from bardo.planning.knowledge import candidate_of
 from bardo.planning.route import Provider, Target
 from bardo.services.facts.introspect.adapters import builtin_adapters
 from bardo.services.facts.introspect.live import LiveFacts

@@ -15,7 +15,7 @@ from bardo.adapters.net.client import Call
 from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
-from bardo.planning.model_features import candidate_of
+from bardo.planning.knowledge import candidate_of
 from bardo.planning.route import Provider, Target
 from bardo.services.facts.directory import ProviderDirectory
 from bardo.services.facts.listings import CatalogRefresh, HourlyRefresh, Listing, Listings, ListingStore, Outcome

@@ -1,13 +1,9 @@
-"""A client's own body as it is sent on to a provider of the same dialect: byte for byte, but for the few fields that must change.
-
-A long history is neither parsed for it nor written again. Where it is not certain that the client's bytes mean what bardo read in them (a
-name stands twice, or is written with escapes), and where fields are left out, the body is written anew from what was read.
-"""
+"""What of a client's request goes on as it came: the bytes of its body with a few fields changed, and its headers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,8 +17,9 @@ from bardo.dialects.shared.media import has_known_media, has_plain_sound, holds_
 from bardo.dialects.shared.states import holds_seal
 from bardo.dialects.shared.turns import holds_fields
 from bardo.planning.request_shapes import ShapePlan
-from bardo.planning.tool_names import takes_names
+from bardo.planning.tools import takes_names
 from bardo.values.request import HistoryFacts, Request
+from bardo.values.secrets import NO_SECRETS, Secrets
 from bardo.values.wire import WireRequest
 
 _SPACE = ord(" ")
@@ -148,3 +145,34 @@ def _spans(raw: bytes, values: dict[str, msgspec.Raw]) -> dict[str, tuple[int, i
 
 def _length(value: msgspec.Raw) -> int:
     return memoryview(value).nbytes
+
+
+PassedHeaders = tuple[tuple[str, str], ...]
+
+UPSTREAM_ID = "X-Bardo-Upstream-Request-Id"
+_LIMITS = ("anthropic-ratelimit-", "x-ratelimit-")
+_SHOULD_RETRY = "x-should-retry"
+_IDS = ("request-id", "x-request-id", "x-amzn-requestid", "apim-request-id", "x-generation-id", "x-goog-request-id")
+"""The names under which providers tell the id of a request, by their official SDKs of 2026-11; the first that is there counts."""
+_MOST = 48
+_NAME = re.compile(r"[a-z0-9-]{1,80}")
+_VALUE = re.compile(r"[!-~](?:[ -~]{0,126}[!-~])?")
+
+
+def passed_headers(headers: Mapping[str, str], secrets: Secrets = NO_SECRETS) -> PassedHeaders:
+    """Return the headers that a client gets too, names of `headers` in lower case; without those that name a secret, or say too much."""
+    passed = [(name, value) for name, value in headers.items() if name.startswith(_LIMITS) or name == _SHOULD_RETRY]
+    if not passed and not any(name in headers for name in _IDS):
+        return ()
+    found = next((value for name in _IDS if (value := headers.get(name))), "")
+    named = [*passed[:_MOST], *([(UPSTREAM_ID, found)] if found else [])]
+    return tuple((name, value) for name, value in named if _is_sound(name, value) and secrets.in_text(value) == value)
+
+
+def without_limits(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return headers without a provider's limits, for a client whose key has limits of its own."""
+    return [one for one in headers if not one[0].lower().startswith(_LIMITS)]
+
+
+def _is_sound(name: str, value: str) -> bool:
+    return _NAME.fullmatch(name.lower()) is not None and _VALUE.fullmatch(value) is not None
