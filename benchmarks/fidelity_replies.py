@@ -18,9 +18,9 @@ from bardo.dialects import dialect
 from bardo.planning.planner import plan
 from bardo.planning.route import Provider, Target
 from bardo.replies.citations import citations_between
-from bardo.replies.foreign_content import ForeignContent
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import FillMissingFields
+from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.stage import Stage
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Event, ReplyStart

@@ -14,7 +14,7 @@ from bardo.adapters.net.fake import FakeReply, FakeTransport
 from bardo.call.search import ServiceSearch
 from bardo.catalog.search_apis import search_apis
 from bardo.dialects.shared.content_forms import SearchResults
-from bardo.replies.hosted_search import SearchWeb
+from bardo.replies.citations import SearchWeb
 from bardo.values.errors import ConfigError
 
 KEYS = {name: "the-key" for row in search_apis().values() for name in row.key_variables}

@@ -12,9 +12,9 @@ import msgspec
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.replies.citations import citations_between
-from bardo.replies.foreign_content import ForeignContent
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import FillMissingFields
+from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.stage import Stage
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import ContentChunk, Event, ReplyStart, ThinkChunk, ToolCallChunk

@@ -8,8 +8,8 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.replies.foreign_content import ForeignContent
 from bardo.replies.reply_reader import ReplyReader
+from bardo.replies.translation_stages import ForeignContent
 from bardo.values.blocks import Opaque
 from bardo.values.degradation import Degradation
 from bardo.values.events import (

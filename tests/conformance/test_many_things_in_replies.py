@@ -13,9 +13,8 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.replies.citations import citations_between, cited_pages
-from bardo.replies.foreign_content import ForeignContent
 from bardo.replies.reply_reader import ReplyReader
-from bardo.replies.translation_stages import logprobs_between, refusal_stages
+from bardo.replies.translation_stages import ForeignContent, logprobs_between, refusal_stages
 from bardo.streams.stage import Stage
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Event

@@ -11,7 +11,7 @@ import pytest
 from botocore import eventstream  # type: ignore[import-untyped]
 
 from bardo.dialects import dialect
-from bardo.replies.measured_time import MeasuredTime
+from bardo.replies.written_tokens import MeasuredTime
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
     ContentChunk,

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.replies.citations import citations_between
-from bardo.replies.foreign_content import ForeignContent
+from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.stage import Chain
 from bardo.values.events import BlockFields, ContentChunk, Degraded, Event, Finish, ReplyFields, ReplyStart
 from bardo.values.fold import fold

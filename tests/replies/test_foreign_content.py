@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bardo.dialects import dialect
-from bardo.replies.foreign_content import ForeignContent
+from bardo.replies.translation_stages import ForeignContent
 from bardo.values.errors import BrokenStream
 from bardo.values.events import (
     BlockFields,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bardo.planning.hosted_search import SearchPlan
-from bardo.replies.hosted_search import SearchFunction
+from bardo.replies.citations import SearchFunction
 from bardo.replies.own_calls import OwnCallStage
 from bardo.values.events import ContentChunk, Finish, ToolCallChunk, ToolCallEnd, ToolCallStart
 

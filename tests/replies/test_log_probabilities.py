@@ -9,8 +9,7 @@ import pytest
 
 import bardo
 from bardo.dialects import dialect
-from bardo.replies.foreign_content import ForeignContent
-from bardo.replies.translation_stages import logprobs_between
+from bardo.replies.translation_stages import ForeignContent, logprobs_between
 from bardo.streams.stage import Chain
 from bardo.values.events import BlockFields, ContentChunk, Degraded, Event, Finish, ReplyFields, ReplyStart
 from bardo.values.fold import fold

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from bardo.dialects import dialect
-from bardo.replies.measured_time import MeasuredTime, time_stages
+from bardo.replies.written_tokens import MeasuredTime, time_stages
 from bardo.values.events import ContentChunk, Event, Finish, ReplyStart, UsageUpdate
 from bardo.values.fold import fold
 from bardo.values.request import Request

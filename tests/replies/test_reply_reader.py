@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.replies.foreign_content import ForeignContent
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import FillMissingFields, WithoutReasoning
+from bardo.replies.translation_stages import ForeignContent
 from bardo.streams.frames import MAX_FRAME_BYTES
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock
 from bardo.values.errors import BrokenStream, MalformedReply

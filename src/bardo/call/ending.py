@@ -26,7 +26,7 @@ from bardo.planning.knowledge import Knowledge
 from bardo.planning.planner import asked_again, continued
 from bardo.planning.route import Target
 from bardo.reasoning.replay import is_only_text
-from bardo.replies.hosted_search import SearchWeb
+from bardo.replies.citations import SearchWeb
 from bardo.replies.kept_budget import ContinueThought
 from bardo.replies.own_calls import (
     ContinueWithResults,

@@ -19,8 +19,7 @@ from bardo.catalog.search_apis import SearchApi, search_apis
 from bardo.dialects.shared.content_forms import SearchError, SearchResults, WebPage
 from bardo.dialects.shared.tools import hosted_as
 from bardo.planning.hosted_search import SearchPolicy
-from bardo.replies.citations import citation_form
-from bardo.replies.hosted_search import SearchWeb
+from bardo.replies.citations import SearchWeb, citation_form
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError
 from bardo.values.request import BardoOptions, Message, Request

@@ -17,7 +17,7 @@ from bardo.adapters.stores.log.row import LogRow, PendingCall
 from bardo.dialects.shared.content_forms import SearchResults
 from bardo.planning.route import Target
 from bardo.planning.token_counting import PromptEstimates
-from bardo.replies.hosted_search import SearchWeb
+from bardo.replies.citations import SearchWeb
 from bardo.replies.written_tokens import OutputEstimates
 from bardo.services.facts.cache_health import PromptTracker
 from bardo.services.facts.call_routing import CallRouting

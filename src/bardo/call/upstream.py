@@ -24,17 +24,17 @@ from bardo.planning.kept_budget import LOSS, BudgetPlan
 from bardo.planning.text_formats import seen_start
 from bardo.planning.typed_answer import AnswerValidator
 from bardo.reasoning.undecided import closes_unopened
+from bardo.replies.citations import SearchFunction
 from bardo.replies.forwarding import Forwarding, ReplyUpdate
 from bardo.replies.frames import is_token
-from bardo.replies.hosted_search import SearchFunction
 from bardo.replies.kept_budget import BudgetedAnswer, BudgetStage
-from bardo.replies.measured_time import time_stages
 from bardo.replies.own_calls import OwnCallsAnswer, OwnCallStage
 from bardo.replies.reply_reader import ReplyReader
 from bardo.replies.reply_stages import FoldStage
 from bardo.replies.thinking_display import thinking_stage
 from bardo.replies.translation_stages import stages_of_translation
 from bardo.replies.typed_answer import TypedAnswer, typed_answer
+from bardo.replies.written_tokens import time_stages
 from bardo.services.facts.failover import StaleReply
 from bardo.services.facts.health import AttemptWatch, HealthKeeper
 from bardo.streams.stage import Stage

@@ -1,8 +1,4 @@
-"""A reply's bytes to events, and the events to one Response: the stages of one reply, in order.
-
-bytes → frames → events → thinking and calls in the text separated → what the client does not want left out → ids filled in. Each stage
-belongs to this reply alone.
-"""
+"""Read one reply: bytes become frames, frames events, events pass the stages of the attempt and are folded into one Response."""
 
 from __future__ import annotations
 
@@ -12,28 +8,209 @@ from typing import Any
 
 import msgspec
 
+from bardo.catalog.features import shows_summaries
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
+from bardo.dialects.shared.repeated_text import is_text
 from bardo.dialects.shared.tools import FillCallIds
 from bardo.planning.text_formats import TextFormats, text_formats_of
 from bardo.planning.tools import RestoreToolArguments, RestoreToolNames, ToolForm
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.replies.frames import RepeatedFrames, ReplyBeginning, ReplyFraming, events_of_broken_body, is_content
-from bardo.replies.repeated_reading import RepeatedReading
-from bardo.replies.reply_pipeline import ReplyPipeline
-from bardo.replies.reply_stages import HeldEnds, counting_ids
-from bardo.replies.sound_frames import EventsAndBytes, SoundFrames, frame_without_quoted
+from bardo.replies.reply_stages import (
+    CallIds,
+    FillMissingFields,
+    FoldStage,
+    HeldEnds,
+    TextObserver,
+    counting_ids,
+    observe,
+    pass_through,
+    pass_whole,
+    passed_to_the_end,
+)
+from bardo.replies.sound_frames import EventsAndBytes, SoundFrames, frame_without_quoted, without_secrets
 from bardo.replies.written_tokens import WrittenTokens
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
+from bardo.streams.sse import SseDecoder
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, EmptyReply, MalformedReply, ProviderError
-from bardo.values.events import Event, Failed, ReplyStart
+from bardo.values.events import Event, Failed, ReplyStart, ToolCallChunk
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
-from bardo.values.secrets import NO_SECRETS, Secrets
+from bardo.values.runs import MANY, runs_of
+from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
 from bardo.values.usage import Usage
+
+# Pieces of a text that are read together.
+_MOST_POSTPONED = 64
+
+
+class RepeatedReading:
+    """Reads the frames of one reply that are alike, for its `ReplyReader`.
+
+    `stages` are those of the reply, `fold` what its events are folded into, `written` what counts them, and `beginning` how it began.
+    """
+
+    __slots__ = ("_alone", "_beginning", "_fold", "_frames", "_observers", "_passes_text", "_postponed", "_written")
+
+    def __init__(
+        self,
+        frames: RepeatedFrames,
+        stages: Sequence[Stage[Event, Event]],
+        fold: ResponseFold,
+        written: WrittenTokens,
+        beginning: ReplyBeginning,
+    ) -> None:
+        self._frames = frames
+        self._fold = fold
+        self._written = written
+        self._beginning = beginning
+        # Whether the stages pass each piece of a text on, and which of them look at it.
+        self._passes_text = all(getattr(stage, "passes_text", False) for stage in stages)
+        self._observers = [stage for stage in stages if isinstance(stage, TextObserver)]
+        # Whether nobody but the fold looks at what goes on with the text that was read last.
+        self._alone = False
+        self._postponed: list[bytes] = []
+
+    @property
+    def framing(self) -> SseDecoder:
+        """What cuts the reply into frames."""
+        return self._frames.framing
+
+    def read(self, chunk: bytes, place: int, *, joined: bool) -> tuple[Sequence[Event], int] | None:
+        """Return the events of the frames at `place` of `chunk`, and where they end; None where it must be fed."""
+        return self._frames.read(chunk, place, joined=joined)
+
+    def read_all(self, chunk: bytes, *, joined: bool) -> Sequence[Event] | None:
+        """Return the events of a chunk that holds nothing but such frames, all of them whole; None for any other."""
+        return self._frames.read_all(chunk, joined=joined)
+
+    def takes(self, events: Sequence[Event]) -> bool:
+        """Take events of frames that repeat where no stage changes them; False where they must pass the stages."""
+        if not events:
+            return True
+        if not self._beginning.has_token:
+            self._beginning.note(events)
+        passes = self._passes_text and type(events[0]) is not ToolCallChunk and observe(events, self._observers)
+        self._alone = passes and not self._observers and self._beginning.has_token
+        if passes:
+            self._written.feed(events)
+            self._fold.feed_run(events)
+        return passes
+
+    def may_postpone(self, chunk: bytes) -> bool:
+        """Whether a chunk is one frame that goes on with the text that was read last, at which nobody but the fold looks."""
+        value = self._frames.value_of(chunk) if self._alone else None
+        return value is not None and is_text(value)
+
+    def postpone(self, chunk: bytes) -> None:
+        """Read a chunk later, of which `may_postpone` says that it can be."""
+        self._postponed.append(chunk)
+        if len(self._postponed) >= _MOST_POSTPONED:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Read what was postponed."""
+        if self._postponed:
+            chunks, self._postponed = self._postponed, []
+            events = self._frames.read_all(b"".join(chunks), joined=True)
+            if events:
+                self._written.feed(events)
+                self._fold.feed_run(events)
+
+
+class ReplyPipeline:
+    """The stages of one reply, and what has come out of them.
+
+    `of_text` are the stages that read the model's text. `budget` ends its thinking, `thinking` leaves it out for the client, `stamp` is
+    what a provider may leave out, and `last` stand behind all these. Calls without an id get one of `make_id`. `clean` takes all `secrets`
+    that the provider may quote out of an error. `most_text` is how many characters are held.
+
+    `fold` is the reply as its client gets it, `unfiltered` as the model gave it where something may be left out, `failure` what broke it,
+    and `written` counts what the model wrote, whoever gets it.
+    """
+
+    __slots__ = ("_clean", "_secrets", "failure", "fold", "ids", "stages", "unfiltered", "watch", "written")
+
+    def __init__(
+        self,
+        of_text: Sequence[Stage[Event, Event]],
+        *,
+        provider: str,
+        model: str,
+        billed_as_output: bool,
+        most_text: int | None,
+        make_id: Callable[[], str],
+        answer_tool: str,
+        budget: Stage[Event, Event] | None,
+        thinking: Stage[Event, Event] | None,
+        stamp: ReplyStart | None,
+        last: Sequence[Stage[Event, Event]],
+        secrets: Secrets,
+        clean: Callable[[BardoError], object],
+    ) -> None:
+        self.ids = CallIds(make_id, answer_tool)
+        self.fold = ResponseFold(
+            provider=provider,
+            model=model,
+            billed_as_output=billed_as_output,
+            most_text=most_text,
+            summarizes=shows_summaries,
+        )
+        self.unfiltered: ResponseFold | None = None
+        stages = [*of_text] if budget is None else [*of_text, budget]
+        if thinking is not None:
+            self.unfiltered = ResponseFold(
+                provider=provider, model=model, most_text=most_text, summarizes=shows_summaries
+            )
+            stages += (FoldStage(self.unfiltered), thinking)
+        if stamp is not None:
+            stages.append(FillMissingFields(stamp))
+        self.stages = [*stages, *last] if last else stages
+        self.written = WrittenTokens()
+        self.failure: BardoError | None = None
+        self.watch = SecretWatch(secrets)
+        self._secrets = secrets
+        self._clean = clean
+
+    def feed(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return what comes of decoded events for the client."""
+        if not events:
+            return events
+        self.written.feed(events)
+        return self.take(pass_through(self.ids.filled(events), self.stages))
+
+    def feed_whole(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return what comes of all the events of a reply without calls."""
+        self.written.feed(events)
+        passed = pass_whole(events, self.stages)
+        if self.unfiltered is not None and not self.unfiltered.begun:
+            # Nobody thought, so that nothing is left out for the client.
+            self.unfiltered = None
+        return self.take(passed)
+
+    def passed_to_the_end(self, last: Sequence[Event]) -> list[Event]:
+        """Return what comes of the last events, and of what each stage held. They are not taken yet."""
+        return passed_to_the_end(last, self.stages)
+
+    def take(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Fold events that have passed the stages, and return them without secrets."""
+        if self.watch.seen:
+            events = [without_secrets(event, self._secrets) for event in events]
+        if Failed in map(type, events):
+            for event in events:
+                if type(event) is Failed and self.failure is None:
+                    self._clean(event.error)
+                    self.failure = event.error
+        elif len(events) >= MANY:
+            for run in runs_of(events):
+                self.fold.feed_run(run)
+            return events
+        self.fold.feed_all(events)
+        return events
 
 
 class ReplyReader:

@@ -1,6 +1,6 @@
 """What stands in replies beside text, in one form between the dialects: cited pages, searches of the web, log probabilities and pictures.
 
-A dialect declares a form for each that its replies may hold. `replies/foreign_content.py` writes what only another dialect has.
+A dialect declares a form for each that its replies may hold. `replies/translation_stages.py` writes what only another dialect has.
 """
 
 from __future__ import annotations
