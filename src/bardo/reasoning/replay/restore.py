@@ -23,8 +23,7 @@ from bardo.reasoning.replay.keys import (
     states_of,
     turns_of,
 )
-from bardo.reasoning.replay.memory import ReplyRecord, TextRecord
-from bardo.reasoning.replay.merge import Assigned, agrees, assigned, merged, overruled
+from bardo.reasoning.replay.memory import Assigned, ReplyRecord, TextRecord, agrees, assigned, merged, overruled
 from bardo.reasoning.replay.refusers import Refused, name_of
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
