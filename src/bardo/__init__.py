@@ -251,10 +251,11 @@ _HOMES: dict[str, str] = {
         "ReplyFields ReplyStart ThinkChunk ThinkEnd ThinkStart ToolCallChunk ToolCallEnd ToolCallStart UnknownContent "
         "UsageUpdate WithheldThought"
     ),
-    "bardo.values.request": "Intent Resolution",
     "bardo.values.profile": "InferenceProfile ResponseSchema",
     "bardo.values.reasoning": "ReasoningChain ReasoningCost ReasoningStep ReasoningStepType ReasoningVisibility",
-    "bardo.values.request": "CacheOptions Message ReasoningPolicy StructuredOptions Tool ToolChoice",
+    "bardo.values.request": (
+        "CacheOptions Intent Message ReasoningPolicy Resolution StructuredOptions Tool ToolChoice"
+    ),
     "bardo.values.operations": "Embeddings ModelInfo TokenCount",
     "bardo.values.response": "Response ToolInvocation",
     "bardo.values.usage": "Usage UsageDetails",

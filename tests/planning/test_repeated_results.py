@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.planning.repeated_results import without_repeated_results
+from bardo.dialects.shared.history_repair import without_repeated_results
 from bardo.values.blocks import TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request
 

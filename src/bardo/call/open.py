@@ -19,12 +19,12 @@ from bardo.call.services import Services
 from bardo.call.stored import StalePlace
 from bardo.context.cache.entries import identity_of
 from bardo.context.layer import EffectFailed, KeptReply
+from bardo.dialects.shared.history_repair import without_repeated_results
 from bardo.planning.exchange import CallPlan
 from bardo.planning.knowledge import BUILTIN
 from bardo.planning.model_names import with_display, with_effort
 from bardo.planning.planner import plan
 from bardo.planning.refusals import moves_on
-from bardo.planning.repeated_results import without_repeated_results
 from bardo.planning.route import Target
 from bardo.planning.typed_answer import AnswerValidator
 from bardo.planning.workloads import Judge, judge_of, refuse_tick, with_verification

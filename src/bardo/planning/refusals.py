@@ -171,7 +171,7 @@ def _is_number(value: msgspec.Raw) -> bool:
 
 _STATUSES = frozenset({400, 422, 501})
 _DEEPEST = 4
-_NUMBER_FIELDS = re.compile(r"\[\d+\]|\.\d+(?=\.)")
+_INDEX = re.compile(r"\[\d+\]|\.\d+(?=\.)")
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
@@ -197,7 +197,7 @@ def refused_field(words: ProviderWords, refusal: UpstreamRefused) -> RefusedFiel
         return None
     fields = [*_paths(words.fields), *_message_paths(words.fields, rows.of_messages)]
     for one in named:
-        name = _NUMBER_FIELDS.sub("[]", one.name)
+        name = _INDEX.sub("[]", one.name)
         path = _path_named(name, fields) or next(
             (path for root in rows.roots if (path := _path_named(name.removeprefix(f"{root}."), fields))), ""
         )

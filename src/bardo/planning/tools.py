@@ -375,7 +375,7 @@ def _keys_of(schema: Any) -> Iterator[str]:
 
 
 def _schema(schema: dict[str, Any], form: ToolForm) -> dict[str, Any]:
-    inner: dict[str, Any] = _renamed_schemas(schema, form) if form.keys or form.wrapped else schema
+    inner: dict[str, Any] = _renamed_parts(schema, form) if form.keys or form.wrapped else schema
     if not form.wrapped:
         return inner
     kept = {name: inner[name] for name in _DEFINITIONS if name in inner}
@@ -389,11 +389,11 @@ def _schema(schema: dict[str, Any], form: ToolForm) -> dict[str, Any]:
     }
 
 
-def _renamed_schemas(schema: Any, form: ToolForm) -> Any:
+def _renamed_parts(schema: Any, form: ToolForm) -> Any:
     if not isinstance(schema, dict):
         return schema
     keys = form.keys
-    changed: dict[str, Any] = with_parts(schema, lambda inner: _renamed_schemas(inner, form))
+    changed: dict[str, Any] = with_parts(schema, lambda inner: _renamed_parts(inner, form))
     for name, value in changed.items():
         if name in ("properties", "dependentSchemas", "dependentRequired") and isinstance(value, dict):
             value = {keys.get(key, key): inner for key, inner in value.items()}

@@ -11,8 +11,8 @@ import msgspec
 from bardo.catalog.features import shows_summaries
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.dialects.shared.blocks import is_text
 from bardo.dialects.shared.dialect import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
-from bardo.dialects.shared.repeated_text import is_text
 from bardo.dialects.shared.tools import FillCallIds
 from bardo.planning.text_formats import TextFormats, text_formats_of
 from bardo.planning.tools import RestoreToolArguments, RestoreToolNames, ToolForm

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from bardo.catalog.layer_rows import PiiEntity, PiiPattern, iban_rows, phone_regions, pii_entities, top_level_domains
 from bardo.context.privacy import checks, national
-from bardo.context.privacy import national as national_europe
 from bardo.context.privacy.checks import Check, compact, iban, ip_address, mac_address
 from bardo.context.privacy.long_texts import changed_in_parts, matches_in_parts
 from bardo.context.privacy.patterns import AnywherePatterns, PatternTable
@@ -433,8 +432,8 @@ _CHECK_NAMES: Mapping[ModuleType, str] = {
     checks: "luhn card aba_routing verhoeff mod_11_10 wallet ip_address mac_address uuid",
     national: "au_abn au_acn au_medicare au_tfn br_cnpj br_cpf cn_id dea in_aadhaar "
     "kr_brn kr_driver kr_rrn kr_rrn_checked ph_tin sg_nric sg_uen "
-    "th_id us_npi us_ssn za_id",
-    national_europe: "ch_ahv de_document de_kvnr de_lanr de_pension de_tax_id es_letter fi_hetu "
+    "th_id us_npi us_ssn za_id "
+    "ch_ahv de_document de_kvnr de_lanr de_pension de_tax_id es_letter fi_hetu "
     "fr_nir it_fiscal_code nl_bsn pl_pesel se_company se_person tr_id uk_nhs uk_plate",
 }
 CHECKS: Mapping[str, Check] = {

@@ -11,8 +11,7 @@ from functools import partial
 import msgspec
 
 from bardo.dialects.anthropic_messages import wire
-from bardo.dialects.shared.blocks import OpenBlock
-from bardo.dialects.shared.repeated_text import RepeatedText
+from bardo.dialects.shared.blocks import OpenBlock, RepeatedText
 from bardo.streams.frames import Frame
 from bardo.values.events import ContentChunk, Event, ThinkChunk, ToolCallChunk
 

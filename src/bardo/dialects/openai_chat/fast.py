@@ -19,8 +19,8 @@ import msgspec
 from msgspec import UNSET
 
 from bardo.dialects.openai_chat.wire import FORM, Detail, ReplyCall, ReplyText, ReplyThinking
+from bardo.dialects.shared.blocks import texts_of
 from bardo.dialects.shared.json_values import WrongShape
-from bardo.dialects.shared.repeated_text import texts_of
 from bardo.dialects.shared.structs import Wire
 from bardo.streams.sse import FrameEnds
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ToolCallChunk

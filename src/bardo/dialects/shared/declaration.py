@@ -1,8 +1,8 @@
 """What a dialect can express of a request and of a reply, declared.
 
 A declaration names each field of the vocabulary once: as expressed, as expressed only for clients of the dialect itself, or as lacking.
-`losses.py` reports everything else that a request says, and `replies/translation_stages.py` everything else that a reply holds. A new field,
-event, count or reason to finish that a dialect does not name fails `test_declarations.py` or `test_reply_declarations.py`.
+`losses.py` reports everything else that a request says, and `replies/translation_stages.py` everything else that a reply holds. A new
+field, event, count or reason to finish that a dialect does not name fails `test_declarations.py` or `test_reply_declarations.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Earlier reasoning given back to the model that wrote it: found by the keys of its turn, merged into the history, and left out once refused."""
+"""Earlier thinking, kept by the keys of its turn, and merged into the history of the model that wrote it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from bardo.simulators.fields import Fields, at, compact
 from bardo.simulators.prompt_cache import PromptCache
 from bardo.simulators.provider import Provider
 from bardo.simulators.providers import anthropic_request, anthropic_thinking
-from bardo.simulators.providers import anthropic_request as anthropic_cache
 from bardo.simulators.turns import Conversation, Usage
 
 _FINISH = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
@@ -52,7 +51,7 @@ class Anthropic(Provider):
         self._cache = PromptCache(least=_LEAST_CACHED)
 
     def estimate_usage(self, exchange: Exchange) -> Usage:
-        counts = self._cache.take(exchange.model, anthropic_cache.marked_prefixes(exchange.body))
+        counts = self._cache.take(exchange.model, anthropic_request.marked_prefixes(exchange.body))
         usage = exchange.usage
         return replace(
             usage,

@@ -21,8 +21,7 @@ from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, stream
 from bardo.simulators.fields import Fields, at, compact, text
 from bardo.simulators.marks import ALPHANUMERIC, seal
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import bedrock_request
-from bardo.simulators.providers import cohere as cohere_embeddings
+from bardo.simulators.providers import bedrock_request, cohere
 from bardo.simulators.turns import Conversation
 
 _PATH = re.compile(r"/model/(?P<model>.+)/(?P<method>count-tokens|invoke)")
@@ -48,7 +47,7 @@ def answer(incoming: Incoming, model: str, method: str) -> tuple[Headers, Fields
         return (), _count(incoming, model)
     if "titan" in model:
         return _titan(incoming.fields, model)
-    inputs, made = cohere_embeddings.vectors(incoming.fields, model)
+    inputs, made = cohere.vectors(incoming.fields, model)
     held: Fields = {"embeddings": {"float": made}, "texts": inputs, "response_type": "embeddings_by_type"}
     return (("x-amzn-bedrock-input-token-count", str(count_tokens(inputs))),), held
 

@@ -15,7 +15,6 @@ from bardo.simulators.fields import Fields, joined_text, number, rows, text
 from bardo.simulators.marks import LOWER
 from bardo.simulators.provider import Provider
 from bardo.simulators.providers import gemini_request
-from bardo.simulators.providers import gemini_request as gemini_signatures
 from bardo.simulators.providers.gemini_request import called, either, setting
 from bardo.simulators.turns import Conversation
 
@@ -220,9 +219,9 @@ def _calls(exchange: Exchange) -> Iterator[Fields]:
 
 
 def _signature(exchange: Exchange, *, called: str = "") -> Fields:
-    if not exchange.turn.reasons and not (called and gemini_signatures.signs_always(exchange.model)):
+    if not exchange.turn.reasons and not (called and gemini_request.signs_always(exchange.model)):
         return {}
-    return {"thoughtSignature": gemini_signatures.signature(exchange.model, exchange.turn.reasoning, called=called)}
+    return {"thoughtSignature": gemini_request.signature(exchange.model, exchange.turn.reasoning, called=called)}
 
 
 _ALL = -1

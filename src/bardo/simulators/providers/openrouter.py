@@ -14,7 +14,7 @@ from bardo.simulators import marks
 from bardo.simulators.chat import DONE, Chat
 from bardo.simulators.exchange import Exchange, Incoming, Refusal, Reply, data_event, whole
 from bardo.simulators.fields import Fields, at, compact, rows, text
-from bardo.simulators.providers import gemini_request as gemini_signatures
+from bardo.simulators.providers import gemini_request
 from bardo.simulators.providers.messages_hosts import OpenRouterMessages
 from bardo.simulators.providers.openai_responses import OpenAIResponses
 from bardo.simulators.turns import Conversation, ToolCall
@@ -51,7 +51,7 @@ def check(incoming: Incoming) -> None:
 def _check_detail(maker: str, index: int, detail: Fields) -> None:
     held = text(detail.get("signature")) or text(detail.get("data"))
     shape = _FORMATS.get(maker)
-    if maker == "google" and held in gemini_signatures.WAIVERS:
+    if maker == "google" and held in gemini_request.WAIVERS:
         return
     if shape is None or (not held and maker != "anthropic"):
         return
@@ -75,9 +75,9 @@ def _check_call(body: Fields, maker: str, index: int, message: Fields) -> None:
     thinks = isinstance(reasoning, dict) and reasoning.get("enabled") is not False and reasoning.get("effort") != "none"
     if maker == "anthropic" and thinks and index >= _last_call(body) and _answers_a_tool(body):
         raise UpstreamRefusal("Anthropic", f"messages.{index}.content.0.type: {_EXPECTED}")
-    if maker == "google" and gemini_signatures.signs_always(text(body.get("model"))) and index > _last_question(body):
+    if maker == "google" and gemini_request.signs_always(text(body.get("model"))) and index > _last_question(body):
         name = text(at(rows(message.get("tool_calls"))[0], "function.name"))
-        raise UpstreamRefusal("Google AI Studio", gemini_signatures.missing(name, index + 1).message)
+        raise UpstreamRefusal("Google AI Studio", gemini_request.missing(name, index + 1).message)
 
 
 def _last_call(body: Fields) -> int:

@@ -24,7 +24,7 @@ from yarl import URL
 
 from bardo.adapters.config.chat import DiscordSettings
 from bardo.adapters.config.settings import Settings
-from bardo.surfaces.chat import bot as notices
+from bardo.surfaces.chat import bot
 from bardo.surfaces.chat.bot import Attachment, ChatBot, IncomingMessage, RenderedAnswer
 from bardo.surfaces.chat.conversations import Place
 from bardo.surfaces.chat.live_answer import retry_when_limited
@@ -267,7 +267,7 @@ class DiscordBot(discord.Client):
         port = DiscordPort(message)
         if not self._may_ask(message.author.id, message.guild, message.channel):
             if message.guild is None and self.chat.is_first_refusal(str(message.author.id)):
-                text = f"{notices.NOT_ALLOWED} Your id is {message.author.id}: whoever runs it can allow you."
+                text = f"{bot.NOT_ALLOWED} Your id is {message.author.id}: whoever runs it can allow you."
                 await retry_when_limited(lambda: port.notice(text))
             return
         reference = message.reference
@@ -294,11 +294,11 @@ class DiscordBot(discord.Client):
     async def _reveal(self, interaction: discord.Interaction[Any], key: str) -> None:
         """Show thinking to one user alone. Discord wants a first answer within three seconds: nothing is asked before it."""
         if not self._may_ask(interaction.user.id, interaction.guild, interaction.channel):
-            await _say_privately(interaction, notices.NOT_ALLOWED)
+            await _say_privately(interaction, bot.NOT_ALLOWED)
             return
         chain = self.chat.reasoning(key)
         if chain is None:
-            await _say_privately(interaction, notices.NOT_KEPT)
+            await _say_privately(interaction, bot.NOT_KEPT)
             return
         await retry_when_limited(lambda: call_api(interaction.response.defer(ephemeral=True, thinking=True)))
         parts = await asyncio.to_thread(discord_reasoning, chain)
@@ -317,7 +317,7 @@ class DiscordBot(discord.Client):
 
     async def _command(self, interaction: discord.Interaction[Any], answer: Callable[[Place], str]) -> None:
         if not self._may_ask(interaction.user.id, interaction.guild, interaction.channel):
-            await _say_privately(interaction, notices.NOT_ALLOWED)
+            await _say_privately(interaction, bot.NOT_ALLOWED)
             return
         is_shared = interaction.guild_id is not None and not isinstance(interaction.channel, discord.Thread)
         await _say_privately(interaction, answer(Place(str(interaction.channel_id), is_shared)))

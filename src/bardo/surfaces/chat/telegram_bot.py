@@ -18,7 +18,7 @@ from telegram.request import HTTPXRequest
 
 from bardo.adapters.config.chat import TelegramSettings
 from bardo.adapters.config.settings import Settings
-from bardo.surfaces.chat import bot as notices
+from bardo.surfaces.chat import bot
 from bardo.surfaces.chat.bot import Attachment, ChatBot, IncomingMessage, RenderedAnswer
 from bardo.surfaces.chat.conversations import Place
 from bardo.surfaces.chat.inline_runs import Form, TextRun, inline_runs
@@ -442,7 +442,7 @@ class TelegramBot:
         port = TelegramPort(self._bot, message)
         if not self._may_ask(user.id, message.chat.id):
             if not is_shared and self.chat.is_first_refusal(str(user.id)):
-                self._send_text(port, f"{notices.NOT_ALLOWED} Your id is {user.id}: whoever runs it can allow you.")
+                self._send_text(port, f"{bot.NOT_ALLOWED} Your id is {user.id}: whoever runs it can allow you.")
             return
         place = Place(_place_name(message), is_shared)
         if command:
@@ -473,7 +473,7 @@ class TelegramBot:
             return self.chat.new_conversation(place)
         if command == "model":
             return self.chat.choose_model(user, place, argument)
-        return notices.HELP
+        return bot.HELP
 
     def _send_text(self, port: TelegramPort, text: str) -> None:
         async def tell() -> None:
