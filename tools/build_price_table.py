@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from genai_prices import data, types
 
-from bardo.accounting.price_table import BATCH, PriceTable, Rates, TableModel, TablePrice, TableSchedule, TableTier
+from bardo.accounting.cost import BATCH, PriceTable, Rates, TableModel, TablePrice, TableSchedule, TableTier
 from bardo.catalog.prices import price_lists
 
 PLACE = Path(__file__).resolve().parent.parent / "src/bardo/catalog/data/price_table.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from bardo.accounting.price_table import price_table
+from bardo.accounting.cost import price_table
 from bardo.catalog.features import Place, features
 from bardo.catalog.models import model_qualities
 from bardo.catalog.prices import price_lists, price_rows

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bardo import reuse
-from bardo.accounting.price_table import price_table
+from bardo.accounting.cost import price_table
 from bardo.adapters.config.accounts import ClientKeys
 from bardo.adapters.config.environment import WORKERS_FOLDER, reuse_in
 from bardo.adapters.config.formats import formats_of

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.accounting.cost import computed_cost, cost_of, estimate
-from bardo.accounting.price_table import Price, Rates, Schedule, Tier
+from bardo.accounting.cost import Price, Rates, Schedule, Tier, computed_cost, cost_of, estimate
 from bardo.values.usage import Usage, UsageDetails
 
 pytestmark = pytest.mark.each_python

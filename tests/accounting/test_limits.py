@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.accounting.allowance import Allowance, Reservation
 from bardo.accounting.limits import (
     COUNTED_SECONDS,
+    Allowance,
     Demand,
     KeyLimits,
     LeasedUsage,
     LeaseRequest,
     LimitName,
     Period,
+    Reservation,
     day_number,
     is_counted,
     leased,

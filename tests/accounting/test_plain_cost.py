@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.accounting.cost import estimate, plain_cost, step_by_step
-from bardo.accounting.price_table import PER_MILLION, Price, Rates, Schedule, Tier
+from bardo.accounting.cost import PER_MILLION, Price, Rates, Schedule, Tier, estimate, plain_cost, step_by_step
 from bardo.values.usage import Usage, UsageDetails
 
 RATE = st.integers(0, 10**6).map(lambda nanos: nanos * PER_MILLION)

@@ -11,8 +11,7 @@ import pytest
 from genai_prices import Usage as TheirUsage
 from genai_prices import data, types
 
-from bardo.accounting.cost import computed_cost
-from bardo.accounting.price_table import PriceTable, TableModel, listed_price, price_table
+from bardo.accounting.cost import PriceTable, TableModel, computed_cost, listed_price, price_table
 from bardo.catalog.load import builtin
 from bardo.catalog.prices import price_lists
 from bardo.values.usage import Usage, UsageDetails

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 from msgspec.structs import asdict, replace
 
-from bardo.accounting.cost import cost_of
-from bardo.accounting.price_table import BATCH, Price, Rates, Schedule
+from bardo.accounting.cost import BATCH, Price, Rates, Schedule, cost_of
 from bardo.catalog.batch_rows import batch_row
 from bardo.planning.route import Provider
 from bardo.services.facts.price_book import PriceBook

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from bardo.accounting.price_table import Price
+from bardo.accounting.cost import Price
 from bardo.catalog.features import Fact, features
 from bardo.catalog.matching import plain_id
 from bardo.catalog.models import model_qualities

@@ -16,8 +16,17 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from bardo.accounting.allowance import UNKNOWN, Allowance, Reservation
-from bardo.accounting.limits import MONEY, Demand, KeyLimits, Shortage, next_day, next_month
+from bardo.accounting.limits import (
+    MONEY,
+    UNKNOWN,
+    Allowance,
+    Demand,
+    KeyLimits,
+    Reservation,
+    Shortage,
+    next_day,
+    next_month,
+)
 from bardo.adapters.config.accounts import Account, BudgetSettings
 from bardo.adapters.stores.database.problems import DatabaseProblem
 from bardo.adapters.stores.log.row import LogRow, RunningUsage

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bardo.accounting.price_table import Price
+from bardo.accounting.cost import Price
 from bardo.adapters.net.keys import Keyring
 from bardo.planning.route import Provider, Target, names_of_listed, unknown_model
 from bardo.routing.workloads import Workload

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from bardo.accounting.cost import cost_of
-from bardo.accounting.price_table import Price, PriceList, listed_price, price_of
+from bardo.accounting.cost import Price, PriceList, cost_of, listed_price, price_of
 from bardo.catalog.prices import PriceRow, price_rows
 from bardo.planning.route import Provider
 from bardo.values.usage import CallCost, Usage

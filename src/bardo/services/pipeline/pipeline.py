@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
-from bardo.accounting.price_table import Price
+from bardo.accounting.cost import Price
 from bardo.adapters.work_budget import CURRENT, LEFT_OUT, TooMuchWork, WorkBudget
 from bardo.context.layer import (
     Answered,

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from bardo.accounting.price_table import Price
+from bardo.accounting.cost import Price
 from bardo.adapters.config.secrets import how_to_remove, secrets_of
 from bardo.adapters.config.settings import Settings, load_settings, provider_of
 from bardo.adapters.net.client import HttpTransport

@@ -19,8 +19,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from bardo.accounting.cost import computed_cost
-from bardo.accounting.price_table import Price
+from bardo.accounting.cost import Price, computed_cost
 from bardo.adapters.config.settings import Settings, load_settings
 from bardo.adapters.net.client import Deadlines, HttpTransport
 from bardo.adapters.net.keys import Keyring

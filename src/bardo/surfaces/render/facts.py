@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.accounting.price_table import Price, Rates, Schedule
+from bardo.accounting.cost import Price, Rates, Schedule
 from bardo.catalog.models import BudgetRange, ModelIds
 from bardo.catalog.prices import TOKEN_PRICES
 from bardo.catalog.rows import ProviderTraits
