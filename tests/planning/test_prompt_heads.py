@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bardo.planning.prompt_heads import MOST_CHARACTERS, MOST_USERS, ChangingHead, PromptHeads
+from bardo.services.facts.cache_health import MOST_CHARACTERS, MOST_USERS, ChangingHead, PromptHeads
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
 
