@@ -10,7 +10,7 @@ import pytest
 
 from bardo.adapters.config.gateway import check_bind, is_loopback_host
 from bardo.adapters.config.settings import GatewaySettings, parse_settings
-from bardo.surfaces.gateway.access import Access
+from bardo.surfaces.gateway.callers import Access
 from bardo.values.errors import ConfigError, Forbidden, InvalidRequest
 from support.any_model import Simulator
 from support.gateway import House, house

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from bardo.adapters.config.gateway import GatewaySettings
-from bardo.surfaces.gateway.access import Access, require_json
-from bardo.surfaces.gateway.client_head import head_of
+from bardo.surfaces.gateway.callers import Access, caller_of, head_of, require_json
 from bardo.surfaces.gateway.request_options import with_headers
-from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import Forbidden, InvalidRequest, UnsupportedMediaType
 from bardo.values.request import Request
 

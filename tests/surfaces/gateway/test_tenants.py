@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.surfaces.gateway.callers import key_of, tenant_of
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from bardo.adapters.stores.log.row import LogRow
 from bardo.simulators import Fault, Incoming, Script, Turn
 from bardo.simulators.delivery import Action, End, Head, Pause, Send
 from bardo.simulators.turns import Usage
-from bardo.surfaces.gateway.draining import Draining
+from bardo.surfaces.gateway.answer import Draining
 from support.any_model import Simulator
 from support.gateway import Watched, house, model_of
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway

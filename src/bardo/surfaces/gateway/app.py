@@ -14,15 +14,7 @@ from bardo.batches.service import BatchService
 from bardo.call.services import Services
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.facts.feedback import FeedbackRecorder
-from bardo.surfaces.gateway.access import (
-    Access,
-    Pairs,
-    answer_preflight,
-    for_origin,
-    is_preflight,
-    origin_headers,
-)
-from bardo.surfaces.gateway.answer import JSON, Answer, error_body, error_headers, error_status
+from bardo.surfaces.gateway.answer import JSON, Answer, Draining, error_body, error_headers, error_status
 from bardo.surfaces.gateway.batch_routes import BatchEndpoint
 from bardo.surfaces.gateway.batches import (
     cancel_batch,
@@ -36,19 +28,18 @@ from bardo.surfaces.gateway.batches import (
     show_batch,
     show_message_batch,
 )
+from bardo.surfaces.gateway.callers import (
+    Access,
+    Pairs,
+    answer_preflight,
+    for_origin,
+    is_preflight,
+    key_of,
+    keys_of,
+    origin_headers,
+)
 from bardo.surfaces.gateway.completions import complete
 from bardo.surfaces.gateway.context import GatewayContext, ServeOperation, mistake
-from bardo.surfaces.gateway.conversations import (
-    add_items,
-    create_conversation,
-    delete_conversation,
-    delete_item,
-    list_items,
-    show_conversation,
-    show_item,
-    update_conversation,
-)
-from bardo.surfaces.gateway.draining import Draining
 from bardo.surfaces.gateway.files import delete_file, list_files, read_file, show_file, upload_file
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, Send, encode_headers
@@ -77,10 +68,21 @@ from bardo.surfaces.gateway.own_endpoints import (
     take_feedback,
 )
 from bardo.surfaces.gateway.panel import PanelLoader, show_panel, show_panel_problem
-from bardo.surfaces.gateway.responses import respond
+from bardo.surfaces.gateway.responses import (
+    add_items,
+    create_conversation,
+    delete_conversation,
+    delete_item,
+    delete_response,
+    list_input,
+    list_items,
+    respond,
+    show_conversation,
+    show_item,
+    show_response,
+    update_conversation,
+)
 from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client, is_panel
-from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
-from bardo.surfaces.gateway.tenants import key_of, keys_of
 from bardo.values.errors import BardoError, Forbidden, shutting_down
 
 if TYPE_CHECKING:

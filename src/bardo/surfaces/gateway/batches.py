@@ -21,13 +21,13 @@ from bardo.dialects.batches.batch_objects import BatchFacts, anthropic_batch, an
 from bardo.dialects.batches.openai_client import BatchLine, decode_new_batch, list_object, read_line
 from bardo.dialects.openai_chat.completions import decode_completion, encode_completion
 from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.callers import caller_of
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.files import batches_of, limit_of
 from bardo.surfaces.gateway.http import Receive, Scope, header, query_of
 from bardo.surfaces.gateway.request_options import header_options, with_headers
 from bardo.surfaces.gateway.responses import new_id
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import BardoError, InvalidRequest, NotStored, Overloaded, Unsupported
 from bardo.values.request import Request
 from bardo.values.response import Response

@@ -16,14 +16,13 @@ from bardo.dialects.openai_chat.completions import (
     encode_completion,
 )
 from bardo.replies.receipt import headers_of_calls
-from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
+from bardo.surfaces.gateway.answer import Answer, Draining, run_until_disconnect
+from bardo.surfaces.gateway.callers import Caller, caller_of
 from bardo.surfaces.gateway.context import GatewayContext
-from bardo.surfaces.gateway.draining import Draining
 from bardo.surfaces.gateway.generate import stream_replies
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import with_headers
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.request import Request
 
 

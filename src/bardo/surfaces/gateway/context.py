@@ -20,10 +20,8 @@ from bardo.services.accounts.accounts import Accounts
 from bardo.services.facts.event_feed import EventFeed
 from bardo.services.facts.feedback import FeedbackRecorder
 from bardo.streams.unpacking import OF_SEVERAL_STREAMS, PIECE_BYTES, UNPACKERS
-from bardo.surfaces.gateway.access import require_json
-from bardo.surfaces.gateway.answer import Answer
-from bardo.surfaces.gateway.client_head import head_of
-from bardo.surfaces.gateway.draining import Draining
+from bardo.surfaces.gateway.answer import Answer, Draining
+from bardo.surfaces.gateway.callers import head_of, require_json
 from bardo.surfaces.gateway.http import Receive, Scope, read_body, too_large, within
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import BardoError, InternalError, InvalidRequest, Overloaded, Unavailable, UnsupportedMediaType

@@ -16,11 +16,11 @@ from bardo.batches.service import BatchService, OpenBatches
 from bardo.dialects.batches.openai_client import expiry_seconds, file_object, list_object
 from bardo.server.reply import cycle_of
 from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.callers import caller_of
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, query_of
 from bardo.surfaces.gateway.responses import new_id
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import InvalidRequest, NotStored, TooLarge, UnknownRoute, Unsupported, UnsupportedMediaType
 
 _BOUNDARY = re.compile(r'boundary=(?:"([^"\r\n]{1,70})"|([^\s;,"]{1,70}))', re.IGNORECASE)

@@ -25,13 +25,12 @@ from bardo.planning.token_counting import PromptEstimates
 from bardo.replies.forwarding import ClientModelEncoder, ForwardedModel, ReplyUpdate, named_as_asked, with_client_model
 from bardo.replies.receipt import cost_headers, early_headers, late_headers
 from bardo.streams.eventstream import CONTENT_TYPE as EVENT_STREAM
-from bardo.surfaces.gateway.answer import Answer, KeepAlive, run_until_disconnect
+from bardo.surfaces.gateway.answer import Answer, Draining, KeepAlive, run_until_disconnect
+from bardo.surfaces.gateway.callers import Caller, caller_of
 from bardo.surfaces.gateway.context import GatewayContext, mistake
-from bardo.surfaces.gateway.draining import Draining
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import with_headers, with_trace
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.errors import BardoError, InvalidRequest, Unsupported, shutdown_of
 from bardo.values.events import Event, Failed, Finish, Partial, ReplyStart, UsageUpdate
 from bardo.values.request import Request

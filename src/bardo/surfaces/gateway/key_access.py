@@ -8,11 +8,11 @@ from typing import Literal
 from bardo.adapters.config.accounts import Account
 from bardo.services.accounts.accounts import Accounts
 from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.callers import ACCOUNT, KEY, caller_of, is_signed, keys_of
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_replies import usage_reply
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import ACCOUNT, KEY, caller_of, is_signed, keys_of
 from bardo.values.errors import Unauthorized, UnknownRoute
 
 _WINDOW = 60

@@ -13,6 +13,7 @@ from bardo.dialects.shared.options import refuse_unknown
 from bardo.services.facts.event_feed import EventFilter, FeedEvent, event_name
 from bardo.services.facts.feedback import read_feedback
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
+from bardo.surfaces.gateway.callers import caller_of
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope, header, query_of
 from bardo.surfaces.gateway.own_replies import (
@@ -25,7 +26,6 @@ from bardo.surfaces.gateway.own_replies import (
     PurgedReply,
 )
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import Forbidden, InternalError, InvalidRequest, NotStored, Overloaded, UnknownRoute
 
 if TYPE_CHECKING:

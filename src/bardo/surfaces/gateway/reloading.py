@@ -22,7 +22,7 @@ from bardo.adapters.config.gateway import ErrorReply, ServerBounds, check_bind
 from bardo.adapters.config.settings import Settings
 from bardo.server.worker_events import FOLDER_VARIABLE, WorkerEvents
 from bardo.services.accounts.opening import has_keys
-from bardo.surfaces.gateway.access import Pairs
+from bardo.surfaces.gateway.callers import Pairs
 from bardo.surfaces.gateway.configured import ConfiguredGateway
 from bardo.surfaces.gateway.http import Receive, Scope, Send
 from bardo.values.errors import BardoError, ConfigError

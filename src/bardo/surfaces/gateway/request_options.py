@@ -17,7 +17,7 @@ from bardo.dialects.shared.options import (
     read_verify,
     read_vitality_header,
 )
-from bardo.surfaces.gateway.client_head import FAILOVER_HEADERS, ROUTING_HEADERS, head_of
+from bardo.surfaces.gateway.callers import FAILOVER_HEADERS, ROUTING_HEADERS, head_of
 from bardo.surfaces.gateway.http import Scope, header
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import TRACE_HEADERS, BardoOptions, Intent, Request

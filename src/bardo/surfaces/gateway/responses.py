@@ -2,17 +2,23 @@
 
 Over providers that keep nothing such a request becomes one that holds the whole conversation. What is not kept here goes on as it came:
 it may be kept by its provider, and is refused by name where that keeps nothing.
+
+Responses that are kept, as their clients ask for them: shown, with their input, and deleted.
+
+Conversations that are kept: made, shown, changed and deleted with their items, as OpenAI's servers do.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any, NoReturn
+from urllib.parse import parse_qs
 
 import msgspec
 
 from bardo.adapters.long_work import run_by_size
-from bardo.adapters.stores.response_store import ResponseStore
+from bardo.adapters.stores.response_store import ResponseStore, StoredConversation
 from bardo.dialects import dialect
 from bardo.dialects.openai_responses.stored import (
     Item,
@@ -20,7 +26,9 @@ from bardo.dialects.openai_responses.stored import (
     StoredResponse,
     closing_response,
     input_of,
+    listed,
     missing_response,
+    page,
     read_wish,
     references,
     whole_body,
@@ -29,13 +37,14 @@ from bardo.dialects.openai_responses.stored import (
     with_references,
 )
 from bardo.dialects.openai_responses.wire import is_made
+from bardo.dialects.shared.json_values import decode_object, optional, required, take
 from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.callers import caller_of
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request, read_request
-from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.http import Receive, Scope, query_of
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import caller_of
-from bardo.values.errors import NotStored, TooLarge, Unavailable, Unsupported
+from bardo.values.errors import InvalidRequest, NotStored, TooLarge, Unavailable, UnknownRoute, Unsupported
 from bardo.values.request import KeptAs, Request
 
 
@@ -187,3 +196,177 @@ def _without_storage_fields(request: Request) -> Request:
 def missing_conversation(name: str) -> NotStored:
     """Return the error for a conversation that is not kept, in the words of OpenAI's servers."""
     return NotStored(f"Conversation with id '{name}' not found.", hint="it was deleted, or is no longer kept")
+
+
+_LEAST, _MOST, _USUAL = 1, 100, 20
+_NOTHING_KEPT = "bardo keeps no responses here: none can be read or deleted later"
+_HOW_TO_KEEP = 'keep them with store = "memory" under [responses] in bardo.toml'
+
+
+def store_of(context: GatewayContext) -> ResponseStore:
+    """Return where responses are kept. Raises UnknownRoute where none are."""
+    if context.responses is None:
+        raise UnknownRoute(_NOTHING_KEPT, hint=_HOW_TO_KEEP)
+    return context.responses
+
+
+async def show_response(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with a response. Raises NotStored."""
+    if parse_qs(scope["query_string"].decode("latin-1")).get("stream") == ["true"]:
+        raise Unsupported("a response that is kept is not streamed again", hint="ask for it without stream")
+    name = route.name
+    found = (await store_of(context).responses(caller_of(scope).tenant, [name])).get(name)
+    await answer.json(found.response if found is not None else _no_such_response(name))
+
+
+async def delete_response(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Forget a response. Raises NotStored. A response that goes on from it can be read, and can be gone on from no more."""
+    name, tenant, store = route.name, caller_of(scope).tenant, store_of(context)
+    if not await store.remove_response(tenant, name):
+        _no_such_response(name)
+    await answer.json({"id": name, "object": "response", "deleted": True})
+
+
+async def list_input(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with a page of the items that a response was made from, those of the responses before it included. Raises NotStored."""
+    name, tenant, store = route.name, caller_of(scope).tenant, store_of(context)
+    found = (await store.responses(tenant, [name])).get(name)
+    if found is None:
+        _no_such_response(name)
+    before = await store.responses(tenant, found.earlier)
+    items = [item for one in found.earlier if one in before for item in before[one].items]
+    await answer.json(page_of([*items, *found.input], scope))
+
+
+def page_of(items: list[Item], scope: Scope) -> Item:
+    """Return the page of a list that a request asks for. Raises InvalidRequest."""
+    asked = query_of(scope)
+    limit, order = asked.get("limit", str(_USUAL)), asked.get("order", "desc")
+    if not limit.isascii() or not limit.isdigit() or not _LEAST <= int(limit[:4]) <= _MOST:
+        raise InvalidRequest(f"limit must be a number from {_LEAST} to {_MOST}", param="limit")
+    if order not in ("asc", "desc"):
+        raise InvalidRequest("order must be asc or desc", param="order")
+    missing = lambda name: InvalidRequest(f"no item {name!r} in this list", param="after")  # noqa: E731
+    return page(items, limit=int(limit), descending=order == "desc", after=asked.get("after", ""), missing=missing)
+
+
+def _no_such_response(name: str) -> NoReturn:
+    raise NotStored(f"Response with id '{name}' not found.", hint="it was deleted, or is no longer kept")
+
+
+async def create_conversation(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Begin a conversation, with items where the request gives some. Raises InvalidRequest or TooLarge."""
+    store = store_of(context)
+    body = await context.body(scope, receive)
+    fields = decode_object(body) if body else {}
+    made = StoredConversation(
+        id=new_id("conv"), created_at=store.now, metadata=_metadata(fields), items=_new_items(fields)
+    )
+    if not await store.put_conversation(caller_of(scope).tenant, made):
+        raise _too_large()
+    await answer.json(_encode_conversation(made))
+
+
+async def show_conversation(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Answer with a conversation, without its items. Raises NotStored."""
+    await answer.json(_encode_conversation(await _load_conversation(context, route, scope)))
+
+
+async def update_conversation(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Write other metadata on a conversation. Raises NotStored or InvalidRequest."""
+    metadata = _metadata(decode_object(await context.body(scope, receive)))
+    changed = await store_of(context).change_conversation(
+        caller_of(scope).tenant, route.name, lambda one: msgspec.structs.replace(one, metadata=metadata)
+    )
+    if changed is None:
+        raise missing_conversation(route.name)
+    await answer.json(_encode_conversation(changed))
+
+
+async def delete_conversation(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Forget a conversation with its items. Raises NotStored."""
+    if not await store_of(context).remove_conversation(caller_of(scope).tenant, route.name):
+        raise missing_conversation(route.name)
+    await answer.json({"id": route.name, "object": "conversation.deleted", "deleted": True})
+
+
+async def list_items(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with a page of a conversation's items. Raises NotStored or InvalidRequest."""
+    await answer.json(page_of((await _load_conversation(context, route, scope)).items, scope))
+
+
+async def add_items(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Add items to a conversation, and answer with them. Raises NotStored, InvalidRequest or TooLarge."""
+    added = _new_items(decode_object(await context.body(scope, receive)), needed=True)
+    await _load_conversation(context, route, scope)
+    if not await store_of(context).append(caller_of(scope).tenant, route.name, added):
+        raise _too_large()
+    ends = {"first_id": added[0]["id"], "last_id": added[-1]["id"]} if added else {"first_id": None, "last_id": None}
+    await answer.json({"object": "list", "data": added, **ends, "has_more": False})
+
+
+async def show_item(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with an item of a conversation. Raises NotStored."""
+    await answer.json(_item(await _load_conversation(context, route, scope), route.item))
+
+
+async def delete_item(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Forget an item of a conversation, and answer with the conversation. Raises NotStored."""
+    _item(await _load_conversation(context, route, scope), route.item)
+
+    def change(one: StoredConversation) -> StoredConversation:
+        return msgspec.structs.replace(one, items=[item for item in one.items if item.get("id") != route.item])
+
+    changed = await store_of(context).change_conversation(caller_of(scope).tenant, route.name, change)
+    if changed is None:
+        raise missing_conversation(route.name)
+    await answer.json(_encode_conversation(changed))
+
+
+async def _load_conversation(context: GatewayContext, route: Route, scope: Scope) -> StoredConversation:
+    found = await store_of(context).conversation(caller_of(scope).tenant, route.name)
+    if found is None:
+        raise missing_conversation(route.name)
+    return found
+
+
+def _item(conversation: StoredConversation, name: str) -> Item:
+    found = next((item for item in conversation.items if item.get("id") == name), None)
+    if found is None:
+        raise NotStored(f"Item with id '{name}' not found.", hint="list the items of the conversation")
+    return found
+
+
+def _new_items(fields: dict[str, Any], *, needed: bool = False) -> list[Item]:
+    read = required if needed else optional
+    given: list[Any] = read(fields, "items", list) or []
+    return with_ids(listed([take(item, dict, f"items[{place}]") for place, item in enumerate(given)]), new_id("conv"))
+
+
+def _metadata(fields: dict[str, Any]) -> dict[str, Any]:
+    return (optional(fields, "metadata", dict) or {}) if fields else {}
+
+
+def _encode_conversation(conversation: StoredConversation) -> Item:
+    return {
+        "id": conversation.id,
+        "object": "conversation",
+        "created_at": conversation.created_at,
+        "metadata": conversation.metadata,
+    }
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(
+        "the conversation is larger than what may be kept", hint="raise the bounds of [responses] in bardo.toml"
+    )

@@ -1,0 +1,375 @@
+"""Who calls: its origin, its key, the tenant that it belongs to, and what its client says of itself in its headers."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from functools import lru_cache
+from itertools import compress
+from operator import itemgetter
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs
+
+from bardo.adapters.config.accounts import Account
+from bardo.adapters.config.gateway import GatewaySettings, is_loopback_host
+from bardo.dialects.shared.json_values import header_value
+from bardo.surfaces.gateway.http import Message, Scope, Send, headers_of
+from bardo.values.errors import Forbidden, InvalidRequest, UnsupportedMediaType, UpgradeRequired
+from bardo.values.once import once
+
+Lines = tuple[tuple[bytes, bytes], ...]
+
+ROUTING_HEADERS = frozenset((b"x-bardo-intent", b"x-bardo-subsystem", b"x-bardo-vitality", b"x-bardo-tick"))
+FAILOVER_HEADERS = frozenset((b"x-bardo-deadline-seconds", b"x-bardo-allow-stale"))
+_OPTION_HEADERS = (
+    frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss", b"x-bardo-verify"))
+    | ROUTING_HEADERS
+    | FAILOVER_HEADERS
+    | {b"x-bardo-pipeline", b"x-bardo-session", b"cache-control"}
+)
+# Headers that belong to a dialect: they ask its provider for features, and hold no secret.
+_DIALECT_HEADERS = frozenset((b"anthropic-beta", b"openai-beta"))
+# Headers by which agents name themselves and their session: providers keep a session's prompts at one place by them, where caches hold.
+_CLIENT_HEADERS = frozenset(
+    (
+        *(b"user-agent", b"x-app", b"originator", b"session-id", b"session_id", b"thread-id", b"conversation_id"),
+        *(b"x-client-request-id", b"x-session-id"),
+    )
+)
+_CLIENT_PREFIXES = (b"x-claude-code-", b"x-codex-")
+_KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
+_ACCESS_HEADERS = frozenset((b"host", b"origin", b"upgrade", b"content-type", b"content-encoding"))
+_READ = _OPTION_HEADERS | _DIALECT_HEADERS | _CLIENT_HEADERS | _ACCESS_HEADERS | frozenset(_KEYS)
+# Each signature of AWS is another; the id of the key that made it stays.
+_SIGNED = re.compile(r"AWS4-[A-Z0-9-]+ .*?Credential=([^/,\s]+)")
+
+HEAD = "bardo.head"
+"""Where a request's scope holds its ClientHead."""
+_MOST_HEADS, _LONGEST_HEAD = 256, 4096
+_MOST_NAMES, _LONGEST_NAME = 1024, 64
+
+
+class ClientHead:
+    """The headers of a request that bardo reads. `fields` has the first of each, `lines` all of them in their order.
+
+    `accepted_by` is the Access that has checked it, `is_json` whether it was found to announce JSON, and `caller`
+    the `tenants.Caller` where no keys are asked for: None where that was not found yet, or the key is not in a header.
+    """
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self.fields = dict(reversed(lines))
+        self.accepted_by: object = None
+        self.is_json = False
+        self.caller: Any = None
+
+    def __repr__(self) -> str:
+        """Return how many headers there are: one of them may be a key."""
+        return f"ClientHead({len(self.lines)} headers)"
+
+    @once
+    def key(self) -> str:
+        """The key of the client, the id of the key where it signs requests as AWS's do, empty where no header holds one."""
+        signed = _SIGNED.match(str(self.fields.get(_KEYS[0], b""), "latin-1"))
+        if signed is not None:
+            return signed[1]
+        return next(iter(self.keys), "")
+
+    @once
+    def keys(self) -> tuple[str, ...]:
+        """The different keys of all headers that may hold one, that of `Authorization` first. A signature is no key."""
+        raw = (str(self.fields.get(name, b""), "latin-1") for name in _KEYS)
+        texts = (
+            one.removeprefix("Bearer ").removeprefix("bearer ").strip() for one in raw if not one.startswith("AWS4-")
+        )
+        return tuple(dict.fromkeys(filter(None, texts)))
+
+    @once
+    def is_signed(self) -> bool:
+        """Whether a request is signed as AWS's are, so that it holds no key."""
+        return self.fields.get(_KEYS[0], b"").startswith(b"AWS4-")
+
+    @once
+    def has_options(self) -> bool:
+        """Whether a header asks something of bardo."""
+        return not _OPTION_HEADERS.isdisjoint(self.fields)
+
+    @once
+    def passed_on(self) -> tuple[dict[str, str], dict[str, str]]:
+        """The headers of the dialect, and those by which a program names itself. Raises InvalidRequest for one that cannot be sent on."""
+        found: dict[str, str] = {}
+        program: dict[str, str] = {}
+        for name, value in self.lines:
+            if name in _DIALECT_HEADERS and value:
+                key = name.decode()
+                text = header_value(str(value, "latin-1"), key)
+                found[key] = f"{found[key]}, {text}" if key in found else text
+            elif name in _CLIENT_HEADERS or name.startswith(_CLIENT_PREFIXES):
+                text = str(value, "latin-1")
+                if text.isascii() and text.isprintable():
+                    program[name.decode()] = text
+        return found, program
+
+
+def head_of(scope: Scope) -> ClientHead:
+    """Return what follows from the headers of a request: the same object for requests that have the same."""
+    head: ClientHead | None = scope.get(HEAD)
+    if head is None:
+        # Without a step of Python for each header.
+        given = scope["headers"]
+        lines = tuple(map(tuple, compress(given, map(_IS_READ.__getitem__, map(_name, given)))))
+        is_short = sum(map(len, map(_value, lines))) <= _LONGEST_HEAD
+        head = scope[HEAD] = _kept_head(lines) if is_short else ClientHead(lines)
+    return head
+
+
+class _ReadNames(dict[bytes, bool]):
+    """Whether bardo reads the header of a name. Clients choose names, so those that are kept are few and short."""
+
+    def __missing__(self, name: bytes) -> bool:
+        read = name in _READ or name.startswith(_CLIENT_PREFIXES)
+        if len(self) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
+            self[name] = read
+        return read
+
+
+_IS_READ = _ReadNames()
+_name, _value = itemgetter(0), itemgetter(1)
+_kept_head = lru_cache(maxsize=_MOST_HEADS)(ClientHead)
+
+
+Pairs = list[tuple[bytes, bytes]]
+
+_JSON = re.compile(r"application/(?:[a-z0-9!#$&^_.+-]+\+)?json")
+_PORT = re.compile(r":\d*$")
+_HEADER_NAMES = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z, ]{0,2000}")
+_KNOWN_HOSTS = 256
+# A program before bardo may look at another of two keys than bardo does.
+_ONCE = (b"host", b"origin", b"content-type", b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
+
+
+class Access:
+    """What `[gateway]` says of hosts and origins."""
+
+    def __init__(self, gateway: GatewaySettings) -> None:
+        self._names = {"localhost", *map(_plain_host, (gateway.host, *gateway.allowed_hosts))}
+        self._any_host = "*" in gateway.allowed_hosts
+        # A name can be made to lead here, an address cannot: addresses of this machine need not be listed.
+        self._any_address = not is_loopback_host(gateway.host)
+        self._origins = {origin.lower() for origin in gateway.allowed_origins}
+        self._checked_hosts: set[bytes] = set()
+
+    def check(self, scope: Scope) -> str:
+        """Return the origin of the web page that a request comes from, empty where it comes from none or from this host.
+
+        Raises Forbidden for a foreign host or origin, InvalidRequest for headers that are missing or given twice, UpgradeRequired for a
+        WebSocket.
+        """
+        head = head_of(scope)
+        if head.accepted_by is self:
+            return ""
+        fields = head.fields
+        host = fields.get(b"host")
+        if host not in self._checked_hosts:
+            self._check_host(host, scope)
+        if b"upgrade" in fields and b"websocket" in fields[b"upgrade"].lower():
+            raise UpgradeRequired("WebSockets are not served here", hint="send the request by HTTP")
+        if len(fields) != len(head.lines):
+            _check_repeated(head.lines)
+        origin = fields.get(b"origin")
+        if origin is not None:
+            return self._check_origin(origin.decode("latin-1"), str(host or b"", "latin-1"))
+        if host is not None:
+            head.accepted_by = self
+        return ""
+
+    def allowed_origin(self, headers: Pairs) -> str:
+        """Return the listed origin that a request names, empty where there is none: for errors made without `check`."""
+        origin = dict(headers).get(b"origin", b"").decode("latin-1")
+        return origin if self._is_listed(origin) else ""
+
+    def _check_host(self, host: bytes | None, scope: Scope) -> None:
+        if host is None:
+            if scope.get("http_version") == "1.0":
+                return
+            raise InvalidRequest("the request has no Host header", hint="send one", param="Host")
+        name = _plain_host(str(host, "latin-1"))
+        if not (self._any_host or name in self._names or self._is_own_address(name)):
+            hint = 'use its address, or list the name under [gateway]: allowed_hosts = ["…"]'
+            raise Forbidden(f"this gateway is not called {name[:200]!r}", hint=hint)
+        if len(self._checked_hosts) < _KNOWN_HOSTS:
+            self._checked_hosts.add(host)
+
+    def _is_own_address(self, name: str) -> bool:
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return self._any_address or address.is_loopback
+
+    def _check_origin(self, origin: str, host: str) -> str:
+        if origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}"):
+            return ""
+        if self._is_listed(origin):
+            return origin
+        message = f"requests from the web page {origin[:200]!r} are not answered"
+        raise Forbidden(message, hint='list it under [gateway] in bardo.toml: allowed_origins = ["…"]')
+
+    def _is_listed(self, origin: str) -> bool:
+        return bool(origin) and ("*" in self._origins or origin.lower() in self._origins)
+
+
+def _plain_host(host: str) -> str:
+    """Return a host without its port, brackets and final dot, in lower case; addresses in their shortest form."""
+    bare = host.strip().lower()
+    if bare.startswith("["):
+        address, _, port = bare[1:].partition("]")
+        # What stands behind the bracket is a port or nothing, and between the brackets an IPv6 address.
+        bare = address if ":" in address and not _PORT.sub("", port) else bare
+    elif bare.count(":") == 1:
+        bare = _PORT.sub("", bare)
+    bare = bare.removesuffix(".")
+    try:
+        return str(ipaddress.ip_address(bare))
+    except ValueError:
+        return bare
+
+
+def _check_repeated(headers: Lines) -> None:
+    for single in _ONCE:
+        if sum(name == single for name, _ in headers) > 1:
+            header = single.decode()
+            raise InvalidRequest(f"the header {header} is given twice", hint="send it once", param=header)
+
+
+def require_json(scope: Scope) -> None:
+    """Raise UnsupportedMediaType where a body does not say that it is JSON.
+
+    Programs may leave the content type out. A web page may not: browsers send such bodies to any address without asking.
+    """
+    head = head_of(scope)
+    if head.is_json:
+        return
+    fields = head.fields
+    kind = fields.get(b"content-type")
+    named = str(kind or b"", "latin-1").partition(";")[0].strip().lower()
+    if not _JSON.fullmatch(named) and (kind is not None or b"origin" in fields):
+        said = f"the content type is {named[:200]!r}" if kind is not None else "the body has no content type"
+        raise UnsupportedMediaType(said, hint="send the header content-type: application/json")
+    head.is_json = True
+
+
+def is_preflight(scope: Scope, origin: str) -> bool:
+    """Return whether a browser asks what a web page of `origin` may send."""
+    return bool(origin) and scope["method"] == "OPTIONS" and b"access-control-request-method" in headers_of(scope)
+
+
+async def answer_preflight(scope: Scope, send: Send) -> None:
+    """Answer a CORS preflight: the page may send what it asked for. `send` adds the origin."""
+    fields = headers_of(scope)
+    wanted = fields.get(b"access-control-request-headers", b"").decode("latin-1")
+    headers = [
+        (b"access-control-allow-methods", b"GET, HEAD, POST, DELETE"),
+        (b"access-control-max-age", b"600"),
+    ]
+    if wanted and _HEADER_NAMES.fullmatch(wanted):
+        headers.append((b"access-control-allow-headers", wanted.encode("latin-1")))
+    if fields.get(b"access-control-request-private-network") == b"true":
+        headers.append((b"access-control-allow-private-network", b"true"))
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def for_origin(send: Send, origin: str) -> Send:
+    """Return a `send` whose replies a page of `origin` may read, headers included."""
+
+    async def send_with_origin(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], *origin_headers(origin)]}
+        await send(message)
+
+    return send_with_origin
+
+
+def origin_headers(origin: str) -> Pairs:
+    """Return the headers that let a page of `origin` read a reply."""
+    return [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", b"*"),
+        (b"vary", b"Origin"),
+    ]
+
+
+_LONGEST_CACHED = 512
+
+
+ACCOUNT = "bardo.account"
+"""Where a request's scope holds the account of its key."""
+KEY = "bardo.key"
+"""Where it holds the key that was accepted: a request may have others beside it, which are for somebody else."""
+
+
+class Caller(NamedTuple):
+    """Who sent a request: the key it came with, whose earlier replies it may go on from, and its account, where keys are asked for."""
+
+    key: str
+    tenant: str
+    account: Account | None
+
+    def __repr__(self) -> str:
+        """Return who it is, without the key."""
+        return f"Caller(tenant={self.tenant!r})"
+
+
+def caller_of(scope: Scope) -> Caller:
+    """Return who sent a request."""
+    head, account = head_of(scope), scope.get(ACCOUNT)
+    if account is not None:
+        return Caller(key_of(scope), account.tenant, account)
+    caller: Caller | None = head.caller
+    if caller is None:
+        key = key_of(scope)
+        caller = Caller(key, tenant_of(key), None)
+        if head.key:
+            head.caller = caller
+    return caller
+
+
+def key_of(scope: Scope) -> str:
+    """Return the key a client came with, the id of the key where it signs requests as AWS's do, empty where it came without one."""
+    accepted: str | None = scope.get(KEY)
+    return accepted or head_of(scope).key or next(iter(_keys_in_query(scope.get("query_string", b""))), "")
+
+
+def keys_of(scope: Scope) -> tuple[str, ...]:
+    """Return the different keys of a request, those of its headers first. A signature is no key."""
+    own, query = head_of(scope).keys, scope.get("query_string", b"")
+    return tuple(dict.fromkeys((*own, *_keys_in_query(query)))) if b"key=" in query else own
+
+
+def is_signed(scope: Scope) -> bool:
+    """Whether a request is signed as AWS's are, so that it holds no key."""
+    return head_of(scope).is_signed
+
+
+def _keys_in_query(query: bytes) -> list[str]:
+    """Return the keys of `?key=`, as Gemini's clients may send it."""
+    if b"key=" not in query:
+        return []
+    found = parse_qs(query.decode("latin-1")).get("key", [])
+    return [key for one in found if (key := one.strip())]
+
+
+def tenant_of(key: str) -> str:
+    """Return a digest of the key a client came with, empty where it came without one. The key cannot be had from it."""
+    if not key:
+        return ""
+    return _cached_digest(key) if len(key) <= _LONGEST_CACHED else _digest(key)
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(f"bardo tenant {key}".encode()).hexdigest()[:32]
+
+
+_cached_digest = lru_cache(maxsize=1024)(_digest)
