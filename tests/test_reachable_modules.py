@@ -10,7 +10,7 @@ from bardo.dialects.shared.dialect import Dialect
 from bardo.simulators import PRESETS
 from bardo.surfaces.cli.app import COMMANDS
 from bardo.surfaces.cli.serve import APP
-from bardo.surfaces.gateway.panel import PANEL
+from bardo.surfaces.gateway.context import PANEL
 from bardo.surfaces.gateway.routes import find_route
 from support.offenders import each_case
 from support.source import imports, reached, trees

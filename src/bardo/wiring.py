@@ -81,7 +81,7 @@ from bardo.services.facts.model_facts import ModelFacts
 from bardo.services.facts.price_book import PriceBook
 from bardo.services.facts.provider_ids import ProviderIds, open_provider_ids
 from bardo.services.facts.server_choice import ServerFacts
-from bardo.services.pipeline.parts import LayerHost
+from bardo.services.pipeline.effects import LayerHost
 from bardo.services.pipeline.pipeline import Pipeline
 from bardo.structured.modes import ladders
 from bardo.structured.subsets import subsets

@@ -5,8 +5,9 @@ Loads SQLAlchemy: import it where batches are opened, and nowhere above.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bardo.adapters.stores.database.engines import address_of
 from bardo.adapters.stores.database.revisions import open_current
@@ -22,18 +23,35 @@ from bardo.batches.outputs import OutputWriter
 from bardo.batches.planning import ItemPlanner
 from bardo.batches.results import ResultReader
 from bardo.batches.schema import metadata
-from bardo.batches.service import OpenBatches
 from bardo.batches.single_calls import SingleCalls
 from bardo.batches.submission import Submitter
 
 if TYPE_CHECKING:
-    from bardo.batches.service import BatchService
+    from bardo.adapters.config.gateway import BatchSettings
+    from bardo.batches.item_requests import ItemReader
+    from bardo.call.services import Services
 
 
-def open_batches(service: BatchService, path: Path | str) -> OpenBatches:
+class OpenBatches(NamedTuple):
+    """What a gateway that has batches works with."""
+
+    store: BatchStore
+    files: FileStore
+    planner: ItemPlanner
+    keeper: BatchKeeper
+    close: Callable[[], None]
+
+
+def open_batches(
+    services: Services,
+    settings: BatchSettings,
+    path: Path | str,
+    read_item: ItemReader,
+    log: RowSink,
+    is_busy: Callable[[], bool],
+) -> OpenBatches:
     """Return the batches that are kept at `path`, a file or an address. Raises DatabaseProblem where they cannot be."""
     engine = open_current(address_of(path), BATCHES_BRANCH, metadata=metadata)
-    services, settings = service.services, service.settings
     store, files = BatchStore(engine), FileStore(engine)
     results, calls = ResultReader(services), JobCalls(services)
     planner = ItemPlanner(services, runs_alone=settings.run_without_api)
@@ -44,11 +62,11 @@ def open_batches(service: BatchService, path: Path | str) -> OpenBatches:
         intake=Intake(store, files, settings, planner, results),
         submitter=Submitter(calls, store, settling_seconds=settings.settling_seconds),
         collector=Collector(calls, store, results),
-        singles=SingleCalls(services, store, results, concurrency=settings.concurrency, is_busy=service.is_busy),
+        singles=SingleCalls(services, store, results, concurrency=settings.concurrency, is_busy=is_busy),
         results=results,
         outputs=OutputWriter(store, files, retention_seconds=settings.retention_seconds),
-        log=RowSink(service.write_row, service.rows_stored, service.rows_missing),
-        read_item=service.read_item,
+        log=log,
+        read_item=read_item,
     )
     keeper = BatchKeeper(store, files, steps, settings, clock=services.clock)
     return OpenBatches(store, files, planner, keeper, engine.dispose)

@@ -15,26 +15,10 @@ from bardo.call.services import Services
 
 if TYPE_CHECKING:
     from bardo.adapters.stores.log import LogWriter
-    from bardo.batches.batch_store import BatchStore
-    from bardo.batches.file_store import FileStore
-    from bardo.batches.keeper import BatchKeeper
-    from bardo.batches.planning import ItemPlanner
+    from bardo.batches.opening import OpenBatches
 
 _log = logging.getLogger("bardo.batches")
 _STORED_SECONDS = 10.0
-
-
-class OpenBatches:
-    """What a gateway that has batches works with."""
-
-    def __init__(
-        self, store: BatchStore, files: FileStore, planner: ItemPlanner, keeper: BatchKeeper, close: Callable[[], None]
-    ) -> None:
-        self.store = store
-        self.files = files
-        self.planner = planner
-        self.keeper = keeper
-        self.close = close
 
 
 class BatchService:
@@ -85,9 +69,11 @@ class BatchService:
 
     def _open(self) -> OpenBatches:
         # Loads SQLAlchemy, which a gateway without batches does not need.
+        from bardo.batches.batch_steps import RowSink
         from bardo.batches.opening import open_batches
 
-        return open_batches(self, self._path)
+        log = RowSink(self.write_row, self.rows_stored, self.rows_missing)
+        return open_batches(self.services, self.settings, self._path, self.read_item, log, self.is_busy)
 
     def write_row(self, row: LogRow) -> None:
         """Write the row of an item into the log."""

@@ -12,7 +12,7 @@ from bardo.adapters.config.settings import LogSettings, Settings, parse_settings
 from bardo.adapters.stores import retention
 from bardo.adapters.stores.log import Feedback, LogMissing, LogReader, LogRow, LogWriter
 from bardo.adapters.stores.log.feedback import FeedbackStore
-from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
+from bardo.adapters.stores.memory.episodes import EpisodeSelection
 from bardo.adapters.stores.retention import LogKeeper, LogPruning
 from bardo.values.errors import ConfigError
 from bardo.wiring import ConfigurationParts

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from bardo.adapters.config.pipeline import AffinitySettings
     from bardo.services.facts.directory import ProviderDirectory
     from bardo.services.facts.price_book import PriceBook
-    from bardo.services.pipeline.effects import Effects, EndedCall
-    from bardo.services.pipeline.parts import LayerHost
+    from bardo.services.pipeline.effects import Effects, EndedCall, LayerHost
     from bardo.services.pipeline.session_memory import SharedSessions
 
 _LAYER = "affinity"

@@ -23,7 +23,8 @@ from bardo.values.operations import EmbedRequest, floats_of
 from bardo.values.request import BardoOptions
 
 if TYPE_CHECKING:
-    from bardo.services.pipeline.parts import LayerHost, LayerParts
+    from bardo.services.pipeline.effects import LayerHost
+    from bardo.services.pipeline.parts import LayerParts
 
 REST_SECONDS = 30.0
 """For how long a provider that failed is not asked: no call waits for it meanwhile."""

@@ -31,7 +31,8 @@ from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request
 
 if TYPE_CHECKING:
     from bardo.adapters.config.pipeline import PipelineSettings
-    from bardo.services.pipeline.parts import LayerParts, OpenCall
+    from bardo.services.pipeline.effects import OpenCall
+    from bardo.services.pipeline.parts import LayerParts
 
 
 def _prefilter(parts: LayerParts) -> Layer:

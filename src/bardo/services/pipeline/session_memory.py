@@ -17,7 +17,7 @@ from bardo.context.effects import LoadForSession, StoreForSession
 from bardo.services.pipeline.effects import Effects
 
 if TYPE_CHECKING:
-    from bardo.services.pipeline.parts import LayerHost
+    from bardo.services.pipeline.effects import LayerHost
 
 
 _OWN_SHARE = "sessions of layers"

@@ -5,13 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from bardo.surfaces.cli.streams import OutputFailed, StdoutClosed, standard_streams
-
-LATER = 3
-UNUSABLE_ANSWER = 4
-INTERRUPTED = 130
-# As a shell reports a program that a closed pipe ended.
-PIPE_CLOSED = 141
+from bardo.surfaces.cli.streams import INTERRUPTED, PIPE_CLOSED, OutputFailed, StdoutClosed, standard_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from bardo.adapters.log_filter import clean_log_lines
-from bardo.surfaces.cli import INTERRUPTED, LATER
 from bardo.surfaces.cli.groups import CommandGroup
-from bardo.surfaces.cli.streams import OutputFailed
+from bardo.surfaces.cli.streams import INTERRUPTED, LATER, OutputFailed
 from bardo.surfaces.render.console import print_problem
 from bardo.values.errors import BardoError, CallerError, OperatorError
 

@@ -31,7 +31,6 @@ from bardo.dialects.shared.media import sound_block
 from bardo.services.facts.directory import PLACING_SECONDS, ProviderDirectory
 from bardo.services.facts.model_list import first_model, listed_models
 from bardo.structured import UnusableAnswer
-from bardo.surfaces.cli import UNUSABLE_ANSWER
 from bardo.surfaces.cli.ask_conversations import Conversation, Conversations
 from bardo.surfaces.cli.ask_templates import Templates, split_words
 from bardo.surfaces.cli.options import (
@@ -45,6 +44,7 @@ from bardo.surfaces.cli.options import (
     read_schema,
 )
 from bardo.surfaces.cli.running_gateway import PROVIDER, not_running, through_gateway, with_key
+from bardo.surfaces.cli.streams import UNUSABLE_ANSWER
 from bardo.surfaces.library.asking import Options, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream
 from bardo.surfaces.library.typed import AnswerType, TypedResponse

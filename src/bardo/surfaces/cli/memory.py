@@ -74,7 +74,7 @@ def search(
     config: Config = None,
 ) -> None:
     """Search questions, thinking and answers by words and by meaning."""
-    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.episodes import EpisodeSelection
 
     now = time.time()
     chosen = EpisodeSelection(
@@ -126,7 +126,7 @@ def forget(
 
     The rows of the calls stay, with tokens and costs. The file of the log is written anew.
     """
-    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.episodes import EpisodeSelection
 
     chosen = EpisodeSelection(
         id=episode, tenant=tenant, key=key, session=session, before=since_time(before, time.time(), option="--before")

@@ -16,6 +16,12 @@ from typing import BinaryIO, TextIO
 
 from bardo.values.errors import BardoError
 
+LATER = 3
+UNUSABLE_ANSWER = 4
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+"""As a shell reports a program that a closed pipe ended."""
+
 
 class OutputFailed(BardoError):
     """Stdout cannot be written: it is closed, or what is behind it is full."""

@@ -39,7 +39,14 @@ from bardo.surfaces.gateway.callers import (
     origin_headers,
 )
 from bardo.surfaces.gateway.completions import complete
-from bardo.surfaces.gateway.context import GatewayContext, ServeOperation, mistake
+from bardo.surfaces.gateway.context import (
+    GatewayContext,
+    PanelLoader,
+    ServeOperation,
+    mistake,
+    show_panel,
+    show_panel_problem,
+)
 from bardo.surfaces.gateway.files import delete_file, list_files, read_file, show_file, upload_file
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, Send, encode_headers
@@ -67,7 +74,6 @@ from bardo.surfaces.gateway.own_endpoints import (
     show_episode,
     take_feedback,
 )
-from bardo.surfaces.gateway.panel import PanelLoader, show_panel, show_panel_problem
 from bardo.surfaces.gateway.responses import (
     add_items,
     create_conversation,

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest
 from bardo.batches.planning import NoBatchApi
 from bardo.batches.records import ENDS, BatchRecord, ItemRecord, result_of
-from bardo.batches.service import BatchService, OpenBatches
+from bardo.batches.service import BatchService
 from bardo.batches.values import LongLine, split_lines
 from bardo.dialects import dialect
 from bardo.dialects.batches.anthropic_client import decode_message_batch
@@ -32,6 +33,9 @@ from bardo.values.errors import BardoError, InvalidRequest, NotStored, Overloade
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.wire import Arrival
+
+if TYPE_CHECKING:
+    from bardo.batches.opening import OpenBatches
 
 MESSAGES = "/v1/messages"
 _DIALECTS = {

@@ -11,7 +11,7 @@ from bardo.services.accounts.accounts import Accounts
 from bardo.services.accounts.opening import open_accounts
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.gateway.batches import read_item
-from bardo.surfaces.gateway.panel import PanelLoader
+from bardo.surfaces.gateway.context import PanelLoader
 from bardo.wiring import Assembly, assemble, preload
 
 _log = logging.getLogger("bardo.gateway")

@@ -1,4 +1,7 @@
-"""What every operation of the gateway is given: the services, the limits of a request, and its body, unpacked and counted."""
+"""What every operation of the gateway is given: the services, the limits of a request, its body, unpacked and counted, and the panel.
+
+The panel is loaded with the first request to it, so that whoever never looks at it does not pay for it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import asyncio
 import logging
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from bardo.adapters.config.settings import Settings
 from bardo.adapters.stores.database.problems import DatabaseProblem, in_one_line
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.batches.service import BatchService
@@ -24,11 +29,18 @@ from bardo.surfaces.gateway.answer import Answer, Draining
 from bardo.surfaces.gateway.callers import head_of, require_json
 from bardo.surfaces.gateway.http import Receive, Scope, read_body, too_large, within
 from bardo.surfaces.gateway.routes import Route
-from bardo.values.errors import BardoError, InternalError, InvalidRequest, Overloaded, Unavailable, UnsupportedMediaType
+from bardo.values.errors import (
+    BardoError,
+    InternalError,
+    InvalidRequest,
+    Overloaded,
+    Unavailable,
+    UnknownRoute,
+    UnsupportedMediaType,
+)
 
 if TYPE_CHECKING:
     from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
-    from bardo.surfaces.gateway.panel import PanelLoader
 
 _IDENTITY = ("", "identity")
 # A body is packed once; twice is allowed, and more is only made to keep a server busy.
@@ -267,3 +279,65 @@ def mistake(where: str) -> BardoError:
 
 _DRIVERS = frozenset({"sqlite3", "sqlalchemy", "psycopg", "redis"})
 """Packages whose exceptions say that a store cannot be used, where nothing nearer to it could."""
+
+
+PANEL = "bardo.surfaces.panel.serving"
+"""The module whose `open_panel` makes the panel. It imports the gateway, and is loaded by its name alone."""
+
+
+class PanelServer(Protocol):
+    """The panel, as the gateway knows it."""
+
+    async def serve(self, scope: Scope, receive: Receive, answer: Answer) -> None: ...
+
+    async def send_problem(self, scope: Scope, answer: Answer, problem: BardoError) -> None: ...
+
+    def end_streams(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class PanelLoader:
+    """Loads the panel when it is first asked for."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str] | None = None) -> None:
+        self._settings = settings
+        self._environment = environment
+        self._panel: PanelServer | None = None
+        self._loading = asyncio.Lock()
+
+    async def load(self, context: GatewayContext) -> PanelServer:
+        """Return the panel of a gateway."""
+        async with self._loading:
+            if self._panel is None:
+                # Its templates take a tenth of a second to load, for which no call is to wait.
+                self._panel = await asyncio.to_thread(self._open, context)
+        return self._panel
+
+    def end_streams(self) -> None:
+        """End what goes on without an end of its own, because the gateway stops."""
+        if self._panel is not None:
+            self._panel.end_streams()
+
+    def close(self) -> None:
+        """Close what the panel has opened."""
+        if self._panel is not None:
+            self._panel.close()
+
+    def _open(self, context: GatewayContext) -> PanelServer:
+        made: PanelServer = import_module(PANEL).open_panel(context, self._settings, self._environment)
+        return made
+
+
+async def show_panel(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer a request to the panel. Raises UnknownRoute where it is turned off."""
+    if context.panel is None:
+        raise UnknownRoute("this gateway has no panel", hint="set panel = true under [gateway] in bardo.toml")
+    await (await context.panel.load(context)).serve(scope, receive, answer)
+
+
+async def show_panel_problem(
+    loader: PanelLoader, context: GatewayContext, scope: Scope, answer: Answer, problem: BardoError
+) -> None:
+    """Answer a request for a page of the panel that was refused before the panel got it."""
+    await (await loader.load(context)).send_problem(scope, answer, problem)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from bardo.batches.records import FileRecord
-from bardo.batches.service import BatchService, OpenBatches
+from bardo.batches.service import BatchService
 from bardo.dialects.batches.openai_client import expiry_seconds, file_object, list_object
 from bardo.server.reply import cycle_of
 from bardo.surfaces.gateway.answer import Answer
@@ -22,6 +23,9 @@ from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, head
 from bardo.surfaces.gateway.responses import new_id
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import InvalidRequest, NotStored, TooLarge, UnknownRoute, Unsupported, UnsupportedMediaType
+
+if TYPE_CHECKING:
+    from bardo.batches.opening import OpenBatches
 
 _BOUNDARY = re.compile(r'boundary=(?:"([^"\r\n]{1,70})"|([^\s;,"]{1,70}))', re.IGNORECASE)
 _NAME = re.compile(r'(?:^|[;\s])name="([^"\r\n]*)"', re.IGNORECASE)

@@ -158,7 +158,7 @@ _MEMORY_FILTERS = ("query", "limit", "by", *_TEXTS, *_TIMES)
 
 async def search_memory(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer which episodes of the tenant fit. Raises InvalidRequest, and UnknownRoute where nothing is kept."""
-    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.episodes import EpisodeSelection
 
     memory, query = _memory(context), query_of(scope)
     unknown = sorted(query.keys() - {*_MEMORY_FILTERS, "key"})
@@ -186,7 +186,7 @@ async def show_episode(context: GatewayContext, route: Route, scope: Scope, rece
 
 async def forget_episode(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Remove one episode of the tenant, and the content of its call. Raises NotStored, and UnknownRoute where nothing is kept."""
-    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.episodes import EpisodeSelection
 
     memory, chosen = _memory(context), EpisodeSelection(id=route.name, tenant=caller_of(scope).tenant)
     # The file is not written anew: a client must not be able to hold up the log of all others.

@@ -26,7 +26,8 @@ from bardo.values.errors import BardoError, ClientMisuse, InvalidRequest, NotSto
 from bardo.values.request import BardoOptions, Request
 
 if TYPE_CHECKING:
-    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection, ReasoningMemory
+    from bardo.adapters.stores.memory.episodes import EpisodeSelection
+    from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -181,7 +182,7 @@ def no_episode(name: str) -> NotStored:
 
 
 def _selection(**fields: Any) -> EpisodeSelection:
-    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.episodes import EpisodeSelection
 
     return EpisodeSelection(**fields)
 

@@ -9,8 +9,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from bardo.adapters.stores.log import LogReader
-from bardo.adapters.stores.memory.episodes import EpisodeVectors
-from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
+from bardo.adapters.stores.memory.episodes import EpisodeSelection, EpisodeVectors
 from support.episodes import NOW, Kept, draft
 
 DAY = 86_400.0

@@ -6,8 +6,7 @@ import pytest
 
 from bardo.adapters.stores.database.problems import AmbiguousRequest
 from bardo.adapters.stores.log.row import mended_text
-from bardo.adapters.stores.memory.episodes import LONGEST_ANSWER
-from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
+from bardo.adapters.stores.memory.episodes import LONGEST_ANSWER, EpisodeSelection
 from bardo.values.errors import InvalidRequest
 from bardo.values.reasoning import ReasoningStepType, ReasoningVisibility
 from support.episodes import NOW, SIGNATURE, Kept, draft

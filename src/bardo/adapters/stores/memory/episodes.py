@@ -233,3 +233,22 @@ def cosine(vector: Sequence[float], stored: bytes) -> float:
 def differing_bits(signature: bytes, asked: int) -> int:
     """Return in how many components two vectors differ in sign."""
     return (int.from_bytes(signature, "little") ^ asked).bit_count()
+
+
+class EpisodeSelection(msgspec.Struct, frozen=True, kw_only=True):
+    """Which episodes are meant: those that fit all that is given. `since` and `before` are Unix times.
+
+    `session` is a conversation as an episode names it, or as its client named it.
+    """
+
+    id: str | None = None
+    tenant: str | None = None
+    key: str | None = None
+    session: str | None = None
+    subsystem: str | None = None
+    model: str | None = None
+    since: float | None = None
+    before: float | None = None
+
+
+EVERYTHING = EpisodeSelection()

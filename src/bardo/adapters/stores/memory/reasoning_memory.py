@@ -16,7 +16,7 @@ import msgspec
 
 from bardo.adapters.config.settings import MemorySettings
 from bardo.adapters.stores.database.problems import AmbiguousRequest
-from bardo.adapters.stores.memory.episodes import EpisodeVectors, phrases_of
+from bardo.adapters.stores.memory.episodes import EVERYTHING, EpisodeSelection, EpisodeVectors, phrases_of
 from bardo.context.sessions import named_session
 from bardo.reasoning.steps import stepped
 from bardo.values.episodes import Episode, EpisodeMatch, Erased, MemoryStats, SearchBy
@@ -32,25 +32,6 @@ if TYPE_CHECKING:
 
 MOST_MATCHES = 100
 SEARCHES = ("both", "words", "meaning")
-
-
-class EpisodeSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """Which episodes are meant: those that fit all that is given. `since` and `before` are Unix times.
-
-    `session` is a conversation as an episode names it, or as its client named it.
-    """
-
-    id: str | None = None
-    tenant: str | None = None
-    key: str | None = None
-    session: str | None = None
-    subsystem: str | None = None
-    model: str | None = None
-    since: float | None = None
-    before: float | None = None
-
-
-EVERYTHING = EpisodeSelection()
 
 
 class ReasoningMemory:

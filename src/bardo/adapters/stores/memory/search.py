@@ -21,7 +21,7 @@ from bardo.values.episodes import EpisodeMatch, FoundBy, MemoryStats
 from bardo.values.reasoning import ReasoningVisibility
 
 if TYPE_CHECKING:
-    from bardo.adapters.stores.memory.reasoning_memory import EpisodeSelection
+    from bardo.adapters.stores.memory.episodes import EpisodeSelection
 
 MOST_FOUND = 100
 """Episodes that each of the two searches gives to the other."""
