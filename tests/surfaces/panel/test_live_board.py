@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from bardo.services.facts.event_feed import EventBus
-from bardo.surfaces.panel.views import live as live_board
-from bardo.surfaces.panel.views.live import MOST_CALLS, MOST_TEXT, LiveBoard
+from bardo.surfaces.panel import live_board
+from bardo.surfaces.panel.live_board import MOST_CALLS, MOST_TEXT, LiveBoard
 from bardo.values.inference_events import CallFinished, CallStarted, HealthChanged, InferenceEvent, ReasoningText
 
 

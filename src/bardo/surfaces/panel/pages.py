@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any
 from urllib.parse import urlencode
 
 import jinja2
@@ -22,9 +22,6 @@ from bardo.adapters.config.accounts import Account
 from bardo.surfaces.panel.static_files import StaticFiles
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars, excerpt, moment, seconds
 from bardo.values.usage import usd
-
-if TYPE_CHECKING:
-    from bardo.surfaces.panel.panel import Panel
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -82,23 +79,6 @@ class Download(msgspec.Struct, frozen=True):
     name: str
     content_type: str
     content: bytes
-
-
-Show: TypeAlias = "Callable[[Panel, PanelRequest], Awaitable[Page | Redirect | Download]]"
-"""Makes a page. It may raise BardoError, which is shown as a page too."""
-
-
-class View(NamedTuple):
-    """A view: its path below `/panel`, where `{name}` stands for a part of a path, its title in the navigation, and its function.
-
-    A view without a title is not in the navigation. `operator_only`: keys that are no operator's get an error.
-    """
-
-    path: str
-    title: str
-    show: Show
-    methods: tuple[str, ...] = ("GET",)
-    operator_only: bool = False
 
 
 _TEMPLATES = Path(__file__).with_name("templates")

@@ -6,18 +6,18 @@ import asyncio
 import os
 import secrets
 import threading
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from bardo.adapters.config.settings import Settings, log_path
 from bardo.adapters.stores.log.reader import LogReader
 from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.panel.live_board import LiveBoard
 from bardo.surfaces.panel.markdown import TEXT_FILTERS
-from bardo.surfaces.panel.pages import Page, PanelRequest, make_environment
+from bardo.surfaces.panel.pages import Download, Page, PanelRequest, Redirect, make_environment
 from bardo.surfaces.panel.sessions import Sessions
 from bardo.surfaces.panel.sign_in_limits import SignInLimits
 from bardo.surfaces.panel.static_files import StaticFiles
-from bardo.surfaces.panel.views.live import LiveBoard
 from bardo.values.errors import Unsupported
 
 SECRET_VARIABLE = "BARDO_PANEL_SECRET"
@@ -27,12 +27,18 @@ Found = TypeVar("Found")
 
 
 class Panel:
-    """What views are given. `context` is that of the gateway: its services, its keys and its events."""
+    """What views are given, which are `views`. `context` is that of the gateway: its services, its keys and its events."""
 
     def __init__(
-        self, context: GatewayContext, settings: Settings, environment: Mapping[str, str] | None = None
+        self,
+        context: GatewayContext,
+        settings: Settings,
+        environment: Mapping[str, str] | None = None,
+        *,
+        views: Sequence[View],
     ) -> None:
         self.context = context
+        self._views = views
         self.settings = settings
         self.environment: Mapping[str, str] = os.environ if environment is None else environment
         secret = self.environment.get(SECRET_VARIABLE, "").encode() or secrets.token_bytes(32)
@@ -69,8 +75,6 @@ class Panel:
             self._log.close()
 
     def _render(self, page: Page, request: PanelRequest) -> bytes:
-        from bardo.surfaces.panel.views import VIEWS
-
         values = {
             "title": page.title,
             "viewer": request.viewer,
@@ -78,7 +82,7 @@ class Panel:
             "path": request.path,
             "asks_for_keys": self.context.accounts is not None,
             "keeps_content": self.keeps_content,
-            "views": [one for one in VIEWS if one.title and (request.viewer.operator or not one.operator_only)],
+            "views": [one for one in self._views if one.title and (request.viewer.operator or not one.operator_only)],
             **page.values,
         }
         return self._templates.get_template(page.template).render(values).encode("utf-8", "replace")
@@ -88,3 +92,20 @@ class Panel:
             if self._log is None:
                 self._log = LogReader(log_path(self.settings, self.environment))
         return read(self._log)
+
+
+Show: TypeAlias = Callable[[Panel, PanelRequest], Awaitable[Page | Redirect | Download]]
+"""Makes a page. It may raise BardoError, which is shown as a page too."""
+
+
+class View(NamedTuple):
+    """A view: its path below `/panel`, where `{name}` stands for a part of a path, its title in the navigation, and its function.
+
+    A view without a title is not in the navigation. `operator_only`: keys that are no operator's get an error.
+    """
+
+    path: str
+    title: str
+    show: Show
+    methods: tuple[str, ...] = ("GET",)
+    operator_only: bool = False

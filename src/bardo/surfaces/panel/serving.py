@@ -21,8 +21,8 @@ from bardo.surfaces.gateway.answer import Answer, error_headers, run_until_disco
 from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, query_of, read_body
 from bardo.surfaces.panel.access import check_machine, next_page, session_cookie, session_of, viewer_of
-from bardo.surfaces.panel.pages import Download, Page, PanelRequest, Redirect, View, Viewer
-from bardo.surfaces.panel.panel import Panel
+from bardo.surfaces.panel.pages import Download, Page, PanelRequest, Redirect, Viewer
+from bardo.surfaces.panel.panel import Panel, View
 from bardo.surfaces.panel.sessions import Session
 from bardo.surfaces.panel.views import VIEWS
 from bardo.surfaces.panel.views.live import show_thinking
@@ -150,7 +150,7 @@ class PanelServer:
 
 def open_panel(context: GatewayContext, settings: Settings, environment: Mapping[str, str] | None) -> PanelServer:
     """Return the panel of a gateway, which blocks while its files are read."""
-    return PanelServer(Panel(context, settings, environment))
+    return PanelServer(Panel(context, settings, environment, views=VIEWS))
 
 
 async def _serve(panel: Panel, scope: Scope, receive: Receive, answer: Answer) -> None:

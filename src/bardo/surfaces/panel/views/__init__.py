@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.surfaces.panel.pages import View
+from bardo.surfaces.panel.panel import View
 from bardo.surfaces.panel.views import catalog, costs, explain, health, keys, live, reports, request, requests
 
 VIEWS: tuple[View, ...] = (
