@@ -36,7 +36,7 @@ NOT_READ: Mapping[str, str] = {
 TABLES = {path.name for path in (ROOT / "catalog" / "data").iterdir()}
 OF_THE_AGENT = frozenset(
     ("bardo.golem.rows", *(f"bardo.routing.{name}" for name in ("budgets", "fallback_route", "pipelines", "pressure")))
-) | {"bardo.routing.workloads", "bardo.routing.tiers"}
+) | {"bardo.routing.schedules", "bardo.routing.tiers"}
 """Where the rows of the agent's tables are typed."""
 
 
@@ -136,8 +136,8 @@ NEAR_THE_AGENT = (
 ON_PAGES: Mapping[str, str] = dict.fromkeys(
     (
         "bardo.golem.rows.ProfileRow.group",
-        "bardo.routing.profiles.PipelineProfile.milliseconds",
-        "bardo.routing.profiles.PipelineProfile.purpose",
+        "bardo.routing.pipelines.PipelineProfile.milliseconds",
+        "bardo.routing.pipelines.PipelineProfile.purpose",
         "bardo.routing.tiers.TierRow.cost_usd",
     ),
     "tools/golem_reference.py writes it on the agent's page, or a table of the documents is checked by it",

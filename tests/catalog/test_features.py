@@ -215,7 +215,7 @@ def test_every_rating_is_a_class_of_quality() -> None:
 
 
 def test_features_lean_on_rows_and_not_on_names_in_code() -> None:
-    source = Path(bardo.__file__).parent / "engine" / "model_features.py"
+    source = Path(bardo.__file__).parent / "planning" / "knowledge.py"
     assert not any(f'"{row.id}"' in source.read_text(encoding="utf-8") for row in builtin().providers)
 
 

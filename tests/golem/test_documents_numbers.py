@@ -24,8 +24,8 @@ from bardo.routing.pressure import (
     apply_mortality_to_reasoning,
 )
 from bardo.routing.profiles import ReasoningConfig
+from bardo.routing.schedules import dali_temperature, ramp, reanneal
 from bardo.routing.tiers import Signal, daily_costs, next_tier
-from bardo.routing.workloads import dali_temperature, ramp, reanneal
 from bardo.values.errors import InvalidRequest
 from bardo.values.profile import ProfileEffort
 from bardo.values.request import Intent, Quality

@@ -15,8 +15,6 @@ NAMED_BY = {
     "services/facts/list_models.py": "the provider's row, or its base_url",
     "services/facts/listings/refresh.py": "the provider's row, or its base_url",
     "operators/probe/prober.py": "the provider's row, or its base_url",
-    "call/web_search.py": "the row of a search service, or [search] base_url",
-    "operators/probe/sending.py": "the provider's row, or its base_url",
     "call/search.py": "the row of a search service, or [search] base_url",
     "services/payments/network.py": "[payments.servers]",
     "adapters/stores/export/clickhouse.py": "the operator, as an argument of a command",

@@ -12,10 +12,10 @@ import msgspec
 from bardo.catalog.rows import DialectName
 from bardo.routing.budgets import BudgetRules
 from bardo.routing.fallback_route import FallbackRoute
+from bardo.routing.pipelines import PipelineRules
 from bardo.routing.pressure import PressureRules
-from bardo.routing.profiles import PipelineRules
+from bardo.routing.schedules import Schedule
 from bardo.routing.tiers import CostScenario, TierRow, TierRule
-from bardo.routing.workloads import Schedule
 from bardo.values.profile import InferenceProfile, ProfileEffort
 from bardo.values.request import Intent, Quality
 

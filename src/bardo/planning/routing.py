@@ -1,17 +1,12 @@
 """Whom a call that says what it needs is put to: the targets in order, what each lacks, and the record of the decision.
 
 A call that only names a model does not come here.
-
-Order the candidates of a call by what was learned of earlier ones: the strategy `learned`.
-
-Only candidates that meet every requirement are chosen among; the others stand behind them as they would by score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,13 +16,12 @@ from bardo.planning.token_counting import estimate_request
 from bardo.routing import reasons
 from bardo.routing.candidates import NO_CONDITIONS, Candidate, Candidates, Conditions
 from bardo.routing.decision import MOST_CHOICES, ConsideredCandidate, Decision, Strategy, decide, decision
-from bardo.routing.learned.clusters import Share
-from bardo.routing.learned.router import OTHER_ROUTES, LearnedRouter, Pending
-from bardo.routing.resolver import Choice
-from bardo.routing.scorer import choices_by_score
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, Unavailable, Unsupported
 from bardo.values.request import Intent, Request
+
+if TYPE_CHECKING:
+    from bardo.planning.learned_order import LearnedCall
 
 _ROWS = routing_rows()
 _PRIVATE = Conditions(private=True)
@@ -64,6 +58,8 @@ def route(
     if learned is None:
         made = decide(candidates, intent, conditions, strategy=strategy, size=size, most=most)
     else:
+        from bardo.planning.learned_order import learned_order
+
         found, pending = learned_order(request, candidates, intent, learned, size=size, conditions=conditions)
         made = decision(candidates, intent, found, conditions, strategy=strategy, size=size, most=most)
     if not made.choices:
@@ -162,58 +158,3 @@ def _fields(one: ConsideredCandidate) -> dict[str, Any]:
         "degraded": list(one.degraded),
         "unknown": list(one.unknown),
     }
-
-
-MOST_COMPARED = 16
-"""How many candidates are chosen among: the first by score."""
-
-
-class LearnedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """What a learned choice needs beside the call: the router, the request's id, the Unix time, and the workload or subsystem.
-
-    `shares` are the clusters of the prompt, None where they are to be found with the router's embedding.
-    """
-
-    router: LearnedRouter
-    request_id: str
-    at: float
-    route: str = OTHER_ROUTES
-    shares: tuple[Share, ...] | None = None
-
-
-def learned_order(
-    request: Request,
-    candidates: Candidates,
-    intent: Intent,
-    call: LearnedCall,
-    *,
-    size: CallSize,
-    conditions: Conditions = NO_CONDITIONS,
-) -> tuple[Sequence[Choice], Pending | None]:
-    """Return who is asked, first to last, and the choice that is learned from; None where at most one meets the requirements."""
-    found = list(islice(choices_by_score(candidates, intent, conditions), MOST_COMPARED))
-    able = {name_of(one): one for one in found if not one.relaxed}
-    if len(able) < 2:
-        return found, None
-    pending = call.router.choose(
-        prompt_of(request),
-        {name: one.candidate.cost(size, diem=intent.diem_available) for name, one in able.items()},
-        request_id=call.request_id,
-        at=call.at,
-        route=call.route,
-        cost_sensitivity=intent.cost_sensitivity,
-        shares=call.shares,
-    )
-    ordered = [able[name] for name in pending.choice.order]
-    return [*ordered, *(one for one in found if one.relaxed)], pending
-
-
-def name_of(choice: Choice) -> str:
-    """Return the name by which a candidate is known to the table: provider/model."""
-    return f"{choice.candidate.provider}/{choice.candidate.model}"
-
-
-def prompt_of(request: Request) -> str:
-    """Return the text of the last message of the user that has one; empty where none has."""
-    texts = (message.text for message in reversed(request.messages) if message.role == "user")
-    return next((text for text in texts if text), "")

@@ -2,25 +2,22 @@
 
 A workload is a row: what the work needs (an Intent), how it is answered (a profile), and the models that are tried in order. A row whose
 `model` is another workload has all that this one has, and its own keys go before it.
-
-How a temperature changes over the calls of one session: along a cosine, cooler with each cycle, or up a ramp.
 """
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from bardo.routing.fallback_route import RouteStep
 from bardo.routing.pressure import SubsystemPressure
-from bardo.values.errors import ConfigError, InvalidRequest, UnknownModel
+from bardo.values.errors import ConfigError, UnknownModel
 from bardo.values.profile import InferenceProfile
 from bardo.values.request import Intent, Quality
 
@@ -191,62 +188,3 @@ def builtin_workloads() -> Workloads:
     text = files("bardo.catalog").joinpath("data/workloads.toml").read_text(encoding="utf-8")
     rows = msgspec.convert(tomllib.loads(text), dict[str, WorkloadRow])
     return Workloads(_laid_over(row, name) for name, row in rows.items())
-
-
-class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The temperatures of a session of one subsystem.
-
-    `cosine` falls from `first` to `last`, and begins each later cycle `decay` times as hot; `ramp` goes from `first` to `last` in equal
-    steps. `steps` is how many steps there are where the caller does not say: the calls of a ramp, the steps of a cycle.
-    """
-
-    subsystem: str
-    kind: Literal["cosine", "ramp"]
-    first: float
-    last: float
-    steps: int
-    decay: float = 1.0
-
-    def temperature(self, step: int, *, steps: int | None = None, cycle: int = 0) -> float:
-        """Return the temperature of a step, counted from 0, in a cycle, counted from 0. Raises InvalidRequest for a negative one."""
-        total = self.steps if steps is None else steps
-        if self.kind == "ramp":
-            return ramp(step, total, self.first, self.last)
-        return dali_temperature(step, total, reanneal(cycle, self.first, self.decay), self.last)
-
-
-def dali_temperature(step: int, total_steps: int, t_high: float, t_low: float) -> float:
-    """Return the temperature at `step` of a cycle: `t_high` at step 0, `t_low` at step `total_steps` and after it, a cosine between.
-
-    Source: 003, "Hypnagogic cosine annealing". Raises InvalidRequest for a negative step and for a cycle without steps.
-    """
-    progress = _progress(step, total_steps)
-    cosine = (1 + math.cos(progress * math.pi)) / 2
-    return t_low + (t_high - t_low) * cosine
-
-
-def reanneal(cycle: int, base_high: float, decay: float) -> float:
-    """Return the hottest temperature of a cycle, counted from 0: `decay` times that of the cycle before it.
-
-    Source: 003, "Hypnagogic cosine annealing" (`reanneal`). Raises InvalidRequest for a negative cycle.
-    """
-    if cycle < 0:
-        raise InvalidRequest(f"cycle {cycle} is negative", hint="cycles are counted from 0", param="cycle")
-    return base_high * decay**cycle
-
-
-def ramp(step: int, calls: int, first: float, last: float) -> float:
-    """Return the temperature of a call, counted from 0: `first` for call 0, `last` for the last of `calls` and those after it.
-
-    Source: 003, "Dream phase transitions". Raises InvalidRequest for a negative step and for a ramp without calls.
-    """
-    if calls == 1:
-        return last
-    return first + (last - first) * _progress(step, calls - 1)
-
-
-def _progress(step: int, total: int) -> float:
-    if step < 0 or total < 1:
-        message = f"step {step} of {total} is none"
-        raise InvalidRequest(message, hint="steps are counted from 0, and there is at least one", param="step")
-    return min(step / total, 1.0)

@@ -1,4 +1,41 @@
-"""Every error that a caller of bardo can see, its kind, and what of it a client is told."""
+"""Every way a call can fail, and whose turn it is to act.
+
+BardoError
+├── CallerError               the caller changes the request
+│   ├── InvalidRequest        400  malformed JSON, a wrong type, a missing field
+│   │   └── UnknownPreviousResponse  400  the response that a request goes on from is not kept
+│   ├── ContextOverflow       400  the prompt is longer than any model that may be asked takes
+│   ├── NotStored             404  no such response, conversation or item is kept
+│   │   └── UnknownProviderId 404  an id that the provider may know, and this caller's requests may not name
+│   ├── Unauthorized          401  no key, or one that this gateway does not know
+│   ├── OverBudget            402  the budget of a key is used up
+│   ├── Forbidden             403  a host name, a web page or a model that this caller may not use
+│   ├── UnknownModel          404  no provider here serves that model
+│   ├── UnknownRoute          404  no such endpoint
+│   ├── MethodNotAllowed      405
+│   ├── RequestTimeout        408  a request that did not arrive within the time allowed
+│   ├── ClientMisuse          400  a client of the library after its end, or in another event loop
+│   ├── TooLarge              413  a body over the limit
+│   ├── UnsupportedMediaType  415  a body that is not JSON by its content type, or not unpacked
+│   ├── UpgradeRequired       426  a WebSocket, which is not served
+│   ├── RateLimited           429  a key has made as many calls as it may
+│   ├── HeadersTooLarge       431  too many headers, or too large ones
+│   └── Unsupported           400  the target cannot express what was asked
+├── OperatorError             whoever runs bardo changes its configuration
+│   ├── ConfigError           500
+│   └── MissingKey            401  a provider's key is not set
+├── ProviderError             the provider failed; another one, or a later try, may work
+│   ├── Unreachable           502  no connection
+│   ├── UpstreamTimeout       504  no answer, or a stream that stopped, within the time allowed
+│   ├── UpstreamRefused       the provider's own status, message, code and retry-after
+│   ├── MalformedReply        502  an answer that is not what its dialect says
+│   │   └── EmptyReply        502  an answer that ended before it said anything
+│   └── BrokenStream          502  a stream that ended before its end
+├── Unavailable               503  the gateway cannot take the request now; a later try may work
+│   ├── Overloaded            503  a bound on connections or on memory is reached
+│   └── ShuttingDown          503  the gateway was stopped before the reply was complete
+└── InternalError             500  a mistake in bardo
+"""
 
 from __future__ import annotations
 

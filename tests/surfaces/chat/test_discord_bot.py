@@ -12,7 +12,7 @@ import pytest
 
 from bardo.adapters.config.settings import Settings
 from bardo.simulators import Fault, Script, Turn
-from bardo.surfaces.chat.discord_bot import discord_messages
+from bardo.surfaces.chat.discord_format import discord_messages
 from bardo.values.errors import ConfigError
 from support.any_model import Simulator
 from support.chat_server import RateWindow

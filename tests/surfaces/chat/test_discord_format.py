@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.surfaces.chat.discord_bot import (
+from bardo.surfaces.chat.discord_format import (
     LIMIT,
     DiscordPart,
     discord_messages,

@@ -27,7 +27,7 @@ from bardo.adapters.stores.database.set_aside import set_file_aside
 from bardo.adapters.stores.log.columns import MALFORMED_CALLS
 from bardo.adapters.stores.log.row import LogRow
 from bardo.embedding.static_embedding import shipped_embedding
-from bardo.planning.routing import LearnedCall, prompt_of
+from bardo.planning.learned_order import LearnedCall, prompt_of
 from bardo.routing.learned.clusters import Embedding
 from bardo.routing.learned.router import OTHER_ROUTES, Learned, LearnedRouter, LearnedState, Pending
 from bardo.values.errors import ConfigError

@@ -11,26 +11,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bardo.adapters.config.paths import named_path, what_is_no_file
+from bardo.adapters.config.paths import what_is_no_file
 from bardo.adapters.config.pipeline import OFF
 from bardo.adapters.stores.database.set_aside import set_file_aside
-from bardo.catalog.layer_rows import classify_rows
-from bardo.context.classify.heads import Heads, decode_heads, shipped_heads
-from bardo.context.classify.layer import Classify
 from bardo.context.effects import AskModel, ModelAnswer
 from bardo.context.layer import EffectFailed, Layer
-from bardo.embedding.static_embedding import wide_embedding
 from bardo.planning.token_counting import PromptEstimates
 from bardo.services.pipeline.effects import Effects
-from bardo.services.pipeline.embeddings import perform_embed
 from bardo.services.pipeline.parts import Builder, LayerParts
 from bardo.services.pipeline.session_memory import remember_sessions, shared_sessions
 from bardo.values.blocks import TextBlock
-from bardo.values.errors import BardoError, ConfigError
+from bardo.values.errors import BardoError
 from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request
 
 if TYPE_CHECKING:
-    from bardo.adapters.config.pipeline import PipelineSettings
     from bardo.services.pipeline.effects import OpenCall
     from bardo.services.pipeline.parts import LayerParts
 
@@ -131,6 +125,7 @@ def _cache(parts: LayerParts) -> Layer:
 
 
 def _classify(parts: LayerParts) -> Layer:
+    from bardo.services.pipeline.classify_layer import make_classify
 
     return make_classify(parts)
 
@@ -255,58 +250,3 @@ def _store(path: Path, estimates: PromptEstimates) -> None:
     except OSError as problem:
         _log.warning("%s is not written: %s", path.name, type(problem).__name__)
         beside.unlink(missing_ok=True)
-
-
-MOST_BYTES = 64 * 1024 * 1024
-
-
-def make_classify(parts: LayerParts) -> Classify:
-    """Return the layer, with somebody who makes vectors for it where it asks for them. Raises ConfigError as `classify_of` does."""
-    made = classify_of(parts.pipeline)
-    if made.asks:
-        perform_embed(parts)
-    return made
-
-
-def classify_of(pipeline: PipelineSettings) -> Classify:
-    """Return the layer of these settings.
-
-    Raises ConfigError for a file of heads that cannot be read, or that belongs to a model while no model is named.
-    """
-    settings = pipeline.classify
-    rows = classify_rows()
-    if settings.rules_only:
-        return Classify(rows, block=settings.block, needs=settings.needs)
-    heads = open_heads(settings.heads)
-    if heads.embedding != shipped_heads().embedding:
-        if not pipeline.embedding:
-            message = f"the heads in {settings.heads} were trained with a model, and [inference.pipeline] names none"
-            hint = "name the model's folder with embedding, or train them anew with `bardo classify train`"
-            raise ConfigError(message, hint=hint)
-        return Classify(rows, heads=heads, block=settings.block, needs=settings.needs)
-    return Classify(
-        rows,
-        heads=heads,
-        static=wide_embedding(),
-        with_rules=not settings.heads,
-        block=settings.block,
-        needs=settings.needs,
-    )
-
-
-def open_heads(file: str) -> Heads:
-    """Return the heads of a file, or those that ship. Raises ConfigError."""
-    if not file:
-        return shipped_heads()
-    path = named_path(file)
-    hint = "write it with `bardo classify train FILE --out HEADS`"
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ConfigError(f"{path} has more than {MOST_BYTES:,} bytes", hint=hint)
-        return decode_heads(path.read_bytes())
-    except OSError as problem:
-        raise ConfigError(
-            f"the heads of classify cannot be read from {path}: {problem.strerror}", hint=hint
-        ) from problem
-    except ValueError as problem:
-        raise ConfigError(f"{path} holds no heads: {problem}", hint=hint) from problem

@@ -18,7 +18,7 @@ from bardo.context.classify.labels import Classification
 from bardo.context.classify.layer import shortened
 from bardo.context.effects import Embed
 from bardo.context.layer import LayerFacts
-from bardo.services.pipeline.layers import classify_of
+from bardo.services.pipeline.classify_layer import classify_of
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.values.blocks import TextBlock

@@ -52,7 +52,7 @@ from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.key_access import authenticate, show_usage
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
-from bardo.surfaces.gateway.openapi.document import show_openapi
+from bardo.surfaces.gateway.openapi.serve import show_openapi
 from bardo.surfaces.gateway.operations import (
     count_tokens,
     embeddings,

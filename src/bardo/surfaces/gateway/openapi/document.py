@@ -23,9 +23,6 @@ import msgspec
 from bardo._version import __version__
 from bardo.dialects.shared.options import INCLUDABLE, ON_IMPOSSIBLE, REASONING_WORDS
 from bardo.services.facts.health_report import HealthReport
-from bardo.surfaces.gateway.answer import Answer
-from bardo.surfaces.gateway.context import GatewayContext
-from bardo.surfaces.gateway.http import Receive, Scope, header
 from bardo.surfaces.gateway.openapi.json_schema import (
     ANY,
     BOOLEAN,
@@ -73,7 +70,6 @@ from bardo.surfaces.gateway.own_replies import (
     UsageReply,
     VersionReply,
 )
-from bardo.surfaces.gateway.routes import Route
 from bardo.values import errors
 from bardo.values.attempts import AttemptRecord
 from bardo.values.degradation import Degradation
@@ -550,20 +546,3 @@ def _error(schema: Schema) -> dict[str, Any]:
         "headers": {name: ref(name, "headers") for name in ERROR_HEADERS},
         "content": {_JSON: {"schema": schema}},
     }
-
-
-async def show_openapi(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
-    """Answer with the OpenAPI document, or with 304 where the client has it."""
-    # Few clients ask for it: a gateway that starts does not load it.
-
-    body, tag = openapi_bytes()
-    headers = [("etag", tag), ("cache-control", "no-cache")]
-    if _has(header(scope, b"if-none-match"), tag):
-        await answer.whole(304, b"", headers)
-    else:
-        await answer.whole(200, body, headers)
-
-
-def _has(asked: str, tag: str) -> bool:
-    """Whether an `If-None-Match` names a tag. Source: RFC 9110, section 13.1.2, which compares tags weakly."""
-    return tag in [one.strip().removeprefix("W/") for one in asked.split(",")] or asked.strip() == "*"
