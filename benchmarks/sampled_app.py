@@ -1,7 +1,7 @@
 """bardo's own application with one more endpoint, which tells at which stage the process was found. For the stage table only.
 
 A signal comes every few milliseconds of processor time, and the stack of the event loop's thread says which stage runs. What other threads
-used, the log's above all, is told apart from it.
+used, the log's above all, is told apart from it. The timer is not ITIMER_PROF, which the gateway's own watchdog sets anew twice a second.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class SampledApp:
     def _tell(self) -> dict[str, float]:
         if not self._looking:
             self._looking = True
-            signal.signal(signal.SIGPROF, self._look)
-            signal.setitimer(signal.ITIMER_PROF, _SECONDS, _SECONDS)
+            signal.signal(signal.SIGVTALRM, self._look)
+            signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS, _SECONDS)
         own = sum(self._seconds.values())
         everything, self._all = time.process_time() - self._all, time.process_time()
         told = {**self._seconds, THREADS: max(0.0, everything - own)}

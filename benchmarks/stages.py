@@ -57,7 +57,8 @@ _NOTES = (
     "holds it together: attempts, failover, health, time limits. Plan: the target, the provider's form of the request. Send: the "
     "connection to the provider, in both directions. Reply: its frames, events and Response. Encode: headers, and what is written anew "
     "for the client. Log: journal, row, and what is kept for replay.",
-    "Sampled by a signal each few milliseconds of processor time. What runs in C between two lines of Python counts for the next of them.",
+    "Sampled by a signal each few milliseconds of the program's own time. What the kernel does, and what runs in C between two lines "
+    "of Python, counts for the next line that is looked at.",
 )
 
 

@@ -31,7 +31,7 @@ from benchmarks.figures import Figure, Row, Table, Target, targets_markdown
 from benchmarks.growth import schema_plans
 from benchmarks.load import Asked, Job, Result, execute, spread, without_chunks
 from benchmarks.processes import Cores, Started, runs, tree
-from benchmarks.sampled_app import OTHER, PLACES, STAGES, stage_of
+from benchmarks.sampled_app import OTHER, PLACES, STAGES, THREADS, stage_of
 from benchmarks.stages import spent
 from benchmarks.upstream import at_once, listen, request_end
 
@@ -42,6 +42,7 @@ from bardo.values.request import Resolution
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmarks read /proc")
 
+WATCHDOG_BEAT_SECONDS = 0.5
 TINY = Pace(rounds=1, seconds=0.0, starts=1, soak_requests=20, quick=True)
 
 
@@ -303,6 +304,19 @@ def test_the_stages_of_a_request_are_all_of_it() -> None:
         seen = spent(gateway)
     assert set(seen) <= set(STAGES)
     assert sum(seen.values()) > 0
+
+
+def test_stages_are_seen_after_the_watchdog_of_the_gateway_has_set_its_timer_anew() -> None:
+    with Bench(TINY, lambda _: None) as bench:
+        gateway = bench.start(bardo(factory="benchmarks.sampled_app:create_app"))
+        assert gateway is not None
+        spent(gateway)
+        asked = (gateway.contestant.lanes[0].asked("whole"),)
+        bench.measure(gateway, asked, concurrency=2, seconds=1.5 * WATCHDOG_BEAT_SECONDS)
+        spent(gateway)
+        bench.measure(gateway, asked, concurrency=2, seconds=0, least=200)
+        seen = spent(gateway)
+    assert set(seen) - {THREADS}, seen
 
 
 def test_a_schema_is_planned_for_in_every_size() -> None:
