@@ -11,6 +11,7 @@ import msgspec
 
 from benchmarks import (
     affinity,
+    basket,
     cache,
     chaos,
     context,
@@ -120,6 +121,7 @@ def _soak(bench: Bench) -> Found:
 
 
 _RUN: dict[str, Callable[[Bench], Found]] = {
+    "basket": basket.run,
     "gateway": _gateway,
     "stages": lambda bench: ([stages.run(bench)], []),
     "growth": lambda bench: growth.run(bench),

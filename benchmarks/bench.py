@@ -131,13 +131,28 @@ class Bench:
         least: int = 1,
         rate: float = 0.0,
     ) -> Sample:
-        """Send requests to a gateway, or to the upstream itself, and return what one of them cost."""
+        """Send requests to a gateway, or to the upstream itself, and return what one of them cost. What failed is noted."""
+        sample = self.send(gateway, asked, concurrency=concurrency, seconds=seconds, least=least, rate=rate)
+        result = sample.result
+        if result.failed:
+            name = gateway.contestant.name if gateway else "the upstream"
+            self.note(f"{name}: {result.failed} failed of {result.requests + result.failed}: {result.first_failure}")
+        return sample
+
+    def send(
+        self,
+        gateway: Gateway | None,
+        asked: tuple[Asked, ...],
+        *,
+        concurrency: int,
+        seconds: float = 0.0,
+        least: int = 1,
+        rate: float = 0.0,
+    ) -> Sample:
+        """Send requests as `measure` does, and note nothing."""
         port = self.upstream_port if gateway is None else gateway.port
         job = Job(port=port, asked=asked, concurrency=concurrency, seconds=seconds, least=least, rate=rate)
         before = gateway.started.cpu_seconds() if gateway else 0.0
         result = msgspec.json.decode(self._generator.tell(msgspec.json.encode(job).decode()), type=Result)
         used = gateway.started.cpu_seconds() - before if gateway else 0.0
-        if result.failed:
-            name = gateway.contestant.name if gateway else "the upstream"
-            self.note(f"{name}: {result.failed} failed of {result.requests + result.failed}: {result.first_failure}")
         return Sample(cpu=used * 1e6 / max(1, result.requests), result=result)

@@ -46,12 +46,13 @@ def in_digits(value: float) -> str:
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing measured, in one unit, for everyone who was measured. `note` stands for a figure that could not be had."""
+    """One thing measured, in one unit, for everyone who was measured. `cannot` names those who cannot do it at all."""
 
     measure: str
     unit: str
     figures: dict[str, Figure] = {}
     failed: dict[str, str] = {}
+    cannot: tuple[str, ...] = ()
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +109,7 @@ def _share_cell(row: Row, column: str) -> str:
 def _cell(row: Row, column: str, base: Figure | None, floor: Figure | None) -> str:
     figure = row.figures.get(column)
     if figure is None:
-        return "failed" if column in row.failed else "–"
+        return "cannot" if column in row.cannot else "failed" if column in row.failed else "–"
     to_base = None if figure is base else _ratio(figure, base)
     to_floor = None if figure is floor else _ratio(figure, floor)
     text = figure.text() if to_base is None else f"{figure.text()} ({in_digits(to_base)}×)"

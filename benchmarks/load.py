@@ -1,7 +1,7 @@
 """The load generator, a process of its own: `python -m benchmarks.load` reads jobs as JSON lines and answers each with a result.
 
 A closed loop over bare sockets: each connection sends its next request when the last reply is complete. A reply counts only where it is
-complete and holds every word that it should.
+complete and holds every word that it should; one of the basket only where its text, its thinking and its calls are those that were sent.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 
 import msgspec
 
+from benchmarks import basket_replies
 from benchmarks.canned import WORD
 
 _LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
@@ -24,13 +25,22 @@ _WORD = WORD.encode()
 _PATIENCE_SECONDS = 90.0
 
 
+class Named(msgspec.Struct, frozen=True):
+    """A reply of the basket: the dialect that the client gets it in, its kind and its number."""
+
+    dialect: str
+    kind: str
+    number: str
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One request, and how many words its reply must hold."""
+    """One request, and how many words its reply must hold, or which reply of the basket it must be."""
 
     path: str
     headers: dict[str, str]
     body: str
-    words: int
+    words: int = 0
+    named: Named | None = None
 
     def wire(self) -> bytes:
         """Return the request's bytes."""
@@ -77,7 +87,8 @@ class Run:
     """One job while it runs."""
 
     def __init__(self, job: Job) -> None:
-        self.wires = [(asked.wire(), asked.words) for asked in job.asked]
+        self.wires = [(asked.wire(), asked) for asked in job.asked]
+        self.replies: list[tuple[Named, bytes, bool, float, float]] = []
         self.latencies: list[float] = []
         self.first_bytes: list[float] = []
         self.failures: list[str] = []
@@ -87,13 +98,13 @@ class Run:
         self._open = job.concurrency
         self._began = time.perf_counter()
 
-    def next(self) -> tuple[bytes, int] | None:
-        """Return the next request and the words of its reply, or None where it is over."""
+    def next(self) -> tuple[bytes, Asked] | None:
+        """Return the next request, or None where it is over."""
         late = time.perf_counter() - self._began >= self._job.seconds
         if (late and self._started >= self._job.least) or len(self.failures) > self._job.concurrency:
             return None
         self._started += 1
-        return self.wires[self._started % len(self.wires)]
+        return self.wires[(self._started - 1) % len(self.wires)]
 
     def due(self) -> float:
         """Return when the request that was taken last is to be sent, by `time.perf_counter`; 0 for at once."""
@@ -106,12 +117,24 @@ class Run:
             self.done.set_result(None)
 
     def result(self) -> Result:
-        """Return what the job gave."""
+        """Return what the job gave. Replies of the basket are read here, when nothing is under way."""
+        seconds = time.perf_counter() - self._began
+        for named, sent, is_chunked, latency, first_byte in self.replies:
+            body = without_chunks(sent) if is_chunked else sent
+            problem = basket_replies.problem_of(named.kind, named.number, named.dialect, body)
+            if problem:
+                start = body[:200].decode(errors="replace")
+                self.failures.append(
+                    f"a reply that thinks {named.kind} is not what was sent: {problem}; it begins {start!r}"
+                )
+            else:
+                self.latencies.append(latency)
+                self.first_bytes.append(first_byte)
         return Result(
             requests=len(self.latencies),
             failed=len(self.failures),
             first_failure=self.failures[0] if self.failures else "",
-            seconds=time.perf_counter() - self._began,
+            seconds=seconds,
             latency=spread(self.latencies),
             first_byte=spread(self.first_bytes),
         )
@@ -134,7 +157,7 @@ class Connection(asyncio.Protocol):
         self._size = 0
         self._head = 0
         self._length: int | None = None
-        self._words = 0
+        self._asked = run.wires[0][1]
         self._waiting = False
         self._sent_at = self._first_at = 0.0
 
@@ -164,7 +187,7 @@ class Connection(asyncio.Protocol):
         if following is None:
             self._transport.close()
             return
-        wire, self._words = following
+        wire, self._asked = following
         self._pieces, self._size, self._head, self._length = [], 0, 0, None
         due = self._run.due()
         wait = due - time.perf_counter()
@@ -197,16 +220,24 @@ class Connection(asyncio.Protocol):
     def _take(self, now: float) -> None:
         self._waiting = False
         reply = b"".join(self._pieces)
-        found = reply.count(_WORD)
-        if found != self._words and self._length is None:
-            found = without_chunks(reply[self._head :]).count(_WORD)
-        if not reply.startswith(b"HTTP/1.1 200") or found != self._words:
+        times = now - self._sent_at, self._first_at - self._sent_at
+        if problem := self._count(reply):
             start = reply[:300].decode(errors="replace")
-            self._run.failures.append(f"{found} of {self._words} words in a reply that begins {start!r}")
+            self._run.failures.append(f"{problem} in a reply that begins {start!r}")
+        elif self._asked.named is not None:
+            self._run.replies.append((self._asked.named, reply[self._head :], self._length is None, *times))
         else:
-            self._run.latencies.append(now - self._sent_at)
-            self._run.first_bytes.append(self._first_at - self._sent_at)
+            self._run.latencies.append(times[0])
+            self._run.first_bytes.append(times[1])
         self._send()
+
+    def _count(self, reply: bytes) -> str:
+        """Return what is wrong with the head of a reply, or with the number of its words; empty where nothing is."""
+        wanted = self._asked.words
+        found = reply.count(_WORD)
+        if found != wanted and self._length is None:
+            found = without_chunks(reply[self._head :]).count(_WORD)
+        return "" if reply.startswith(b"HTTP/1.1 200") and found == wanted else f"{found} of {wanted} words"
 
 
 def without_chunks(body: bytes) -> bytes:

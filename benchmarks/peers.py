@@ -57,24 +57,25 @@ def version_of(contestant: Contestant, python: str) -> str:
     return found.stdout or "unknown"
 
 
-def _litellm(place: Place, *more: str) -> list[str]:
+def litellm(place: Place, *more: str, models: Sequence[dict[str, object]] = ()) -> list[str]:
+    """Return what starts LiteLLM's proxy; `models` are served beside the canned ones."""
     config = place.folder / "litellm.json"  # JSON is YAML.
-    config.write_text(json.dumps(_litellm_config(place.upstream)))
+    config.write_text(json.dumps(_litellm_config(place.upstream, models)))
     own = Path(place.python).parent / "litellm"
     return [str(own), "--config", str(config), "--host", "127.0.0.1", "--port", str(place.port), *more]
 
 
-def _litellm_config(upstream: str) -> dict[str, object]:
-    rows = [
+def _litellm_config(upstream: str, models: Sequence[dict[str, object]]) -> dict[str, object]:
+    rows: list[dict[str, object]] = [
         {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_base": upstream, "api_key": "k"}}
         for name in MODELS
     ]
     settings = {"callbacks": [], "num_retries": 0, "use_chat_completions_url_for_anthropic_messages": True}
-    return {"model_list": rows, "litellm_settings": settings, "general_settings": {"master_key": KEY}}
+    return {"model_list": [*rows, *models], "litellm_settings": settings, "general_settings": {"master_key": KEY}}
 
 
 def _litellm_on_granian(place: Place) -> list[str]:
-    return _litellm(place, "--run_granian")
+    return litellm(place, "--run_granian")
 
 
 def _sglang(place: Place) -> list[str]:
@@ -83,10 +84,11 @@ def _sglang(place: Place) -> list[str]:
     return [place.python, "-m", "sglang_router.launch_router", *address, *worker]
 
 
-def _tensorzero(place: Place) -> list[str]:
+def tensorzero(place: Place, models: str = "") -> list[str]:
+    """Return what starts TensorZero's gateway; `models`, tables of its configuration, are served beside the canned ones."""
     config = place.folder / "tensorzero.toml"
     rows = (_TENSORZERO_MODEL.format(name=name, upstream=place.upstream) for name in MODELS)
-    config.write_text("[gateway]\nobservability.enabled = false\n" + "".join(rows))
+    config.write_text("[gateway]\nobservability.enabled = false\n" + "".join(rows) + models)
     return [place.python, str(ROOT / "benchmarks" / "start_tensorzero.py"), str(config)]
 
 
@@ -113,7 +115,7 @@ PEERS: tuple[Contestant, ...] = (
         venv="litellm",
         packages=_LITELLM,
         lanes=_LITELLM_LANES,
-        command=_litellm,
+        command=litellm,
         environment=_NO_DOWNLOADS,
         slow=True,
     ),
@@ -139,7 +141,7 @@ PEERS: tuple[Contestant, ...] = (
         venv="tensorzero",
         packages=("tensorzero==2026.6.0",),
         lanes=(Lane(name="forwarded", **_TENSORZERO_CHAT), Lane(name="rebuilt", **_TENSORZERO_CHAT)),
-        command=_tensorzero,
-        says_port=r"http://127\.0\.0\.1:(\d+)",
+        command=tensorzero,
+        says_port=r"http://127\.0\.0\.1:(\d+)/openai/v1",
     ),
 )

@@ -100,6 +100,10 @@ def _message(message: Json, fields: dict[str, str], reply: RawReply) -> None:
     for detail in message.get("reasoning_details") or ():
         fields["details"] += detail.get("text") or detail.get("summary") or ""
         reply.keep(detail.get("signature"), detail.get("data"))
+    # TensorZero's place for what Chat has no word for.
+    for extra in message.get("tensorzero_extra_content") or ():
+        fields["details"] += extra.get("text") or ""
+        reply.keep(extra.get("signature"))
     for call in (*(message.get("tool_calls") or ()), *_old_call(message)):
         _grow(call, reply)
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from benchmarks import basket_replies
 from benchmarks.canned import STREAM_HEAD, answer, is_paced, is_streamed, pace_of, stream_pieces, whole_reply
 
 _MODEL = re.compile(rb'"model"\s*:\s*"(?:[^"/]*/)?(whole|(?:burst|paced|thinking)-\d+)"')
@@ -39,11 +40,16 @@ class Upstream(asyncio.Protocol):
         self._answer(request)
 
     def _answer(self, request: bytes) -> None:
+        pieces = basket_replies.reply_to(request)
+        if pieces is not None:
+            Paced(self._transport, pieces, basket_replies.PACE_SECONDS).send()
+            return
         found = _MODEL.search(request)
         if found is None:
             self._transport.write(_LIST)
         elif is_paced(model := found[1].decode()):
-            Paced(self._transport, stream_pieces(model), pace_of(model)).send()
+            first, *rest = stream_pieces(model)
+            Paced(self._transport, (STREAM_HEAD + first, *rest), pace_of(model)).send()
         else:
             self._transport.write(at_once(model))
 
@@ -65,7 +71,7 @@ class Paced:
             return
         due = min(len(self._pieces), 1 + int((self._loop.time() - self._began) / self._pace))
         for place in range(self._sent, due):
-            self._transport.write(STREAM_HEAD + self._pieces[0] if place == 0 else self._pieces[place])
+            self._transport.write(self._pieces[place])
         self._sent = due
         if due < len(self._pieces):
             self._loop.call_at(self._began + due * self._pace, self.send)
