@@ -157,7 +157,7 @@ def main() -> None:
     """Read the arguments, measure, and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure bardo beside its peers.")
     parser.add_argument("subjects", nargs="*", metavar="subject", help=f"{', '.join(SUBJECTS)}; by default all")
-    parser.add_argument("--quick", action="store_true", help="under two minutes, and less exact")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds, and less exact")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all figures in a file too")
     parser.add_argument(
         "--eval", type=Path, metavar="FOLDER", help="quality, routing-quality: the rows to fit to and to measure on"

@@ -154,7 +154,7 @@ def measure_rounds(
         bench.tell(f"basket: round {number} of {rounds}" if number else "basket: warming up")
         turned = [*running[number % len(running) :], *running[: number % len(running)]]
         for cell in wanted:
-            requests = requests_of(cell, number, _count(bench, cell))
+            requests = requests_of(cell, number, _count(bench, cell, warm_up=not number))
             for one, gateway in turned:
                 key = (one.name, cell)
                 if not can(one, cell) or key in left_out:
@@ -176,10 +176,11 @@ def can(one: Participant, cell: Cell) -> bool:
     return one.name != KEYED and cell.way in one.ways
 
 
-def _count(bench: Bench, cell: Cell) -> int:
+def _count(bench: Bench, cell: Cell, *, warm_up: bool) -> int:
     if cell.calls:
-        return SESSIONS * (QUICK_TURNS if bench.pace.quick else TURNS)
-    return (QUICK_COUNTS if bench.pace.quick else COUNTS)[cell.delivery]
+        return SESSIONS * (1 if warm_up else QUICK_TURNS if bench.pace.quick else TURNS)
+    count = (QUICK_COUNTS if bench.pace.quick else COUNTS)[cell.delivery]
+    return count // 4 if warm_up else count
 
 
 def _measure(bench: Bench, one: Participant, gateway: Gateway, cell: Cell, requests: Requests) -> Sample:
@@ -188,7 +189,7 @@ def _measure(bench: Bench, one: Participant, gateway: Gateway, cell: Cell, reque
 
     count = len(requests.measured)
     if one.contestant.slow:
-        count = max(4, count // _FEWER_OF_SLOW)
+        count = max(2, count // _FEWER_OF_SLOW)
     before, measured = made(requests.before[:count]), made(requests.measured[:count])
     if before:
         bench.send(gateway, before, concurrency=AT_ONCE, least=len(before))
