@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import geometric_mean
@@ -197,12 +198,8 @@ def _measure(bench: Bench, one: Participant, gateway: Gateway, cell: Cell, reque
 
 
 def _short(failure: str) -> str:
-    """Return what was wrong without the words of one reply."""
-    return (
-        failure.partition("; it begins")[0]
-        .partition(" that begins")[0]
-        .translate({ord(digit): None for digit in "0123456789"})
-    )
+    """Return what was wrong without the words and numbers of one reply."""
+    return re.sub(r"\d+", "…", failure.partition("; it begins")[0].partition(" that begins")[0])
 
 
 def _row(found: Found, cell: Cell, columns: Sequence[str]) -> Row:

@@ -124,9 +124,7 @@ class Run:
             problem = basket_replies.problem_of(named.kind, named.number, named.dialect, body)
             if problem:
                 start = body[:200].decode(errors="replace")
-                self.failures.append(
-                    f"a reply that thinks {named.kind} is not what was sent: {problem}; it begins {start!r}"
-                )
+                self.failures.append(f"the reply {named.kind!r} is not what was sent: {problem}; it begins {start!r}")
             else:
                 self.latencies.append(latency)
                 self.first_bytes.append(first_byte)

@@ -212,7 +212,7 @@ def test_a_reply_of_the_basket_counts_where_it_is_the_one_that_was_named(deliver
     assert (right.requests, right.failed) == (4, 0), right.first_failure
     assert right.latency.p50 > 0
     assert (wrong.requests, wrong.failed) == (0, 4)
-    assert wrong.first_failure.startswith("a reply that thinks short is not what was sent: its text has")
+    assert wrong.first_failure.startswith("the reply 'short' is not what was sent: its text has")
 
 
 def test_bardo_goes_each_way_to_the_dialect_that_it_says_and_gives_back_what_was_sent() -> None:
@@ -305,7 +305,7 @@ def test_a_peer_whose_replies_are_wrong_is_asked_once_and_it_is_said_why() -> No
         (participant("p", packages=("p",)), "peer"),
     ]
     found, problems, loads = basket.measure_rounds(cast(Any, bench), cast(Any, running), cells)
-    assert problems == {"p:  words in a reply": [str(cell) for cell in cells]}
+    assert problems == {"p: … words in a reply": [str(cell) for cell in cells]}
     assert len(loads) == 2
     assert len(found["bardo", cells[0]]) == 1
     assert not any(sample.usable for cell in cells for sample in found["p", cell])
