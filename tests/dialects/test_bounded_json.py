@@ -125,7 +125,7 @@ def test_a_long_text_that_is_wrong_somewhere_is_refused(wrong: bytes) -> None:
 
 
 WIDE = {
-    "fields": b'{"m":{' + b",".join(b'"key%d":"value"' % place for place in range(60_000)) + b"}}",
+    "fields": b'{"m":{' + b",".join(b'"key%d":"value"' % place for place in range(120_000)) + b"}}",
     "numbers": b'{"m":[' + b"1," * 600_000 + b"1]}",
     "objects": b"[" + b'{"a":[{"b":[{}]}]},' * 60_000 + b"{}]",
 }
@@ -142,6 +142,30 @@ def test_no_call_of_the_library_reads_much_at_a_time(data: bytes) -> None:
     assert len(data) > SLICED_BYTES
     assert decode_bounded(data, decode=decode) == msgspec.json.decode(data)
     assert max(seen) < 128 * 1024
+
+
+QUICK = {
+    "a turn of an agent": json.dumps([{"role": "tool", "content": "word, " * 150}] * 600).encode(),
+    "as many objects as are quick": b"[" + b",".join([b'{"a":1234567890}'] * 49_990) + b"]",
+    "as many values as are quick": b"[" + b",".join([b"1234"] * 100_000) + b"]",
+}
+
+
+@pytest.mark.parametrize("data", QUICK.values(), ids=QUICK.keys())
+@pytest.mark.parametrize("more", [b"", b",[]", b",1,1"])
+def test_long_json_of_few_values_is_read_in_one_call(data: bytes, more: bytes) -> None:
+    seen: list[int] = []
+
+    def decode(part: bytes) -> Any:
+        seen.append(len(part))
+        return msgspec.json.decode(part)
+
+    many = data[:-1] + more * 20_000 + b"]"
+    assert SLICED_BYTES < len(data) < 2 * 1024 * 1024
+    assert decode_bounded(many, decode=decode) == msgspec.json.decode(many)
+    quick = many.count(b"[") + many.count(b"{") <= 50_000 and many.count(b",") <= 100_000
+    assert (seen == [len(many)]) is quick
+    assert quick or max(seen) < 128 * 1024
 
 
 def test_an_error_names_the_byte_of_the_whole() -> None:
