@@ -12,12 +12,12 @@ import logging
 import uuid
 from collections.abc import Callable
 
+from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.gateway import BatchSettings
 from bardo.batches.batch_steps import BatchSteps
 from bardo.batches.batch_store import BatchStore
 from bardo.batches.file_store import FileStore
 from bardo.batches.records import BatchRecord
-from bardo.values.chance import CHANCE
 
 _log = logging.getLogger("bardo.batches")
 LEASE_SECONDS = 15.0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bardo.accounting.cost import NO_COST, AttemptCost, as_part, call_cost
+from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.loop_watchdog import name_task
 from bardo.adapters.stores.log.row import LogRow, PendingCall
@@ -20,7 +21,6 @@ from bardo.planning.route import Provider, Target
 from bardo.routing.circuit import error_class
 from bardo.services.facts.price_book import PriceBook
 from bardo.values.attempts import AttemptCause, AttemptRecord
-from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError, CallerError, OperatorError, OverBudget, ProviderError, UpstreamRefused
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Operation, Request

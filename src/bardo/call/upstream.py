@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from bardo.adapters.chance import CHANCE
 from bardo.adapters.long_work import run_by_size
 from bardo.adapters.net.calls import Reply
 from bardo.call.call import Call, SentAttempt
@@ -38,7 +39,6 @@ from bardo.replies.written_tokens import time_stages
 from bardo.services.facts.failover import StaleReply
 from bardo.services.facts.health import AttemptWatch, HealthKeeper
 from bardo.streams.stage import Stage
-from bardo.values.chance import CHANCE
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, BrokenStream, UpstreamTimeout
 from bardo.values.events import Degraded, Event, ReplyStart

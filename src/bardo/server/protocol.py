@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import httptools
 
+from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.gateway import (
     SURPLUS_CONNECTIONS,
     Headers,
@@ -24,7 +25,6 @@ from bardo.adapters.config.gateway import (
 )
 from bardo.server.framing import REQUEST_LINE, ChunkedBody, coding_problem, head_problem, invalid_request
 from bardo.server.reply import FIRST_HEADERS, STATUS_LINE, Channel, RequestCycle, ServerState, is_awaited
-from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError, InvalidRequest, RequestTimeout
 
 # After an error the client may go on sending this much, or twice as much as a body may have, as long as something comes; then the

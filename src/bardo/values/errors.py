@@ -39,7 +39,6 @@ BardoError
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Literal
 
 from bardo.values.context_overflow import Overflow, find_overflow
@@ -420,7 +419,7 @@ STOPPING = "the server is stopping"
 """The argument of the CancelledError by which a stopping server ends a request."""
 
 
-def shutdown_of(cancelled: asyncio.CancelledError) -> ShuttingDown | None:
+def shutdown_of(cancelled: BaseException) -> ShuttingDown | None:
     """Return the error of a call that was cancelled because the server stops; None where something else cancelled it."""
     return shutting_down() if STOPPING in cancelled.args else None
 

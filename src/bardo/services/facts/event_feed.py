@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import msgspec
 
+from bardo.adapters.chance import CHANCE
 from bardo.adapters.stores.log.row import LogRow
 from bardo.planning.attempt import Attempt
 from bardo.structured import Provenance
 from bardo.values.blocks import Carried, UnknownBlock
-from bardo.values.chance import CHANCE
 from bardo.values.degradation import Degradation
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ThinkStart, ToolCallChunk, ToolCallStart
 from bardo.values.inference_events import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.routing import FailoverSettings
 from bardo.planning.attempt import Attempt
 from bardo.planning.refusals import FailoverPolicy
-from bardo.values.chance import CHANCE
 
 _MOST_CREDIT = 10.0
 """How many hedges may follow at once after a long time without one."""

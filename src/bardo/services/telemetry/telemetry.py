@@ -31,6 +31,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from bardo.adapters.chance import CHANCE
 from bardo.adapters.config.settings import TelemetrySettings
 from bardo.adapters.log_filter import SecretFilter
 from bardo.adapters.net.keys import secret_values
@@ -43,7 +44,6 @@ from bardo.services.telemetry import names
 from bardo.services.telemetry.meters import CallMeters
 from bardo.services.telemetry.packages import SCOPE, package, resource_of
 from bardo.values.attempts import AttemptRecord
-from bardo.values.chance import CHANCE
 from bardo.values.errors import ConfigError
 from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import TRACE_HEADERS, Request, how_to_install

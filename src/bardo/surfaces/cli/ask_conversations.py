@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bardo.values.chance import CHANCE
+from bardo.adapters.chance import CHANCE
 from bardo.values.errors import InvalidRequest, OperatorError
 from bardo.values.request import Message
 

@@ -8,8 +8,8 @@ from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs
 
+from bardo.adapters.chance import CHANCE
 from bardo.server.reply import FIRST_HEADERS, cycle_of
-from bardo.values.chance import CHANCE
 from bardo.values.errors import TooLarge
 
 Scope = MutableMapping[str, Any]

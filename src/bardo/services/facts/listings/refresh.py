@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
+from bardo.adapters.chance import CHANCE
 from bardo.adapters.net.client import Call, Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.planning.route import Provider
@@ -21,7 +22,6 @@ from bardo.services.facts.listings.read import MOST_BYTES, CheckedListing, check
 from bardo.services.facts.listings.rows import ListingSource
 from bardo.services.facts.listings.store import WRONG_CLOCK_SECONDS
 from bardo.services.facts.listings.values import Listing
-from bardo.values.chance import CHANCE
 from bardo.values.error_cleaning import cleaned_text
 from bardo.values.errors import BardoError, MalformedReply
 

@@ -34,7 +34,7 @@ def test_drawing_leaves_the_shared_state_alone() -> None:
 def test_a_forked_process_draws_its_own() -> None:
     program = """
 import os
-from bardo.values.chance import CHANCE
+from bardo.adapters.chance import CHANCE
 read, write = os.pipe()
 if os.fork() == 0:
     os.write(write, f"{CHANCE.getrandbits(64):016x}".encode())
