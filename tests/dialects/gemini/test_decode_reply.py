@@ -356,6 +356,13 @@ def test_an_error_in_mid_stream_is_the_providers_after_what_came_before() -> Non
     assert any(isinstance(event, ThinkEnd) for event in events)
 
 
+def test_an_error_in_a_chunk_that_goes_on_with_a_text_is_an_error() -> None:
+    error = {"code": 503, "message": "busy", "status": "UNAVAILABLE"}
+    response = read(parts(text("a")), {**parts(text("b")), "error": error}, parts(text("never"), finish="STOP"))
+    assert isinstance(response.error, UpstreamRefused)
+    assert response.text == "a"
+
+
 def test_whole_streamed_and_array_say_the_same() -> None:
     payloads = [parts(thought("a"), text("b", thoughtSignature=SIGNATURE), finish="STOP")]
     array = fold(events_of([msgspec.json.encode(payloads)], sse=False))

@@ -151,6 +151,7 @@ class GeminiDecoder:
             or part.function_call is not UNSET
             or part.others is not None
             or content.others is not None
+            or response.error is not None
             or self._named != (response.response_id, response.model_version, response.create_time)
             or _values_of_candidate(one) != _CANDIDATE_ALONE
             or _values_of_response(response) != _RESPONSE_ALONE
