@@ -62,19 +62,17 @@ def decode_bounded(
 
     Raises RecursionError where it has more than so many levels, msgspec.DecodeError where it is no JSON, and what `decode` raises.
     """
-    if slice_bytes < _SLICE_BYTES or _takes_long(data):
+    takes_long = len(data) >= SLICED_BYTES and (
+        len(data) >= _ALWAYS_SLICED_BYTES
+        or data.count(b"[") + data.count(b"{") > _MANY_BRACKETS
+        or data.count(b",") > _MANY_COMMAS
+    )
+    if takes_long or slice_bytes < _SLICE_BYTES:
         return _Slices(data, levels, decode, slice_bytes).value()
     value = decode(data)
     if is_too_deep(value, data, levels):
         raise RecursionError(_TOO_DEEP)
     return value
-
-
-def _takes_long(data: bytes) -> bool:
-    if len(data) < SLICED_BYTES:
-        return False
-    brackets = data.count(b"[") + data.count(b"{")
-    return len(data) >= _ALWAYS_SLICED_BYTES or brackets > _MANY_BRACKETS or data.count(b",") > _MANY_COMMAS
 
 
 class _Slices:
