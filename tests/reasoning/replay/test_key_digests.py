@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.reasoning.replay.keys import _turn_digest, _without_space, digest, history_of, reply_keys, turns_of
+from bardo.reasoning.replay.keys import _digest_of, _without_space, digest, history_of, reply_keys, state_key, turns_of
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request
 
@@ -34,7 +35,7 @@ def test_a_nul_within_a_text_is_no_end_of_it() -> None:
         (begin, one, other) for begin in ("", "0" * 30, "truncated") for one in texts for other in texts
     ]
     said += [("", "a", "b", "a", "b"), ("", "a", "b", "a\0b"), ("", "3,4;", "a", "b")]
-    assert len({*map(_turn_digest, said)}) == len(said)
+    assert len({*map(_digest_of, said)}) == len(said)
 
 
 @pytest.mark.parametrize("around", ["a", "\u00e9"], ids=["ASCII", "another letter"])
@@ -63,6 +64,8 @@ def test_stored_keys_are_found_by_later_versions() -> None:
             Message(
                 "user", (ToolResultBlock(call_id="toolu_01A09q90qw90lq917835lq9", content=(TextBlock("It is\n4."),)),)
             ),
+            Message("assistant", (ToolCallBlock(id="call_0f3A9b2C4d5E6f7A8b9C", name="look", arguments='{"a": 1}'),)),
+            Message("user", (ToolResultBlock(call_id="call_0f3A9b2C4d5E6f7A8b9C", content=(TextBlock("Yes."),)),)),
             Message("assistant", (TextBlock("Four"),)),
             Message("assistant", (TextBlock("."),)),
         ),
@@ -108,14 +111,91 @@ def test_the_next_request_asks_for_every_key_under_which_a_reply_is_kept(
         assert not truncated or not any(key[0] in "mul" for key in kept)
 
 
+SIGNED = Opaque("signature", "c2lnbmVk" * 4, "anthropic-claude-v1")
+
+
+def looping(turns: int, **results: str) -> tuple[Message, ...]:
+    """Return a loop of calls whose ids say nothing; `results` are those of other words, by `r` and the number of their turn."""
+    messages = [Message("system", (TextBlock("Be brief."),)), Message("user", (TextBlock("Look at it."),))]
+    for turn in range(turns):
+        result = results.get(f"r{turn}", f"It is {turn}.")
+        messages.append(Message("assistant", (ToolCallBlock(id=f"call_{turn}", name="look"),)))
+        messages.append(Message("user", (ToolResultBlock(call_id=f"call_{turn}", content=(TextBlock(result),)),)))
+    return tuple(messages)
+
+
+def keys_of_last(messages: tuple[Message, ...]) -> tuple[str, str]:
+    last = turns_of(Request(model="m", messages=messages))[-1]
+    return last.exact, last.loose
+
+
+@pytest.mark.parametrize("turns", [1, 2, 8, 9, 10, 11, 20])
+def test_a_turn_is_known_by_the_eight_turns_before_it_and_what_followed_them(turns: int) -> None:
+    known = keys_of_last(looping(turns))
+    for changed in range(turns - 1):
+        exact, loose = keys_of_last(looping(turns, **{f"r{changed}": "[cleared]"}))
+        # The result of a turn stands between it and the next, and is lost with the next.
+        is_known = changed + 1 < turns - 1 - 8
+        assert (exact == known[0], loose == known[1]) == (is_known, is_known), changed
+
+
+@pytest.mark.parametrize("turns", [1, 9, 10, 20])
+def test_a_turn_is_known_by_the_first_question_and_by_its_number(turns: int) -> None:
+    messages = looping(turns)
+    other = (messages[0], Message("user", (TextBlock("Look at that."),)), *messages[2:])
+    prompted = (Message("system", (TextBlock("Be long."),)), *messages[1:])
+    first, asked_otherwise, prompted_otherwise = keys_of_last(messages), keys_of_last(other), keys_of_last(prompted)
+    assert first[0] not in (asked_otherwise[0], prompted_otherwise[0])
+    assert first[1] != asked_otherwise[1]
+    assert first[1] == prompted_otherwise[1], "the operator's words may hold the time"
+    alike = [Message("assistant", (ToolCallBlock(id="call_0", name="look"),)), messages[3]]
+    waiting = [keys_of_last((*messages[:2], *alike * count)) for count in range(1, 20)]
+    assert len({*waiting}) == len(waiting)
+
+
+def test_a_turn_with_state_of_its_own_is_known_by_that_alone_and_what_follows_by_all() -> None:
+    asked, (question, answer) = looping(0), looping(1)[2:]
+    signed = msgspec.structs.replace(question, blocks=(ReasoningBlock(text="Hm.", opaque=(SIGNED,)), *question.blocks))
+    end = Message("assistant", (TextBlock("So."),))
+    first, second = turns_of(Request(model="m", messages=(*asked, signed, answer, end)))
+    assert first.all == (state_key(SIGNED),)
+    assert second == turns_of(Request(model="m", messages=(*asked, question, answer, end)))[-1]
+    before, without = (history_of(Request(model="m", messages=(*asked, one, answer))) for one in (signed, question))
+    assert (before.exactly, before.loosely) == (without.exactly, without.loosely)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        Opaque("id", "rs_68af4030baa48193b0b43b4c2a176a1a0e6967589f080e77", "openai-responses-v1"),
+        Opaque("signature", "short", "anthropic-claude-v1"),
+    ],
+    ids=["an id, which bardo may have given", "few letters"],
+)
+def test_a_turn_whose_state_another_reply_may_have_is_known_by_all(state: Opaque) -> None:
+    asked, (question, answer) = looping(0), looping(1)[2:]
+    stated = msgspec.structs.replace(question, blocks=(ReasoningBlock(text="Hm.", opaque=(state,)), *question.blocks))
+    found = turns_of(Request(model="m", messages=(*asked, stated, answer)))[0]
+    without = turns_of(Request(model="m", messages=(*asked, question, answer)))[0]
+    assert (found.exact, found.unnamed, found.loose) == (without.exact, without.unnamed, without.loose)
+    assert state_key(state) in found.all
+
+
+def test_messages_in_a_row_have_all_keys_though_one_has_state() -> None:
+    asked, (question, answer) = looping(0), looping(1)[2:]
+    signed = Message("assistant", (ReasoningBlock(text="Hm.", opaque=(SIGNED,)), TextBlock("So.")))
+    one, other, together = turns_of(Request(model="m", messages=(*asked, signed, question, answer)))
+    whole = Message("assistant", (*signed.blocks[1:], *question.blocks))
+    assert (together.exact, together.loose) == keys_of_last((*asked, whole, answer))
+    assert one.exact
+    assert other.exact
+    assert together.messages == 2
+
+
 STORED = [
-    (
-        "m8f47aa15642bf6af30ed11ed46f5a8",
-        "lb743cd1c9218beb7d074b21f9d8db2",
-        "c66125143f60f7b15d6218460acf63e",
-        "sab4f3e7cbdc539c4887737d88bbc16",
-    ),
-    ("mbb2cdf21f4adcebfc4544cbdacb0a2", "l44ea42ca11b9de49a2b450a2c1a9bb"),
-    ("ma7001d34f64c56e14bd0de513c6cfa", "lb2071df5c0ecc02e28dae1b26514ff"),
-    ("m39ed47cfdb896bd17786723196740b", "l30ce0866a16d27a140527b4fedc7a6"),
+    ("sab4f3e7cbdc539c4887737d88bbc16",),
+    ("m4c187d191d815d42d35bcced8ada5e", "lfb2286780455fcf4beab7e373028ac", "c3b03492996fdea68da17a9653210c1"),
+    ("maf7266e66b244b647002c188f93ce5", "l5d2c939a508af8f9f660ce018f7890"),
+    ("m22bc106aa0d9dbf8799e4eeccc457d", "lcd9637cb5b22d28760b17885a745f5"),
+    ("m493370062355987d0459f743e646c2", "l60de8049272d32b4b8b81910dd9637"),
 ]

@@ -28,7 +28,16 @@ def _as_first_written(written: object, original: object) -> object:
 
 
 def _form_of(written: object, original: object) -> object:
-    return original if written == original else as_first_written(written, original)
+    """Return an element in the form of the original; of one that differs, what is in its fields may be equal still."""
+    if written == original:
+        return original
+    if isinstance(written, dict) and isinstance(original, dict):
+        return _ordered({name: _taken_over(value, original.get(name)) for name, value in written.items()}, original)
+    return as_first_written(written, original)
+
+
+def _taken_over(written: object, original: object) -> object:
+    return original if type(written) in _NESTED and written == original else written
 
 
 def as_first_written(written: object, original: object) -> object:

@@ -55,15 +55,16 @@ class ReplyForm(Generic[W]):
 def read_liberally(value: JsonObject, struct: type[W]) -> W:
     """Return an object as a struct of which no field is required."""
     names = _names_of(struct)
+    fitting = value
     if not names >= value.keys():
         # Mostly the object's own names alone are odd, and all that they stand beside is read in one go.
-        fitting: dict[str, object] = {}
+        fitting = {}
         others = Others()
         for name, item in value.items():
             (fitting if name in names else others)[name] = item
         fitting[OTHERS] = others
-        with suppress(msgspec.ValidationError, RecursionError):
-            return msgspec.convert(fitting, struct)
+    with suppress(msgspec.ValidationError, RecursionError):
+        return msgspec.convert(fitting, struct)
     found = _reader_of(struct)(value)
     assert isinstance(found, struct)
     return found

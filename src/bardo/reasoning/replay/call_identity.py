@@ -15,7 +15,7 @@ import math
 import re
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from itertools import pairwise
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
 import msgspec
@@ -25,6 +25,10 @@ from bardo.values.blocks import ToolCallBlock
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _WORDS = re.compile(r"[A-Z]?[a-z]{3,}")
+_HEX = re.compile(r"[0-9a-f]+", re.IGNORECASE)
+_KINDS = str.maketrans(digits + ascii_lowercase + ascii_uppercase, "0" * 10 + "a" * 26 + "A" * 26)
+"""A character of each kind in place of digits, small letters and capitals."""
+_CHANGE = re.compile(r"0(?=[aA])|a(?=[0A])|A(?=[0a])")
 _BITS = 48
 _ALTERNATIONS = 3
 _DISTINCT = 7
@@ -57,26 +61,17 @@ def stated_id(call: ToolCallBlock) -> str:
 
 def _is_random(run: str) -> bool:
     # Words and counters have few changes between digits, small letters and capitals; random text has one every second character.
-    kinds = [_kind(letter) for letter in run]
-    alternations = sum(one != other for one, other in pairwise(kinds))
-    if "digit" not in kinds or alternations < max(_ALTERNATIONS, len(run) // 5):
+    kinds = run.translate(_KINDS)
+    digit_count = kinds.count("0")
+    if not digit_count or len(_CHANGE.findall(kinds)) < max(_ALTERNATIONS, len(run) // 5):
         return False
     # Dates have a letter or two; names with numbers in them (`step1call2`) are words for the most part.
-    if len(set(run)) < _DISTINCT or len(kinds) - kinds.count("digit") < _LETTERS:
+    if len(set(run)) < _DISTINCT or len(run) - digit_count < _LETTERS:
         return False
     if sum(map(len, _WORDS.findall(run))) > len(run) * _WORDY:
         return False
-    return len(run) * math.log2(_alphabet(run, set(kinds))) >= _BITS
-
-
-def _kind(letter: str) -> str:
-    return "digit" if letter.isdigit() else "small" if letter.islower() else "capital"
-
-
-def _alphabet(run: str, kinds: set[str]) -> int:
-    if set(run.lower()) <= set("0123456789abcdef"):
-        return 16
-    return (10 if "digit" in kinds else 0) + (26 if "small" in kinds else 0) + (26 if "capital" in kinds else 0)
+    letters = (26 if "a" in kinds else 0) + (26 if "A" in kinds else 0)
+    return len(run) * math.log2(16 if _HEX.fullmatch(run) else 10 + letters) >= _BITS
 
 
 _MOST_DIGITS = 400

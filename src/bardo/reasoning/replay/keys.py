@@ -1,8 +1,11 @@
 """Under which keys the reasoning of a reply is found again, whatever a client keeps of it.
 
-A turn is known by the whole conversation before it and by what was said and called in it; a call whose id is globally unique by that id,
-its name and its arguments; opaque state by its own bytes. An id alone is never a key: some providers number their calls, and the next
-conversation begins at 0 again.
+A turn is known by the conversation before it and by what was said and called in it; a call whose id is globally unique by that id, its name
+and its arguments; opaque state by its own bytes. An id alone is never a key: some providers number their calls, and the next conversation
+begins at 0 again.
+
+The conversation before a turn is how it began, how many turns there were, and all of the last eight: so a client may clear what is long
+past, and a long history costs no more than a short one. A turn that comes with the state of its reply is known by that alone.
 
 Clients write a conversation anew: with ids of their own or none, texts cut or joined elsewhere, or left out beside calls, calls and results
 in another order, results twice; and the operator's words may hold the time. So a turn has a loose
@@ -11,7 +14,7 @@ key too, of which none of that is a part. It is asked last, and leads nowhere wh
 A client may also write one turn as several messages in a row: text in one, each call in one of its own. So messages in a row have keys
 together, too, and what follows goes by them together, however they were cut.
 
-A turn has one digest of all that was said since the turn before, and of that turn's own: nothing is digested twice.
+A turn has one digest of all that was said since the turn before, and of that turn's own.
 """
 
 from __future__ import annotations
@@ -48,8 +51,18 @@ _copy_of_empty = blake2b(digest_size=15).copy
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-Said = tuple[str, ...]
-"""The digest of a conversation up to the last turn, how many texts were said since then, and these."""
+Texts = tuple[str, ...]
+
+
+class Behind(msgspec.Struct, frozen=True):
+    """What a turn stands behind: digests of the conversation `before` the last turn and of that one, and what was `said` since then."""
+
+    before: Texts
+    said: Texts
+
+    def key(self, kind: str, turn: Iterable[str]) -> str:
+        """Return the key of a turn that says this."""
+        return kind + _digest_of((*self.before, _digest_of((*self.said, *turn))))
 
 
 class TurnKeys(msgspec.Struct, frozen=True):
@@ -58,15 +71,17 @@ class TurnKeys(msgspec.Struct, frozen=True):
     `exact` holds the ids of its calls, `unnamed` does not and is empty where the client says ids, `calls` are those of calls with
     globally unique ids, `states` those of opaque state that only one reply can have, `others` those of other state. `loose` is the same
     for a conversation that a client wrote anew. `says`: there is a text beside its `call_count` calls.
+
+    One that came with state of its own has the keys of state alone.
     """
 
     place: int
-    exact: str
-    unnamed: str
-    loose: str
-    calls: tuple[str, ...]
-    states: tuple[str, ...]
-    others: tuple[str, ...]
+    exact: str = ""
+    unnamed: str = ""
+    loose: str = ""
+    calls: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     messages: int = 1
     says: bool = False
     call_count: int = 0
@@ -74,19 +89,19 @@ class TurnKeys(msgspec.Struct, frozen=True):
     @property
     def all(self) -> tuple[str, ...]:
         """Every key."""
-        named = (self.exact, self.loose, self.unnamed) if self.unnamed else (self.exact, self.loose)
+        named = [key for key in (self.exact, self.loose, self.unnamed) if key]
         return (*named, *self.calls, *self.states, *self.others)
 
 
 class History(msgspec.Struct, frozen=True):
-    """The keys of the turns of a conversation, and what those of the next reply begin with: as it is, and without what clients change.
+    """The keys of the turns of a conversation, and what its next reply stands behind: as it is, and without what clients change.
 
     `truncated`: the conversation's beginning is not there, and may be another's.
     """
 
     turns: tuple[TurnKeys, ...]
-    before: Said
-    loose: Said
+    exactly: Behind
+    loosely: Behind
     truncated: bool = False
 
 
@@ -108,12 +123,12 @@ def digest(*parts: str) -> str:
     return made.hexdigest()
 
 
-def _turn_digest(said: Said) -> str:
-    """Return a short digest of a turn and what stands before it: of many texts, which `digest` takes twice the time for."""
-    text = "\0".join(said)
-    if text.count("\0") >= len(said):
-        # The letter stands in a text. What is digested then begins with the lengths, and no digest of a conversation does.
-        return digest(*said)
+def _digest_of(texts: Texts) -> str:
+    """Return a short digest of what is said in a conversation: of many texts, which `digest` takes twice the time for."""
+    text = "\0".join(texts)
+    if text.count("\0") >= len(texts):
+        # The letter stands in a text. What is digested then begins with the lengths, and nothing else does.
+        return digest(*texts)
     made = _copy_of_empty()
     made.update(text.encode("utf-8", "surrogatepass"))
     return made.hexdigest()
@@ -135,9 +150,9 @@ def reply_keys(history: History, blocks: Sequence[Block]) -> list[str]:
     text, calls, _, _ = _turn_content(blocks)
     if history.truncated:
         return [*_call_keys(ids, calls)]
-    exact = "m" + _turn_digest((*history.before, text, *calls, *ids))
-    unnamed = ["u" + _turn_digest((*history.before, text, *calls))] if ids else []
-    return [exact, *unnamed, _loose_key(history.loose, text, calls), *_call_keys(ids, calls)]
+    unnamed = [history.exactly.key("u", (text, *calls))] if ids else []
+    loose = history.loosely.key("l", _loose_turn(text, calls))
+    return [history.exactly.key("m", (text, *calls, *ids)), *unnamed, loose, *_call_keys(ids, calls)]
 
 
 def has_history(request: Request) -> bool:
@@ -154,59 +169,156 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
 
 
 def history_of(request: Request) -> History:
-    """Return the keys of all turns of a request, and what those of its reply begin with: one pass over its messages."""
-    messages = request.messages
+    """Return the keys of all turns of a request, and what its reply stands behind."""
     truncated = not _begins_with_a_prompt(request)
-    begin = "truncated" if truncated else ""
-    said = _SaidSince(begin, begin)
+    conversation = _Conversation(request.messages, "truncated" if truncated else "")
     turns: list[TurnKeys] = []
-    row: _Row | None = None
-    for place, message in enumerate(messages):
-        if message.role != "assistant":
-            if row is not None and place - row.place > 1:
-                # What follows messages in a row goes by them together.
-                together = _together(row, messages, place)
-                turns.append(together)
-                said = _SaidSince(together.exact, together.loose)
-            row = None
+    for row in range(len(conversation.rows)):
+        turns += conversation.turns(row)
+    exactly, loosely = conversation.end()
+    return History(tuple(turns), exactly, loosely, truncated)
+
+
+class _Row(NamedTuple):
+    """The places of messages of the model in a row, mostly of one: where they begin and end, and where the row before them ends."""
+
+    start: int
+    end: int
+    behind: int
+
+
+_BEFORE = 8
+"""So many turns before a turn are part of what it is known by."""
+
+
+class _Conversation:
+    """The messages of a request as rows of the model's, with the others between them. Digests are made when they are asked for."""
+
+    def __init__(self, messages: Messages, begin: str) -> None:
+        self.rows: list[_Row] = []
+        self._messages = messages
+        self._begin = begin
+        self._links: dict[int, tuple[str, str]] = {}
+        self._heads = ("", "")
+        start = -1
+        end = 0
+        for place, message in enumerate(messages):
+            if message.role == "assistant":
+                start = place if start < 0 else start
+            elif start >= 0:
+                self.rows.append(_Row(start, place, end))
+                start, end = -1, place
+        if start >= 0:
+            self.rows.append(_Row(start, len(messages), end))
+
+    def turns(self, number: int) -> list[TurnKeys]:
+        """Return the keys of the messages of a row, and of all of them together where they are several and others follow them.
+
+        The model may go on behind its last message, so a reply goes by that one and not by the row.
+        """
+        messages = self._messages
+        start, end, _ = self.rows[number]
+        if end - start == 1:
+            states = [state for block in messages[start].blocks for state in states_of(block)]
+            # An id may be one that bardo gave, which no reply is kept under.
+            if any(len(state.data) >= _TELLING_STATE and state.kind != "id" for state in states):
+                telling, others = _state_keys(states)
+                return [TurnKeys(start, states=telling, others=others)]
+            return [_turn(start, *self._behind(number), _turn_content(messages[start].blocks))]
+        exactly, loosely = self._behind(number)
+        found: list[TurnKeys] = []
+        for place in range(start, end):
+            content = _turn_content(messages[place].blocks)
+            found.append(_turn(place, exactly, loosely, content))
+            exactly, loosely = _continued(exactly, loosely, content)
+        together = _turn_content(joined_messages(messages[start:end]).blocks)
+        found.append(msgspec.structs.replace(_turn(start, *self._behind(number), together), messages=end - start))
+        return found
+
+    def end(self) -> tuple[Behind, Behind]:
+        """Return what the next reply stands behind: what follows the last row, or that row's messages where nothing does."""
+        if not self.rows or self.rows[-1].end < len(self._messages):
+            return self._behind(len(self.rows))
+        exactly, loosely = self._behind(len(self.rows) - 1)
+        for message in self._messages[self.rows[-1].start :]:
+            exactly, loosely = _continued(exactly, loosely, _turn_content(message.blocks))
+        return exactly, loosely
+
+    def _behind(self, number: int) -> tuple[Behind, Behind]:
+        """Return what a row stands behind, as it is and without what clients change."""
+        first = max(0, number - _BEFORE)
+        links = [self._link(place) for place in range(first, number)]
+        said = self._said(number)
+        begin = (self._begin, str(number))
+        exact_head, loose_head = self._head() if first else ("", "")
+        return (
+            Behind((*begin, exact_head, *[exact for exact, _ in links]), said.exactly()),
+            Behind((*begin, loose_head, *[loose for _, loose in links]), said.loosely()),
+        )
+
+    def _said(self, number: int) -> _SaidSince:
+        """Return what was said between a row and the one before it; behind the last one where there is no such row."""
+        start, behind = (
+            (self.rows[number].start, self.rows[number].behind)
+            if number < len(self.rows)
+            else (len(self._messages), self.rows[-1].end if self.rows else 0)
+        )
+        said = _SaidSince()
+        for message in self._messages[behind:start]:
             said.add(message)
-            continue
-        before, loose = said.exactly(), said.loosely()
-        if row is None:
-            row = _Row(place, before, loose)
-        turn = _turn(place, before, loose, message)
-        turns.append(turn)
-        said = _SaidSince(turn.exact, turn.loose)
-    if row is not None and len(messages) - row.place > 1:
-        # The model may go on behind its last message, so a reply goes by that one and not by the row.
-        turns.append(_together(row, messages, len(messages)))
-    return History(tuple(turns), said.exactly(), said.loosely(), truncated)
+        return said
+
+    def _link(self, number: int) -> tuple[str, str]:
+        """Return the digests of a row and of what was said since the one before it."""
+        link = self._links.get(number)
+        if link is None:
+            start, end, _ = self.rows[number]
+            messages = self._messages
+            row = messages[start] if end - start == 1 else joined_messages(messages[start:end])
+            text, calls, ids, _ = _turn_content(row.blocks)
+            said = self._said(number)
+            exact = _digest_of((*said.exactly(), text, *calls, *ids))
+            link = self._links[number] = exact, _digest_of((*said.loosely(), *_loose_turn(text, calls)))
+        return link
+
+    def _head(self) -> tuple[str, str]:
+        """Return the digests of what was said before the model's first message."""
+        if not self._heads[0]:
+            said = self._said(0)
+            self._heads = _digest_of(said.exactly()), _digest_of(said.loosely())
+        return self._heads
+
+
+def _continued(exactly: Behind, loosely: Behind, content: _TurnContent) -> tuple[Behind, Behind]:
+    """Return what stands behind a message of the model that another of it follows."""
+    text, calls, ids, _ = content
+    exact = Behind((*exactly.before, _digest_of((*exactly.said, text, *calls, *ids))), ("0",))
+    return exact, Behind((*loosely.before, _digest_of((*loosely.said, *_loose_turn(text, calls)))), ("0",))
 
 
 class _SaidSince:
-    """What was said since a turn, which its keys name: as it is, and without what clients change.
+    """What was said since a turn: as it is, and without what clients change.
 
     The operator's words are no part of the latter: they often hold the time. Texts are without space there, since clients trim them and cut
     them where they like; results are in no order, and each counts once.
     """
 
-    __slots__ = ("_before", "_loosely", "_loosely_before", "_results", "_role", "_said")
+    __slots__ = ("_loosely", "_results", "_role", "_said")
 
-    def __init__(self, before: str, loosely_before: str) -> None:
-        self._before, self._loosely_before = before, loosely_before
+    def __init__(self) -> None:
         self._said: list[str] = []
         self._loosely: list[str] = []
         self._results: set[str] = set()
         self._role = ""
 
-    def exactly(self) -> Said:
-        """Return all of it."""
-        return (self._before, str(len(self._said)), *self._said)
+    def exactly(self) -> Texts:
+        """Return all of it, and first how many texts it is."""
+        return (str(len(self._said)), *self._said)
 
-    def loosely(self) -> Said:
-        """Return it without what clients change."""
+    def loosely(self) -> Texts:
+        """Return it without what clients change, and first how many results it has."""
         results = self._results
-        return (self._loosely_before, "".join(self._loosely), str(len(results)), *sorted(results))
+        return (str(len(results)), "".join(self._loosely), *sorted(results))
 
     def add(self, message: Message) -> None:
         """Go on behind a message that is not the model's."""
@@ -240,35 +352,19 @@ def _add_part(block: Block, said: list[str]) -> str:
     return "\0".join(parts)
 
 
-def _loose_key(before: Said, text: str, turn_texts: Sequence[str]) -> str:
-    """Return the key of a turn: of one with calls by these alone, in any order, since clients drop the text beside them."""
-    if not turn_texts:
-        return "l" + _turn_digest((*before, _without_space(text)))
-    if len(turn_texts) > 2:
-        calls = sorted(zip(turn_texts[::2], turn_texts[1::2], strict=True))
-        turn_texts = [*chain.from_iterable(calls)]
-    return "l" + _turn_digest((*before, "", *turn_texts))
+def _loose_turn(text: str, calls: Sequence[str]) -> Sequence[str]:
+    """Return what a turn says without what clients change: of one with calls these alone, in any order, since the text may be dropped."""
+    if not calls:
+        return (_without_space(text),)
+    if len(calls) > 2:
+        calls = [*chain.from_iterable(sorted(zip(calls[::2], calls[1::2], strict=True)))]
+    return ("", *calls)
 
 
 def _without_space(text: str) -> str:
     if text.isascii():
         return text.encode().translate(None, _SPACE).decode()
     return "".join(text.split())
-
-
-class _Row(NamedTuple):
-    """Where messages of the model in a row begin, and what stands before them."""
-
-    place: int
-    before: Said
-    loose: Said
-
-
-def _together(row: _Row, messages: Messages, end: int) -> TurnKeys:
-    """Return the keys of the messages of a row together."""
-    joined = joined_messages(messages[row.place : end])
-    turn = _turn(row.place, row.before, row.loose, joined)
-    return msgspec.structs.replace(turn, messages=end - row.place)
 
 
 def joined_messages(messages: Sequence[Message]) -> Message:
@@ -330,26 +426,30 @@ def has_state(message: Message) -> bool:
     return False
 
 
-def _turn(place: int, before: Said, loose: Said, message: Message) -> TurnKeys:
-    text, calls, ids, states = _turn_content(message.blocks)
+def _turn(place: int, exactly: Behind, loosely: Behind, content: _TurnContent) -> TurnKeys:
+    text, calls, ids, states = content
+    return TurnKeys(
+        place,
+        exactly.key("m", (text, *calls, *ids)),
+        exactly.key("u", (text, *calls)) if ids and not any(ids) else "",
+        loosely.key("l", _loose_turn(text, calls)),
+        _call_keys(ids, calls) if ids else (),
+        *_state_keys(states),
+        1,
+        text != "",
+        len(ids),
+    )
+
+
+def _state_keys(states: Sequence[Opaque]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the keys of state that only one reply can have, and of other state."""
     telling: list[str] = []
     others: list[str] = []
     for state in states:
         data = state.data
         is_telling = len(data) >= _TELLING_STATE or is_globally_unique(data)
         (telling if is_telling else others).append(state_key(state))
-    return TurnKeys(
-        place,
-        "m" + _turn_digest((*before, text, *calls, *ids)),
-        "u" + _turn_digest((*before, text, *calls)) if ids and not any(ids) else "",
-        _loose_key(loose, text, calls),
-        _call_keys(ids, calls) if ids else (),
-        tuple(telling),
-        tuple(others),
-        1,
-        text != "",
-        len(ids),
-    )
+    return tuple(telling), tuple(others)
 
 
 def _begins_with_a_prompt(request: Request) -> bool:
