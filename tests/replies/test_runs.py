@@ -30,9 +30,23 @@ def frame(delta: Mapping[str, object], finish: str | None = None) -> bytes:
     return b"data: " + json.dumps(body, ensure_ascii=False).encode() + b"\n\n"
 
 
+SIGNED = {"type": "reasoning.text", "signature": "c2lnbmVk", "format": "anthropic-claude-v1", "index": 0}
+FIELDS = ["content", "reasoning_content", "reasoning_details"]
+
+
+def delta(text: str, field: str) -> dict[str, object]:
+    """Return what says a text: as OpenRouter says its thinking, twice."""
+    if field != "reasoning_details":
+        return {field: text}
+    detail = {"type": "reasoning.text", "text": text, "format": "anthropic-claude-v1", "index": 0}
+    return {"content": "", "reasoning": text, "reasoning_details": [detail]}
+
+
 def stream(texts: Sequence[str], field: str = "content") -> bytes:
-    frames = [frame(START), *(frame({field: text}) for text in texts), frame({}, "stop")]
-    return b"".join(frames) + b"data: [DONE]\n\n"
+    frames = [frame(START), *(frame(delta(text, field)) for text in texts)]
+    if field == "reasoning_details":
+        frames += [frame({"content": "", "reasoning": None, "reasoning_details": [SIGNED]})]
+    return b"".join([*frames, frame({}, "stop")]) + b"data: [DONE]\n\n"
 
 
 def read(pieces: Sequence[bytes], *, joined: bool) -> tuple[Response, bytes]:
@@ -41,9 +55,7 @@ def read(pieces: Sequence[bytes], *, joined: bool) -> tuple[Response, bytes]:
     return reader.fold.response(), b"".join(said for _, said in taken)
 
 
-@given(
-    TEXTS, st.sampled_from(["content", "reasoning_content"]), st.lists(st.integers(0, 3000), max_size=6), st.booleans()
-)
+@given(TEXTS, st.sampled_from(FIELDS), st.lists(st.integers(0, 3000), max_size=6), st.booleans())
 def test_any_cut_says_the_same_and_keeps_every_byte(
     texts: list[str], field: str, cuts: list[int], joined: bool
 ) -> None:
@@ -64,7 +76,7 @@ def directly(reader: ReplyReader, pieces: Sequence[bytes]) -> bytes:
     return b"".join([one.raw for one in (*updates, forwarding.rest())])
 
 
-@given(TEXTS, st.sampled_from(["content", "reasoning_content"]), st.lists(st.integers(0, 30)), st.integers(1, 4))
+@given(TEXTS, st.sampled_from(FIELDS), st.lists(st.integers(0, 30)), st.integers(1, 4))
 def test_pieces_that_are_passed_on_at_once_say_the_same(texts: list[str], field: str, looks: list[int], n: int) -> None:
     """However many frames come in one read, and whoever asks in between how far the reply has come."""
     frames = [part + b"\n\n" for part in stream(texts, field).split(b"\n\n") if part]
@@ -124,6 +136,42 @@ def test_what_many_frames_say_is_one_event_where_that_is_wanted() -> None:
     assert [event for events, _ in reader.read(many, joined=False) for event in events] == [
         ContentChunk(0, text, 0) for text in "bcd"
     ]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_frames_are_read_in_one_go_up_to_the_one_that_begins_as_they_do_and_goes_on_otherwise(field: str) -> None:
+    reader = ReplyReader(ROW, streamed=True)
+    reader.read(frame(START) + frame(delta("a", field)) * 2, joined=True)
+    many = b"".join([frame(delta(text, field)) for text in "bcd"])
+    last = frame(
+        {**delta("", field), field: None} if field != "reasoning_details" else {**delta("", field), "reasoning": None}
+    )
+    (events, raw), *rest = reader.read(many + last + frame({}, "stop"), joined=True)
+    assert raw == many
+    assert [getattr(event, "text", "") for event in events] == ["bcd"]
+    assert b"".join([raw for _, raw in rest]) == last + frame({}, "stop")
+    response = reader.response()
+    assert (response.text if field == "content" else response.reasoning.content) == "aabcd"
+
+
+@pytest.mark.parametrize("second", ["x", "ab", ""])
+def test_a_frame_that_says_another_text_in_its_second_place_is_read_by_itself(second: str) -> None:
+    reader = ReplyReader(ROW, streamed=True)
+    reader.read(frame(START) + frame(delta("a", "reasoning_details")) * 2, joined=True)
+    other = {**delta(second, "reasoning_details"), "reasoning": "b"}
+    reader.read(
+        frame(delta("c", "reasoning_details")) + frame(other) + frame(delta("d", "reasoning_details")), joined=True
+    )
+    by_itself = ReplyReader(ROW, streamed=True)
+    for said in (
+        START,
+        *[delta("a", "reasoning_details")] * 2,
+        delta("c", "reasoning_details"),
+        other,
+        delta("d", "reasoning_details"),
+    ):
+        by_itself.read(frame(said), joined=False)
+    assert reader.response() == by_itself.response()
 
 
 BROKEN = {

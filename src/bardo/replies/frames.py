@@ -145,6 +145,11 @@ class RepeatedFrames:
             return None
         values, end = self.framing.run(chunk, place, around)
         events = self._decoder.again(values, joined=joined) if values else None
+        if events is None and len(values) > 1 and not around.filled:
+            # The last one begins as they do and goes on otherwise: with a signature, a null, or as the end of the block.
+            *values, last = values
+            end -= around.begins + len(last) + around.ends
+            events = self._decoder.again(values, joined=joined)
         return None if events is None else (events, end)
 
     def value_of(self, chunk: bytes) -> bytes | None:

@@ -63,12 +63,14 @@ class Repetition:
         return () if data == self._quiet else None
 
     def around(self) -> FrameEnds | None:
-        """Return the bytes around the text, where it stands in one place."""
+        """Return the bytes around the text, from the first place of it to the last."""
         return self._frames[0].around if self._frames else None
 
     def read_all(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
         """Return the events of repeated frames with these values, None where one of them is no text."""
-        texts, again = texts_of(values), self._again
+        if not self._frames:
+            return None
+        texts, again = texts_of(self._frames[0].values(values)), self._again
         if texts is None or again is None:
             return None
         self._used = True
@@ -103,15 +105,15 @@ class Repetition:
 
 
 class RepeatedFrame:
-    """The bytes of a frame around its text. `around` is None where the text stands in several places."""
+    """The bytes of a frame around its text: before it, behind it, and between the places where it stands in several."""
 
-    __slots__ = ("_filler", "_fixed", "_head", "_middles", "_tail", "around")
+    __slots__ = ("_between", "_filler", "_head", "_middles", "_tail", "around")
 
     def __init__(self, parts: list[bytes], filler: bytes) -> None:
         self._head, *self._middles, self._tail = parts
-        self._fixed = sum(map(len, parts))
+        self._between = sum(map(len, self._middles))
         self._filler = filler
-        self.around = None if self._middles else FrameEnds(self._head, self._tail + filler, filled=bool(filler))
+        self.around = FrameEnds(self._head, self._tail + filler, filled=bool(filler))
 
     def text(self, data: bytes) -> str | None:
         """Return the text of a frame that repeats this one, None for any other frame."""
@@ -124,19 +126,24 @@ class RepeatedFrame:
             data = data[:end]
         if not data.endswith(self._tail):
             return None
-        value = self._same_value(data) if self._middles else data[len(self._head) : len(data) - len(self._tail)]
         try:
-            return _text_of(value)
+            return _text_of(self._value(data[len(self._head) : len(data) - len(self._tail)]))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
-    def _same_value(self, data: bytes) -> bytes:
+    def values(self, between: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the value of each frame of which this stands between its head and its tail; nothing for one whose places differ."""
+        return [*map(self._value, between)] if self._middles else between
+
+    def _value(self, data: bytes) -> bytes:
         """Return what stands in every place of the text, nothing where they differ."""
-        size, odd = divmod(len(data) - self._fixed, len(self._middles) + 1)
+        if not self._middles:
+            return data
+        size, odd = divmod(len(data) - self._between, len(self._middles) + 1)
         if odd or size < 2:
             return b""
-        place = len(self._head)
-        value = data[place : place + size]
+        place = 0
+        value = data[:size]
         for middle in self._middles:
             place += size
             if not data.startswith(middle, place) or not data.startswith(value, place + len(middle)):

@@ -57,7 +57,9 @@ def opaque_of(detail: Detail, style: str) -> list[Opaque]:
 
 def rest_of(detail: Detail) -> JsonObject:
     """Return what a piece says beside that: further fields, and a type of its own."""
-    rest = {name: value for name, value in (detail.others or {}).items() if name not in _NAMES and value is not None}
+    rest: JsonObject = {}
+    if detail.others is not None:
+        rest = {name: value for name, value in detail.others.items() if name not in _NAMES and value is not None}
     if isinstance(detail.type, str) and detail.type not in _TYPES:
         rest["type"] = detail.type
     return rest
@@ -95,28 +97,32 @@ def decode_details(details: Sequence[JsonObject | Detail]) -> list[PlacedDetail]
 
 
 def _position(pieces: Sequence[Detail]) -> tuple[int, int]:
-    said = next((piece.position for piece in pieces if isinstance(piece.position, dict)), {})
-    counts = (said.get("content"), said.get("tool_calls"))
-    characters, calls = (count if type(count) is int and count > 0 else 0 for count in counts)
-    return characters, calls
+    for piece in pieces:
+        if isinstance(piece.position, dict):
+            counts = (piece.position.get("content"), piece.position.get("tool_calls"))
+            characters, calls = (count if type(count) is int and count > 0 else 0 for count in counts)
+            return characters, calls
+    return 0, 0
 
 
 def _block(pieces: Sequence[Detail]) -> ReasoningBlock:
     style = pieces[0].format or UNKNOWN
-    rest = {name: value for piece in pieces for name, value in rest_of(piece).items()}
-    states = [state for piece in pieces for state in opaque_of(piece, piece.format or style)]
+    rest: JsonObject = {}
+    states: list[Opaque] = []
     parts: dict[int, str] = {}
     number = 0
     for piece in pieces:
+        rest |= rest_of(piece)
+        states += opaque_of(piece, piece.format or style)
         part = part_of(piece)
         number = number if part is None else part
         if text := summary_of(piece):
             parts[number] = parts.get(number, "") + text
     return ReasoningBlock(
         text="".join([piece.text for piece in pieces if piece.text]),
-        summary=tuple(parts[number] for number in sorted(parts)),
+        summary=tuple([parts[number] for number in sorted(parts)]) if parts else (),
         format=style,
-        opaque=tuple(dict.fromkeys(states)),
+        opaque=tuple(dict.fromkeys(states)) if len(states) > 1 else tuple(states),
         carried=Carried(NAME, rest) if rest else None,
     )
 
