@@ -163,7 +163,11 @@ def test_a_frame_that_says_another_text_in_its_second_place_is_read_by_itself(se
         frame(delta("c", "reasoning_details")) + frame(other) + frame(delta("d", "reasoning_details")), joined=True
     )
     by_itself = ReplyReader(ROW, streamed=True)
-    before = [START, *[delta("a", "reasoning_details")] * 2, delta("c", "reasoning_details")]
+    before: list[Mapping[str, object]] = [
+        START,
+        *[delta("a", "reasoning_details")] * 2,
+        delta("c", "reasoning_details"),
+    ]
     for said in (*before, other, delta("d", "reasoning_details")):
         by_itself.read(frame(said), joined=False)
     assert reader.response() == by_itself.response()
