@@ -345,7 +345,6 @@ def _end_with_parent(stop_seconds: float) -> None:
 
 def _settle(limits: ServerLimits) -> None:
     """Prepare this process, which only serves, for many requests: collect garbage less often, and exclude all objects that exist now."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
     if keep_freed_memory():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from xml.sax.saxutils import unescape
 
 from bardo.tools.calls import ArgumentSink, OpenCall
 from bardo.tools.declared import TEXT, Place
@@ -236,11 +235,19 @@ KEYS_LIMIT = 128
 BLANKS_AT_END = 16
 CDATA = "<![CDATA["
 QUOTED_NAME = re.compile(r"[^\"\r\n]*")
-ENTITIES = {"&quot;": '"', "&apos;": "'"}
+_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+"""What stands for characters in quoted names, the ampersand last: it may be part of what stands for another."""
 NOT_TEXT = frozenset({"object", "array", "number", "integer", "boolean", "null"})
 WRAPPERS = frozenset({"arguments", "parameters", "properties", "input"})
 """Parameters that models make up and write all arguments in, as one object."""
 _HEADER = ["literal", "key", "literal"]
+
+
+def _unescaped(word: str) -> str:
+    # `xml.sax.saxutils` does the same, and loads an HTTP client for it.
+    for entity, letter in _ENTITIES.items():
+        word = word.replace(entity, letter)
+    return word
 
 
 class _NoEnd(Exception):
@@ -342,7 +349,7 @@ class ParameterReader:
             yield from self._scanner.blank()
             pattern = QUOTED_NAME if self._quoted_names else PARAMETER_KEY
             word = (yield from self._scanner.word(pattern, limit=KEY_LIMIT)).strip()
-            self._key = unescape(word, ENTITIES) if self._quoted_names else word
+            self._key = _unescaped(word) if self._quoted_names else word
         elif step.kind == "value":
             yield from self._value(step.until)
         else:
@@ -609,7 +616,7 @@ class CallGrammar:
                 yield from scanner.blank()
                 quoted = self._quoted_names and step.kind == "name"
                 word = yield from scanner.word(QUOTED_NAME if quoted else NAME, limit=NAME_LIMIT)
-                self._emit(step.kind, unescape(word, ENTITIES) if quoted else word)
+                self._emit(step.kind, _unescaped(word) if quoted else word)
 
     def _emit(self, kind: str, word: str) -> None:
         call = self._call

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -31,6 +30,9 @@ from bardo.context.steps.settings import (
 )
 from bardo.values.errors import ConfigError
 from bardo.values.request import CacheAllowance
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 OWN_LAYERS = "bardo.layers"
 """The group of entry points that name layers of other packages."""
@@ -273,6 +275,8 @@ def known_layers(settings: PipelineSettings) -> tuple[str, ...]:
 @cache
 def own_layer_points() -> dict[str, EntryPoint]:
     """Return the entry points of layers that installed packages have, by the names of the layers."""
+    from importlib.metadata import entry_points
+
     return {point.name: point for point in entry_points(group=OWN_LAYERS)}
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+import sys
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
-from urllib.request import getproxies, getproxies_environment, proxy_bypass
 
 from bardo.adapters.log_filter import know
 from bardo.catalog.network_rows import blocked_networks
@@ -78,8 +79,16 @@ _VARIABLES = {"http": "HTTP_PROXY", "https": "HTTPS_PROXY", "all": "ALL_PROXY"}
 _SEPARATORS = re.compile(r"[,\s]+")
 
 
+_WITH_PROXY_SETTINGS = ("darwin", "win32")
+
+
 def proxy_for(scheme: str, host: str, port: int) -> str | None:
     """Return the URL of the proxy for calls to a host, or None where they go straight. Raises ConfigError for one that cannot be used."""
+    if sys.platform not in _WITH_PROXY_SETTINGS and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    # It loads the HTTP client of Python, which is for this alone.
+    from urllib.request import getproxies, getproxies_environment, proxy_bypass
+
     proxies = getproxies()
     name = scheme if proxies.get(scheme) else "all"
     named = proxies.get(name)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 
 from bardo.surfaces.cli.streams import INTERRUPTED, PIPE_CLOSED, OutputFailed, StdoutClosed, standard_streams
+
+# A command makes 80,000 objects while it loads, which stay: looking at them again takes a tenth of its start, and finds nothing.
+_COLLECTION_THRESHOLD = 150_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is wrong. 3: a provider does not answer now, and a later try may work. 4: the model's answer does not conform to the schema.
     130: interrupted. 141: whoever read the output left.
     """
+    gc.set_threshold(max(_COLLECTION_THRESHOLD, gc.get_threshold()[0]))
     with standard_streams():
         try:
             code = _run(sys.argv[1:] if arguments is None else list(arguments))

@@ -1,8 +1,6 @@
 """`bardo models`: what can be asked here, by whose key, and what is known of it.
 
 The providers of a configuration with the models that they list: for commands that plan, and are told to ask for the lists.
-
-Commands that show them warn of secrets that stand in the configuration.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ import msgspec
 import typer
 
 from bardo.accounting.cost import Price
-from bardo.adapters.config.secrets import how_to_remove, secrets_of
-from bardo.adapters.config.settings import Settings, load_settings, provider_of
+from bardo.adapters.config.settings import Settings, load_settings
 from bardo.adapters.net.client import HttpTransport
 from bardo.adapters.net.keys import Keyring
 from bardo.planning.route import Provider, Target
@@ -28,7 +25,7 @@ from bardo.services.facts.introspect import MergedModel, merge
 from bardo.services.facts.model_facts import ModelFacts
 from bardo.services.facts.model_list import listed_models
 from bardo.services.facts.price_book import PriceBook
-from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.cli.options import AsJson, Config, warn_of_secrets
 from bardo.surfaces.presets import provider_named
 from bardo.surfaces.render.console import print_stderr, show, show_json
 from bardo.surfaces.render.facts import TITLES, price_json, short_price, value_text
@@ -74,14 +71,6 @@ def print_unlisted(unlisted: Mapping[str, str]) -> None:
     """Print which providers have no list of models, and why."""
     for name, why in unlisted.items():
         print_stderr(f"bardo: no list of models of {name}: {why}")
-
-
-def warn_of_secrets(settings: Settings) -> None:
-    """Print which providers have a secret in the configuration, by its place, and what to do about it."""
-    for entry in settings.providers:
-        if found := secrets_of(entry):
-            fix = how_to_remove(entry, found, provider_of(entry, settings.source).row.key_variables)
-            print_stderr(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {fix}")
 
 
 _SHOWN = ("efforts", "budget", "off", "output_limit", "shutdown")

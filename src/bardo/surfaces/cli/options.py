@@ -1,4 +1,4 @@
-"""Options that several commands share, and the files and stdin that they read."""
+"""What several commands share: options, the files and stdin that they read, and the warning of secrets in a configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import stat
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -17,6 +17,9 @@ import typer
 from bardo.surfaces.render.console import print_stderr
 from bardo.surfaces.render.wording import policy_of as policy_of
 from bardo.values.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from bardo.adapters.config.settings import Settings
 
 Config = Annotated[
     Path | None,
@@ -124,3 +127,14 @@ def _is_fed() -> bool:
     except (OSError, ValueError):
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
+
+
+def warn_of_secrets(settings: Settings) -> None:
+    """Print which providers have a secret in the configuration, by its place, and what to do about it."""
+    from bardo.adapters.config.secrets import how_to_remove, secrets_of
+    from bardo.adapters.config.settings import provider_of
+
+    for entry in settings.providers:
+        if found := secrets_of(entry):
+            fix = how_to_remove(entry, found, provider_of(entry, settings.source).row.key_variables)
+            print_stderr(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {fix}")

@@ -38,8 +38,7 @@ from bardo.server.worker_events import FOLDER_VARIABLE, LONGEST_PATH
 from bardo.services.accounts.key_registry import HOW_TO_GET_IN
 from bardo.services.accounts.opening import any_key_is_active, has_keys
 from bardo.services.facts.directory import with_keys
-from bardo.surfaces.cli.models import warn_of_secrets
-from bardo.surfaces.cli.options import Config
+from bardo.surfaces.cli.options import Config, warn_of_secrets
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import InvalidRequest
 from bardo.values.secrets import shown_url
