@@ -308,14 +308,15 @@ def test_another_word_for_keeping_nothing_is_refused(said: str) -> None:
         reuse_in({"BARDO_REUSE": said})
 
 
-def test_an_engine_keeps_nothing_of_earlier_requests_where_its_environment_says_so() -> None:
+def test_an_engine_keeps_nothing_of_earlier_requests_where_its_environment_says_so(tmp_path: Path) -> None:
     before = reuse.is_on()
+    own = {"XDG_DATA_HOME": str(tmp_path)}
     try:
         for said in ("off", "on"):
-            asyncio.run(assemble(Settings(), environment={"BARDO_REUSE": said}).close())
+            asyncio.run(assemble(Settings(), environment={**own, "BARDO_REUSE": said}).close())
             assert reuse.is_on() is (said == "on")
         reuse.turn(False)
-        asyncio.run(assemble(Settings(), environment={}).close())
+        asyncio.run(assemble(Settings(), environment=own).close())
         assert not reuse.is_on()
     finally:
         reuse.turn(before)
