@@ -19,6 +19,10 @@ class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
     degraded: tuple[Degradation, ...] = ()
 
 
+OF_CLOUD = "cloud"
+"""The endpoint of a request as a cloud takes it: fields of its body are what the model's maker takes in its path and its headers."""
+
+
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """What a client's URL says beside the body: Gemini names the model and the streaming there.
 

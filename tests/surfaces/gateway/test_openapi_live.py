@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -185,7 +185,16 @@ def ask_for_replies(asking: Asker) -> None:
     asking("POST", "/api/chat", {"model": CHAT})
     for stream in (False, True):
         asking("POST", "/v1/completions", {"model": CHAT, "prompt": "one, two,", "stream": stream})
-    asking("POST", "/v1/messages/count_tokens", body_for("anthropic_messages", CHAT))
+    messages = body_for("anthropic_messages", CHAT)
+    asking("POST", "/v1/messages/count_tokens", messages)
+    asking(
+        "POST",
+        f"/model/{quote(CHAT, safe='')}/count-tokens",
+        {"input": {"converse": body_for("bedrock_converse", CHAT)}},
+    )
+    cloud = "/v1/projects/p/locations/l/publishers/anthropic/models/"
+    for path in (f"{CHAT}:rawPredict", f"{CHAT}:streamRawPredict", "count-tokens:rawPredict"):
+        asking("POST", cloud + path, {**messages, "anthropic_version": "vertex-2023-10-16"})
     asking("POST", "/v1/responses/input_tokens", body_for("openai_responses", CHAT))
 
 

@@ -17,6 +17,8 @@ from bardo.dialects.shared.json_values import (
     arguments_of,
     check_depth,
     decode_object,
+    encode_json,
+    header_value,
     take,
     without,
 )
@@ -50,7 +52,7 @@ from bardo.values.request import (
     Tool,
     ToolChoice,
 )
-from bardo.values.wire import Arrival
+from bardo.values.wire import OF_CLOUD, Arrival
 
 READ: Final = frozenset(field.encode_name for field in msgspec.structs.fields(wire.Request)) - {
     OTHERS,
@@ -77,14 +79,32 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field; one that is only counted needs no `max_tokens`."""
     try:
         fields = decode_object(body, checks_depth=False)
+        headers: dict[str, str] = {}
+        if arrival.endpoint == OF_CLOUD:
+            fields, headers = _without_clouds_form(fields, arrival)
+            body = encode_json(fields)
         try:
-            return _request(fields, body, arrival)
+            request = _request(fields, body, arrival)
+            return msgspec.structs.replace(request, headers=headers) if headers else request
         except InvalidRequest:
             # That it is nested too deeply is said before anything else.
             check_depth(fields, body)
             raise
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
+
+
+def _without_clouds_form(fields: JsonObject, arrival: Arrival) -> tuple[JsonObject, dict[str, str]]:
+    """Return the body that Anthropic itself takes, and its headers: clouds take the version and the betas in the body, and the model and
+    whether it streams in the path."""
+    own = {name: fields.pop(name) for name in ("anthropic_version", "anthropic_beta") if name in fields}
+    betas = read(own, wire.CloudFields, "").anthropic_beta or []
+    names = [header_value(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
+    said: JsonObject = {"model": arrival.model} if arrival.model else {}
+    if arrival.stream is not None and not arrival.counting:
+        fields.pop("stream", None)
+        said |= {"stream": True} if arrival.stream else {}
+    return {**fields, **said}, {"anthropic-beta": ",".join(names)} if names else {}
 
 
 def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:

@@ -229,6 +229,13 @@ class Request(Wire, kw_only=True):
     workspace_id: JsonValue = None
 
 
+class CloudFields(Wire, kw_only=True):
+    """What only a cloud's form of a body has (Bedrock, Vertex AI): Anthropic itself takes both as headers."""
+
+    anthropic_version: str | None = None
+    anthropic_beta: list[str] | None = None
+
+
 # Replies. What a server leaves out, or gives as null, is empty.
 
 

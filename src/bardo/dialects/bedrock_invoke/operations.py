@@ -1,18 +1,36 @@
-"""Vectors by Amazon Bedrock's InvokeModel: Titan takes one text in words of its own, Cohere's models take what Cohere takes."""
+"""What Amazon Bedrock does beside replies: vectors by InvokeModel, and a client's CountTokens.
+
+Titan takes one text in words of its own, Cohere's models take what Cohere takes. What is counted is a body of InvokeModel in base64, or a
+Converse request.
+"""
 
 from __future__ import annotations
 
+import binascii
+from base64 import b64decode
 from collections.abc import Mapping
 
 from bardo.catalog.rows import EmbedEndpoint
+from bardo.dialects.bedrock_converse import DIALECT as CONVERSE
+from bardo.dialects.bedrock_invoke.request_in import decode_request as decode_invoked
 from bardo.dialects.cohere.operations import decode_vectors, encode_texts
-from bardo.dialects.shared.dialect import EmbeddingForm, lost_fields, numbers, texts_of, whole_number
-from bardo.dialects.shared.json_values import JsonObject, write_json
+from bardo.dialects.shared.dialect import (
+    CountForm,
+    EmbeddingForm,
+    lost_fields,
+    numbers,
+    texts_of,
+    whole_number,
+    with_bardo,
+)
+from bardo.dialects.shared.json_values import JsonObject, decode_object, optional, required, write_json
 from bardo.dialects.shared.spellings import path_segment
 from bardo.values.degradation import Degradation
-from bardo.values.operations import Embeddings, EmbedRequest
+from bardo.values.errors import InvalidRequest
+from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
+from bardo.values.request import Request
 from bardo.values.usage import Usage
-from bardo.values.wire import WireRequest
+from bardo.values.wire import Arrival, WireRequest
 
 _COUNT_HEADER = "x-amzn-bedrock-input-token-count"
 
@@ -46,3 +64,24 @@ def decode_reply(body: JsonObject, headers: Mapping[str, str]) -> Embeddings:
 
 
 EMBEDDINGS = EmbeddingForm(encode_request=encode_request, decode_reply=decode_reply)
+
+
+def _decode_counted(body: bytes, arrival: Arrival) -> Request:
+    """Read a CountTokens request, whose input is one of two. Raises InvalidRequest naming the field."""
+    given = required(decode_object(body), "input", dict)
+    converse = optional(given, "converse", dict, "input")
+    if converse is not None:
+        return CONVERSE.decode_request(write_json(converse), arrival)
+    at = "input.invokeModel.body"
+    invoked = required(required(given, "invokeModel", dict, "input"), "body", str, "input.invokeModel")
+    try:
+        return decode_invoked(b64decode(invoked, validate=True), arrival)
+    except binascii.Error:
+        raise InvalidRequest(f"{at} is not base64", hint="encode the body of InvokeModel in base64", param=at) from None
+
+
+def _encode_count(count: TokenCount) -> bytes:
+    return write_json(with_bardo({"inputTokens": count.input_tokens}, {"tokens_approx": True} if count.approx else {}))
+
+
+TOKEN_COUNT = CountForm(decode_request=_decode_counted, encode_reply=_encode_count)

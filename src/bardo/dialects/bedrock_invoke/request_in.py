@@ -9,14 +9,12 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.bedrock_converse.wire import ADDITIONAL
-from bardo.dialects.bedrock_invoke import wire
 from bardo.dialects.bedrock_invoke.payloads import payload_of_body
 from bardo.dialects.bedrock_invoke.signatures import message_of_bedrock
-from bardo.dialects.shared.json_values import JsonObject, decode_object, header_value, optional, required
-from bardo.dialects.shared.structs import read
+from bardo.dialects.shared.json_values import JsonObject, decode_object, optional, required
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Request
-from bardo.values.wire import Arrival
+from bardo.values.wire import OF_CLOUD, Arrival
 
 _CONFIG = ("maxTokens", "temperature", "topP", "stopSequences")
 
@@ -26,19 +24,16 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     fields = decode_object(body)
     model = arrival.model or required(fields, "model", str)
     payload = payload_of_body(fields, model)
-    headers: dict[str, str] = {}
+    arrival = msgspec.structs.replace(arrival, model=model)
     if payload == "anthropic_messages":
-        headers = _betas(fields)
-    elif payload == "bedrock_converse":
-        fields = _converse(fields)
+        request = dialect(payload).decode_request(body, msgspec.structs.replace(arrival, endpoint=OF_CLOUD))
     else:
-        fields["model"] = model
-    request = dialect(payload).decode_request(_encode(fields), msgspec.structs.replace(arrival, model=model))
+        fields = _converse(fields) if payload == "bedrock_converse" else {**fields, "model": model}
+        request = dialect(payload).decode_request(_encode(fields), arrival)
     return msgspec.structs.replace(
         request,
         stream=request.stream if arrival.stream is None else arrival.stream,
         messages=tuple(message_of_bedrock(message) for message in request.messages),
-        headers={**request.headers, **headers},
     )
 
 
@@ -47,14 +42,6 @@ def _encode(fields: JsonObject) -> bytes:
         return msgspec.json.encode(fields)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
-
-
-def _betas(fields: JsonObject) -> dict[str, str]:
-    """Take out what only Bedrock's form of the body has."""
-    own = {name: fields.pop(name) for name in ("anthropic_version", "anthropic_beta") if name in fields}
-    betas = read(own, wire.ClaudeFields, "").anthropic_beta or []
-    names = [header_value(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
-    return {"anthropic-beta": ",".join(names)} if names else {}
 
 
 def _converse(fields: JsonObject) -> JsonObject:

@@ -6,16 +6,7 @@ from typing import Final
 
 import msgspec
 
-from bardo.dialects.shared.structs import Wire
-
 NAME: Final = "bedrock_invoke"
-
-
-class ClaudeFields(Wire, kw_only=True):
-    """What only Bedrock's form of a Messages body has: Anthropic's own takes both as headers."""
-
-    anthropic_version: str | None = None
-    anthropic_beta: list[str] | None = None
 
 
 class Chunk(msgspec.Struct, gc=False, rename={"payload": "bytes"}):

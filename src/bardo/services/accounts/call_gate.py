@@ -151,7 +151,7 @@ def permitted(account: Account, asked: str, placed: Placement) -> Placement:
     A request that says what it needs beside a model may lead elsewhere than the name says, so that its targets are looked at.
     Raises Forbidden where none is left.
     """
-    if placed.route is None and account.may_ask(asked):
+    if placed.route is None and account.may_ask(placed.meant or asked):
         return placed
     kept = tuple(one for one in placed.targets if account.may_ask(one.model, f"{one.provider.id}/{one.model}"))
     if len(kept) == len(placed.targets):

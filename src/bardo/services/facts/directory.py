@@ -28,9 +28,21 @@ from bardo.adapters.net.client import Deadlines, Transport
 from bardo.adapters.net.keys import Keyring
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import builtin_replay
-from bardo.planning.model_names import Aliases, ResolvedModel, may_be_thinking_name, with_thinking_name
+from bardo.planning.model_names import AMOUNTS, Aliases, ResolvedModel, may_be_thinking_name, with_thinking_name
 from bardo.planning.refusals import is_about_model
-from bardo.planning.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, near_names, provider_before, resolve
+from bardo.planning.route import (
+    CLAUDE,
+    MAX_MODEL_NAME,
+    SHOWN_PREFIX,
+    Provider,
+    RouteRecord,
+    Target,
+    claude_spellings,
+    near_names,
+    provider_before,
+    resolve,
+    target_at,
+)
 from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.services.facts.list_models import ASKING, list_models_of
 from bardo.services.facts.listings import Listings
@@ -91,13 +103,15 @@ T = TypeVar("T")
 class Placement(msgspec.Struct, frozen=True):
     """Who may serve what a name stands for, best first; and which of its models nobody serves: as errors, and as they are reported.
 
-    `route` is how they were found for a request that says what it needs, None for one that names a model.
+    `route` is how they were found for a request that says what it needs, None for one that names a model. `meant` is the name that the
+    one asked for is another name of, empty where it is none.
     """
 
     targets: tuple[Target, ...]
     problems: tuple[UnknownModel, ...] = ()
     skipped: tuple[Degradation, ...] = ()
     route: RouteRecord | None = None
+    meant: str = ""
 
 
 class ProviderDirectory:
@@ -189,20 +203,26 @@ class ProviderDirectory:
         kept = self._placements.get(models[0]) if len(models) == 1 else None
         if kept is not None:
             return kept
-        every = [self.found(model) for model in models]
-        names = tuple(dict.fromkeys(name for found in every for name in (found.model, *found.fallbacks)))
+        names = self._names_behind(models)
         if asks and any(self._may_be_listed_elsewhere(name) for name in names):
             await self.discover()
+            names = self._names_behind(models)
         placed = self._place_all(names)
         if placed.problems and asks:
             await self.discover(seconds=PLACING_SECONDS)
-            placed = self._place_all(names)
+            placed = self._place_all(self._names_behind(models))
+        if len(models) == 1 and (meant := self._meant(models[0])) != models[0]:
+            placed = msgspec.structs.replace(placed, meant=meant)
         if not placed.targets:
             problem = placed.problems[0]
             raise self._explained(problem) from problem
         if len(models) == 1 and not placed.problems and asks:
             _remember(self._placements, models[0], placed)
         return placed
+
+    def _names_behind(self, models: Sequence[str]) -> tuple[str, ...]:
+        every = [self.found(model) for model in models]
+        return tuple(dict.fromkeys(name for found in every for name in (found.model, *found.fallbacks)))
 
     def _may_be_listed_elsewhere(self, name: str) -> bool:
         """Whether a name that begins with a provider may be of another's list that nobody asked for: `openai/gpt-oss-120b` is Groq's."""
@@ -234,10 +254,39 @@ class ProviderDirectory:
         known = self._names.get(model)
         if known is not None:
             return known
-        found = self.aliases.find(model)
+        found = self.aliases.find(self._meant(model))
         listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
         found = ResolvedModel(model) if listed else with_thinking_name(found, self._providers)
         return _remember(self._names, model, found)
+
+    def _meant(self, model: str) -> str:
+        """Return the name that a client means by one that leads nowhere by itself.
+
+        It may be `anthropic/` before any name, by which agents that keep Claude's names alone find it in a list, or a cloud's spelling of a
+        model of Claude for which there is an alias under another.
+        """
+        other = model.removeprefix(SHOWN_PREFIX)
+        may_be_another = other != model or CLAUDE in model or model.startswith("arn:")
+        if not may_be_another or len(model) > MAX_MODEL_NAME:
+            return model
+        if self.aliases.find(model).steps or self._leads(model):
+            return model
+        if other != model and (self.aliases.find(other).steps or self.workloads.find(other) or self._leads(other)):
+            return other
+        spelled = (name for name in (model.rpartition("/")[2], *claude_spellings(other)) if name != model)
+        return next((name for name in spelled if self.aliases.find(name).steps), other if CLAUDE in other else model)
+
+    def _leads(self, name: str) -> bool:
+        """Return whether a name leads to a provider that is known to serve it, or may."""
+        bare, _, behind = name.rpartition(":")
+        name = bare if bare and behind in AMOUNTS else name
+        named = provider_before(name, self._providers)
+        if any(provider.lists(name) for provider in self._providers):
+            return True
+        if named is not None:
+            rest = target_at(named, name).model
+            return named.lists(rest) or named.row.serves(rest) or not (named.models or named.row.models)
+        return any(not one.configured_models and one.row.serves(name) for one in self._providers)
 
     async def found_as_listed(self, model: str) -> ResolvedModel:
         """Return what a name stands for; where that depends on who lists it, providers that nobody has asked for their lists are asked."""

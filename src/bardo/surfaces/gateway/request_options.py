@@ -30,7 +30,11 @@ def with_headers(request: Request, scope: Scope) -> Request:
     own, program = head.passed_on
     if not own and not program and options is request.options:
         return request
-    return msgspec.structs.replace(request, options=options, headers=own or request.headers, client_headers=program)
+    # A cloud's form has its betas in the body, and its clients may send others as a header.
+    both = {name: f"{request.headers[name]}, {value}" for name, value in own.items() if name in request.headers}
+    return msgspec.structs.replace(
+        request, options=options, headers={**request.headers, **own, **both}, client_headers=program
+    )
 
 
 def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:

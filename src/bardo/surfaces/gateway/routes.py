@@ -15,7 +15,7 @@ from bardo.dialects import DEFAULT_DIALECT
 from bardo.surfaces.gateway.batch_routes import BatchEndpoint, batch_methods
 from bardo.surfaces.gateway.http import Scope, header
 from bardo.values.errors import MethodNotAllowed, UnknownRoute
-from bardo.values.wire import Arrival
+from bardo.values.wire import OF_CLOUD, Arrival
 
 Endpoint = Literal[
     "generate",
@@ -142,6 +142,12 @@ GEMINI_PREFIXES = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
 GEMINI_NAME_PATH = re.compile(r"/v1(?:beta|alpha)?/(?!publishers/|projects/)([^/]+/.+)")
 # Google's SDKs ask so where they are told to use Vertex AI. A provider before the model's name stands in the place of the publisher.
 VERTEX_PATH = re.compile(r"/v1(?:beta1|beta|alpha)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/([^/]+)/models/(.+)")
+# Claude Code leaves the version out where its base URL has none (code.claude.com, llm-gateway-protocol, 2026-11).
+VERTEX_CLAUDE_PATH = re.compile(
+    r"(?:/v1(?:beta1|beta|alpha)?)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/anthropic/models/(.+):(rawPredict|streamRawPredict)"
+)
+VERTEX_COUNT = "count-tokens"
+"""What stands in the place of the model where Vertex AI is asked to count tokens."""
 VERTEX_PUBLISHER = "google"
 VERTEX_PREFIXES = tuple(
     f"/{version}/{place}publishers/{{publisher}}/models/"
@@ -150,11 +156,12 @@ VERTEX_PREFIXES = tuple(
 )
 """The paths of Vertex AI that Google's SDKs ask at, for the OpenAPI document; further versions lead to the same."""
 BEDROCK_PREFIX = "/model/"
-BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
-    "converse": ("bedrock_converse", False),
-    "converse-stream": ("bedrock_converse", True),
-    "invoke": ("bedrock_invoke", False),
-    "invoke-with-response-stream": ("bedrock_invoke", True),
+BEDROCK_OPERATIONS: dict[str, tuple[Endpoint, str, bool]] = {
+    "converse": ("generate", "bedrock_converse", False),
+    "converse-stream": ("generate", "bedrock_converse", True),
+    "invoke": ("generate", "bedrock_invoke", False),
+    "invoke-with-response-stream": ("generate", "bedrock_invoke", True),
+    "count-tokens": ("count_tokens", "bedrock_invoke", False),
 }
 INTERACTION_PREFIXES = tuple(f"{path}/" for path in FIXED_ROUTES if path.endswith("/interactions"))
 # What the gateway stores: by the collection and the shape of the path below it, the endpoint of each method.
@@ -238,7 +245,8 @@ def dialect_of_path(path: str) -> str:
 
 
 def _route(path: str, query: bytes) -> Route | None:
-    return FIXED_ROUTES.get(path) or VERSIONLESS_ROUTES.get(path) or _gemini(path, query) or _bedrock(path)
+    fixed = FIXED_ROUTES.get(path) or VERSIONLESS_ROUTES.get(path)
+    return fixed or _vertex_claude(path) or _gemini(path, query) or _bedrock(path)
 
 
 def _unknown(path: str) -> UnknownRoute:
@@ -323,10 +331,21 @@ def _bedrock(path: str) -> Route | None:
     found = BEDROCK_OPERATIONS.get(operation)
     if found is None or not model:
         return None
-    dialect, stream = found
-    return Route(
-        endpoint="generate", dialect=dialect, arrival=Arrival(model=model, stream=stream, framing="eventstream")
-    )
+    endpoint, dialect, stream = found
+    arrival = Arrival(model=model, stream=stream, framing="eventstream", counting=endpoint == "count_tokens")
+    return Route(endpoint=endpoint, dialect=dialect, arrival=arrival)
+
+
+def _vertex_claude(path: str) -> Route | None:
+    """Return the route of Claude on Vertex AI: a body of Messages whose model and streaming stand in the path."""
+    found = VERTEX_CLAUDE_PATH.fullmatch(path)
+    if found is None:
+        return None
+    if found[1] == VERTEX_COUNT:
+        counted = Arrival(stream=False, counting=True, endpoint=OF_CLOUD)
+        return Route(endpoint="count_tokens", dialect="anthropic_messages", arrival=counted)
+    arrival = Arrival(model=found[1], stream=found[2] == "streamRawPredict", endpoint=OF_CLOUD)
+    return Route(endpoint="generate", dialect="anthropic_messages", arrival=arrival)
 
 
 def _model(path: str) -> Route | None:

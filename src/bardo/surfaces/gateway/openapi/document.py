@@ -134,6 +134,9 @@ DESCRIPTIONS: dict[str, Description] = {
     "count_tokens anthropic_messages": Description(
         "Count the tokens of a message", "Anthropic", "`bardo.tokens_approx` marks an estimate, where the provider counts none."
     ),
+    "count_tokens bedrock_invoke": Description(
+        "Count the tokens of a body", "Bedrock", "Of InvokeModel in base64, or of Converse. `bardo.tokens_approx` marks an estimate."
+    ),
     "count_tokens openai_responses": Description(
         "Count the tokens of a response's input", "OpenAI", "`bardo.tokens_approx` marks an estimate, where the provider counts none."
     ),

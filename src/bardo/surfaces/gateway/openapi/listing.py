@@ -16,8 +16,10 @@ from bardo.surfaces.gateway.routes import (
     MODEL_ROUTES,
     STORED_METHODS,
     VERSIONLESS_ROUTES,
+    VERTEX_COUNT,
     VERTEX_PREFIXES,
     Route,
+    find_route,
 )
 from bardo.values.wire import Arrival
 
@@ -40,7 +42,17 @@ class ListedRoute(NamedTuple):
 
 def listed_routes() -> list[ListedRoute]:
     """Return every path and method that the gateway answers, pages for people left out."""
-    return [*_fixed(), *_stored_routes(), *_episodes(), *_lessons(), *_batches(), *_models(), *_gemini(), *_bedrock()]
+    return [
+        *_fixed(),
+        *_stored_routes(),
+        *_episodes(),
+        *_lessons(),
+        *_batches(),
+        *_models(),
+        *_gemini(),
+        *_vertex_claude(),
+        *_bedrock(),
+    ]
 
 
 def _fixed() -> Iterator[ListedRoute]:
@@ -100,9 +112,16 @@ def _gemini() -> Iterator[ListedRoute]:
             )
 
 
+def _vertex_claude() -> Iterator[ListedRoute]:
+    place = "/projects/{project}/locations/{location}/publishers/anthropic/models/"
+    for name in ("{model}:rawPredict", "{model}:streamRawPredict", f"{VERTEX_COUNT}:rawPredict"):
+        route = find_route("POST", place + name, b"")
+        yield ListedRoute(f"{_VERSION}{place}{name}", "POST", route, place + name)
+
+
 def _bedrock() -> Iterator[ListedRoute]:
-    for operation, (dialect, stream) in BEDROCK_OPERATIONS.items():
-        route = Route(endpoint="generate", dialect=dialect, arrival=Arrival(stream=stream))
+    for operation, (endpoint, dialect, stream) in BEDROCK_OPERATIONS.items():
+        route = Route(endpoint=endpoint, dialect=dialect, arrival=Arrival(stream=stream))
         yield ListedRoute(f"/model/{{model}}/{operation}", "POST", route)
 
 

@@ -338,10 +338,16 @@ DIALECT_FIELDS: dict[str, dict[str, Schema]] = {
 }
 """The fields of a request for a reply that each dialect reads; a test compares them with what its decoder reads."""
 
+_CLOUD: dict[str, Schema] = {
+    "anthropic_version": described(_MAYBE_STRING, "The cloud's own word for the version."),
+    "anthropic_beta": described(or_null(array(STRING)), "What Anthropic itself takes as the header `anthropic-beta`."),
+}
+
 REQUESTS: dict[str, Schema] = {
     "generate openai_chat": structure(_CHAT, ("model", "messages")),
     "respond openai_responses": structure(_RESPONSES, ("model",)),
     "generate anthropic_messages": structure(_MESSAGES, ("model", "messages", "max_tokens")),
+    "generate anthropic_messages cloud": structure({**_MESSAGES, **_CLOUD}, ("messages", "max_tokens")),
     "generate gemini": structure(_GEMINI, ("contents",)),
     "generate gemini_interactions": structure(_INTERACTIONS, ("model", "input")),
     "generate cohere": structure(_COHERE, ("model", "messages")),
@@ -376,6 +382,8 @@ REQUESTS: dict[str, Schema] = {
         bardo=_BARDO,
     ),
     "count_tokens anthropic_messages": structure(_MESSAGES, ("model", "messages")),
+    "count_tokens anthropic_messages cloud": structure({**_MESSAGES, **_CLOUD}, ("model", "messages")),
+    "count_tokens bedrock_invoke": fields("input", input=OBJECT),
     "count_tokens openai_responses": structure(_RESPONSES, ("model",)),
     "count_tokens gemini": structure({**_GEMINI, "generateContentRequest": _MAYBE_OBJECT}),
     "show_capabilities": fields(model=_MODEL, name=described(STRING, "What older clients call `model`.")),
@@ -700,6 +708,7 @@ REPLIES: dict[str, Schema] = {
         "embeddings", embeddings=array(fields("values", values=array(NUMBER))), bardo=OBJECT
     ),
     "count_tokens anthropic_messages": fields("input_tokens", input_tokens=INTEGER, bardo=_COUNT_BARDO),
+    "count_tokens bedrock_invoke": fields("inputTokens", inputTokens=INTEGER, bardo=_COUNT_BARDO),
     "count_tokens openai_responses": fields(
         "object", "input_tokens", object=just("response.input_tokens"), input_tokens=INTEGER, bardo=_COUNT_BARDO
     ),
