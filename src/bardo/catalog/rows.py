@@ -207,6 +207,8 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     somebody else, so that its address says nothing of who sees them. `balance_headers` are the headers, in
     lower case, in which it says what is left of the account's money, by what it is in: `diem`, `usd`. `model_variants` are the words
     that may stand behind a model's id and a colon, by which it chooses among the servers of that model, and whether its listed price holds.
+    `attribution` is what it gets of the block of a system prompt by which Claude Code names itself: `whole` where it reads the block and
+    takes it out of the prompt, `stable` where it reads it as a part of the prompt, so that what differs between two requests is left out.
     """
 
     id: str
@@ -245,6 +247,7 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     searches_per_day: int | None = None
     balance_headers: dict[str, str] = {}
     model_variants: dict[str, bool] = {}
+    attribution: Literal["", "stable", "whole"] = ""
     quirks: Quirks = Quirks()
 
     @cached_property

@@ -57,6 +57,8 @@ def _may_be_sent_on(planned: ShapePlan, request: Request, row: ProviderRow, fact
         return False
     if planned.controlled.request.tool_choice != request.tool_choice:
         return False
+    if request.attribution and row.attribution != "whole":
+        return False
     if row.paths is not None or not planned.controlled.keeps_messages(request, facts):
         return False
     shape = shape_at(row, request.model)

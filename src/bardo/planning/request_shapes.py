@@ -23,7 +23,7 @@ from bardo.reuse.plans import LONGEST_SHAPE
 from bardo.values.request import OutputFormat, Request, Tool
 
 CONTENT = frozenset(
-    {"messages", "tools", "output_format", "body", "body_bytes", "degraded", "client_headers", "kept_as"}
+    {"messages", "tools", "output_format", "body", "body_bytes", "degraded", "client_headers", "kept_as", "attribution"}
 )
 """The fields of a Request that are no part of its shape. Of the tools it counts whether there are none, one or more, of the
 form of an answer all but its schema and its instruction."""
@@ -56,6 +56,7 @@ def bare(request: Request) -> Request:
         body_bytes=b"",
         client_headers={},
         kept_as=None,
+        attribution="",
         degraded=(),
     )
 

@@ -305,6 +305,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     request (its betas), sent on likewise. `client_headers` say which program asks, and in which session: they are sent on where the target
     speaks the dialect, and are no loss elsewhere. `body` is the parsed original, `body_bytes` the original itself, with what is asked of
     bardo. `control` is `reasoning` written for the target at hand.
+    `attribution` is the line at the head of its system prompt by which Claude Code says to Anthropic whose it is: no part of the prompt.
     `kept_as` says how the gateway keeps the reply, None where it does not.
     `operation` is what it is asked as, for the log. `degraded` is what was lost before: OpenAI's older completions are put to a chat.
     """
@@ -321,6 +322,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     choices: int = 1
     stream: bool = False
     stream_usage: bool = True
+    attribution: str = ""
     kept_as: KeptAs | None = None
     operation: Operation = "generate"
     dialect: str = ""

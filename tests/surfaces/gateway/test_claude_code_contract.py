@@ -9,18 +9,21 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
+from urllib.parse import quote
 
 import anthropic
 import pytest
 
 from support.any_model import Simulator
 from support.gateway import House, house
-from support.talk import QUESTION
+from support.talk import QUESTION, request
 
 boto3: Any = pytest.importorskip("boto3")
-botocore: Any = pytest.importorskip("botocore")
+config: Any = pytest.importorskip("botocore.config")
+exceptions: Any = pytest.importorskip("botocore.exceptions")
 
 TURNS: Any = [{"role": "user", "content": QUESTION}]
+VERTEX = "/v1/projects/p/locations/us-east5/publishers/anthropic/models/"
 UPSTREAMS = {
     "anthropic": "claude-sonnet-4-5-20250929",
     "deepseek": "deepseek-v4-pro",
@@ -39,7 +42,7 @@ def running() -> Iterator[House]:
 def bedrock(address: str, service: str = "bedrock-runtime", **options: Any) -> Any:
     """Return AWS's own client, which has a bearer token of Bedrock unless told otherwise."""
     own = {"aws_access_key_id": "id", "aws_secret_access_key": "secret", **options}
-    quick = botocore.config.Config(retries={"total_max_attempts": 1}, connect_timeout=5)
+    quick = config.Config(retries={"total_max_attempts": 1}, connect_timeout=5)
     return boto3.client(service, region_name="us-east-1", endpoint_url=address, config=quick, **own)
 
 
@@ -73,3 +76,129 @@ def test_the_client_of_vertex_is_answered_over_each_dialect(running: House, prov
         with client.messages.stream(model=name, max_tokens=500, messages=TURNS) as stream:
             assert stream.get_final_text() == "1161"
         assert client.messages.count_tokens(model=name, messages=TURNS).input_tokens > 0
+
+
+def test_betas_of_a_body_reach_anthropic_as_its_header_beside_those_of_a_header(running: House) -> None:
+    body = {
+        "anthropic_version": "bedrock-2023-05-31",
+        "anthropic_beta": ["context-1m-2025-08-07", "one-to-come-2027-01-01"],
+        "max_tokens": 50,
+        "messages": TURNS,
+    }
+    name = quote(f"anthropic/{UPSTREAMS['anthropic']}", safe="")
+    for path in (f"/model/{name}/invoke", f"{VERTEX}{name}:rawPredict"):
+        answer = request(running.address, "POST", path, body, {"anthropic-beta": "of-the-header"})
+        assert answer.status == 200, answer.text
+        betas = running.arrived("anthropic")[-1].headers["anthropic-beta"]
+        assert betas == "context-1m-2025-08-07,one-to-come-2027-01-01, of-the-header"
+        sent = running.last("anthropic")
+        assert sent["model"] == UPSTREAMS["anthropic"]
+        assert not {"anthropic_version", "anthropic_beta"} & sent.keys()
+
+
+HEADERS = {
+    "anthropic-version": "2023-06-01",
+    "anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14",
+    "anthropic-workspace-id": "wrkspc_01",
+    "anthropic-one-to-come": "value",
+    "x-claude-code-session-id": "s-1",
+    "x-claude-code-agent-id": "a-1",
+    "x-claude-code-parent-agent-id": "a-0",
+}
+
+
+def test_headers_of_anthropics_are_an_open_list_that_goes_to_anthropic_unchanged(running: House) -> None:
+    body = {"model": UPSTREAMS["anthropic"], "max_tokens": 50, "messages": TURNS}
+    assert request(running.address, "POST", "/v1/messages?beta=true", body, HEADERS).status == 200
+    sent = running.arrived("anthropic")[-1].headers
+    assert {name: sent.get(name) for name in HEADERS} == HEADERS
+
+
+def test_elsewhere_what_they_asked_for_is_reported_and_the_version_is_no_loss(running: House) -> None:
+    body = {"model": UPSTREAMS["deepseek"], "max_tokens": 50, "messages": TURNS}
+    answer = request(running.address, "POST", "/v1/messages?beta=true", body, HEADERS)
+    assert answer.status == 200
+    assert not [name for name in running.arrived("deepseek")[-1].headers if name.startswith("anthropic-")]
+    lost = answer.headers["x-bardo-degraded"]
+    assert all(name in lost for name in ("anthropic-beta", "anthropic-workspace-id", "anthropic-one-to-come"))
+    assert "anthropic-version" not in lost
+
+
+def test_a_key_in_a_header_of_anthropics_goes_nowhere(running: House) -> None:
+    body = {"model": UPSTREAMS["anthropic"], "max_tokens": 50, "messages": TURNS}
+    headers = {"x-api-key": "bardo_secret", "anthropic-mistake": "bardo_secret"}
+    assert request(running.address, "POST", "/v1/messages", body, headers).status == 200
+    assert "bardo_secret" not in str(running.arrived("anthropic")[-1].headers)
+
+
+def test_errors_reach_aws_clients_in_their_form(running: House) -> None:
+    with closing(bedrock(running.address)) as client, pytest.raises(exceptions.ClientError) as caught:
+        client.invoke_model(
+            modelId="nobody/has-this", body=json.dumps({"anthropic_version": "x", "max_tokens": 1, "messages": TURNS})
+        )
+    assert caught.value.response["Error"]["Code"] == "ResourceNotFoundException"
+    answer = request(running.address, "POST", "/model/m/invoke", b"{")
+    assert (answer.status, answer.headers["x-amzn-errortype"]) == (400, "ValidationException")
+
+
+BLOCK = "x-anthropic-billing-header: cc_version=2.1.330.a3f; cc_entrypoint=sdk-cli; cch=71fea;"
+SYSTEM = [
+    {"type": "text", "text": BLOCK},
+    {"type": "text", "text": "You are Claude Code.", "cache_control": {"type": "ephemeral"}},
+]
+
+
+def with_block(block: str, model: str, **further: Any) -> dict[str, Any]:
+    system = [{"type": "text", "text": block}, *SYSTEM[1:]]
+    return {"model": model, "max_tokens": 50, "system": system, "messages": TURNS, **further}
+
+
+@pytest.mark.parametrize("further", [{}, {"stop_sequences": [" "]}], ids=["forwarded", "rewritten"])
+def test_the_attribution_block_reaches_anthropic_byte_for_byte(running: House, further: Any) -> None:
+    answer = request(running.address, "POST", "/v1/messages", with_block(BLOCK, UPSTREAMS["anthropic"], **further))
+    assert answer.status == 200
+    assert running.last("anthropic")["system"] == SYSTEM
+    assert "attribution" not in answer.headers.get("x-bardo-degraded", "")
+
+
+@pytest.mark.parametrize("provider", sorted(set(UPSTREAMS) - {"anthropic"}))
+def test_elsewhere_the_attribution_block_changes_no_byte_of_the_prompt(running: House, provider: str) -> None:
+    bodies = []
+    for block in (BLOCK, "x-anthropic-billing-header: cc_version=2.1.331.fff; cc_entrypoint=cli; cch=00000; cc_x=1;"):
+        answer = request(running.address, "POST", "/v1/messages", with_block(block, UPSTREAMS[provider]))
+        assert answer.status == 200, answer.text
+        assert "attribution" in answer.headers["x-bardo-degraded"]
+        bodies.append(running.last(provider))
+    assert bodies[0] == bodies[1]
+    assert "x-anthropic-billing-header" not in json.dumps(bodies)
+
+
+def test_a_cloud_of_claude_gets_the_attribution_that_is_the_same_in_all_requests() -> None:
+    name = "claude-sonnet-4-5@20250929"
+    with house([Simulator("vertex_anthropic")]) as running:
+        for change in ("a3f; cc_entrypoint=cli; cch=71fea;", "b00; cc_entrypoint=cli; cch=00000; cc_prompt_id=1;"):
+            body = with_block(f"x-anthropic-billing-header: cc_version=2.1.330.{change}", f"vertex_anthropic/{name}")
+            answer = request(running.address, "POST", "/v1/messages", body)
+            assert answer.status == 200, answer.text
+            said = running.last("vertex_anthropic")["system"][0]["text"]
+            assert said == "x-anthropic-billing-header: cc_version=2.1.330; cc_entrypoint=cli;"
+            assert "attribution" in answer.headers["x-bardo-degraded"]
+
+
+@pytest.mark.parametrize(
+    ("system", "left"),
+    [
+        (f"{BLOCK}\nBe short.", "Be short."),
+        ([{"type": "text", "text": f"{BLOCK}\nBe short."}], "Be short."),
+        ([{"type": "text", "text": BLOCK}], None),
+        (BLOCK, None),
+        (f"Be short.\n{BLOCK}", f"Be short.\n{BLOCK}"),
+        ("x-anthropic-billing-header: " + "x" * 3000, "x-anthropic-billing-header: " + "x" * 3000),
+    ],
+    ids=["joined", "joined in a block", "alone", "alone as text", "not at the head", "too long"],
+)
+def test_only_the_line_at_the_head_is_attribution(running: House, system: Any, left: str | None) -> None:
+    body = {"model": UPSTREAMS["deepseek"], "max_tokens": 50, "system": system, "messages": TURNS}
+    assert request(running.address, "POST", "/v1/messages", body).status == 200
+    sent = [one["content"] for one in running.last("deepseek")["messages"] if one["role"] == "system"]
+    assert sent == ([] if left is None else [left])

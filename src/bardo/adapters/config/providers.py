@@ -328,6 +328,9 @@ def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
     if own_address and _by_dialect(entry):
         # The row stands in for any server of its dialect: which models this one serves, only its list says.
         changes["models"] = ()
+        if row.attribution:
+            # Whether this one takes the block out of the prompt, nobody knows.
+            changes["attribution"] = "stable"
     return msgspec.structs.replace(row, **changes) if changes else row
 
 

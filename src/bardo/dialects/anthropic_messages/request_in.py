@@ -11,6 +11,7 @@ from bardo.dialects.anthropic_messages import wire
 from bardo.dialects.anthropic_messages.wire import FORMAT, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.shared.bounded_json import FEW_LEVELS, SLICED_BYTES, has_many_levels
 from bardo.dialects.shared.control_fields import as_whole_number
+from bardo.dialects.shared.dialect import ATTRIBUTION
 from bardo.dialects.shared.json_values import (
     JsonObject,
     JsonValue,
@@ -38,6 +39,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
+from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import (
     EFFORTS,
@@ -70,6 +72,8 @@ _CHOICES: dict[str, Literal["auto", "none", "required", "named"]] = {
     "none": "none",
     "tool": "named",
 }
+_LONGEST_ATTRIBUTION = 2000
+"""Characters; what is longer is part of a prompt."""
 _DISPLAYS = {"summarized": True, "omitted": False, "updates": True}
 _KNOWN_DISPLAYS = ("summarized", "omitted")
 """What other dialects can say too."""
@@ -120,6 +124,7 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         raise InvalidRequest("max_tokens must not be negative", param="max_tokens")
     # What may be nested to any depth, of a body whose other levels its struct says.
     free = [value for name, value in fields.items() if name != "messages" and type(value) in (dict, list)]
+    attribution, unmarked = _take_attribution(body)
     messages = _messages(body, free)
     if has_many_levels(free):
         check_depth(fields, raw)
@@ -140,6 +145,8 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         body=fields,
         body_bytes=raw,
         options=_UNASKED,
+        attribution=attribution,
+        degraded=unmarked,
     )
     if fields.keys() <= _COMMON:
         return request
@@ -154,6 +161,33 @@ def _request(fields: JsonObject, raw: bytes, arrival: Arrival) -> Request:
         extra=extra,
         body=without_own(fields),
         options=_options(fields, body),
+    )
+
+
+def _take_attribution(body: wire.Request) -> tuple[str, tuple[Degradation, ...]]:
+    """Return the text by which Claude Code names itself, and leave it out of the system prompt at whose head it stands.
+
+    Claude Code writes it as a block of its own; programs that join the blocks leave it as the first line of a text.
+    """
+    system = body.system
+    first = system[0] if isinstance(system, list) and system else system
+    text = first.text if type(first) is wire.Text else first
+    if not isinstance(text, str) or not text.startswith(ATTRIBUTION):
+        return "", ()
+    line, _, rest = text.partition("\n")
+    if len(line) > _LONGEST_ATTRIBUTION or not (line.isascii() and line.isprintable()):
+        return "", ()
+    if not isinstance(system, list):
+        body.system = rest or None
+        return line, ()
+    if rest and type(first) is wire.Text:
+        body.system = [msgspec.structs.replace(first, text=rest), *system[1:]]
+        return line, ()
+    body.system = system[1:] or None
+    fields = None if type(first) is not wire.Text else carried_fields(first)
+    why = "the block is no part of the prompt"
+    return text, tuple(
+        Degradation(f"attribution.{name}", asked=value, why=why) for name, value in (fields or {}).items()
     )
 
 

@@ -95,6 +95,8 @@ DECLARATION = Declaration(
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> JsonObject:
     """Return the body. What is said of thinking is the request's control, and the caller's own words beside it."""
     system, turns = _messages(request, losses)
+    if request.attribution:
+        system.insert(0, {"type": "text", "text": request.attribution})
     tools = _tools(request, losses)
     body: JsonObject = {
         "model": request.model,

@@ -5,7 +5,7 @@ Model and streaming stand in the path, so they come with the Arrival. Streams ar
 
 from __future__ import annotations
 
-from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
+from bardo.dialects.bedrock_converse.errors import decode_error, encode_error, error_headers
 from bardo.dialects.bedrock_converse.reply_in import Decoder
 from bardo.dialects.bedrock_converse.reply_out import Encoder, encode_response
 from bardo.dialects.bedrock_converse.request_in import decode_request
@@ -52,6 +52,7 @@ DIALECT = Dialect(
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,
     encode_error=encode_error,
+    error_headers=error_headers,
     decode_error=decode_error,
     model_in_path=True,
     token_count=TOKEN_COUNT,

@@ -61,6 +61,11 @@ def encode_error(error: BardoError) -> bytes:
     return encode_json(said)
 
 
+def error_headers(error: BardoError) -> list[tuple[str, str]]:
+    """Return the header where AWS's clients look for the type of an error first."""
+    return [("x-amzn-errortype", type_of(error))]
+
+
 def exception_of(error: BardoError, extension: JsonObject | None = None) -> tuple[str, bytes]:
     """Return the name and the payload of the event that ends a broken stream: one of the few the dialect knows.
 

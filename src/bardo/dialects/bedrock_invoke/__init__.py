@@ -7,7 +7,7 @@ nearly Converse for Nova. This dialect wraps and unwraps, and the dialects of th
 from __future__ import annotations
 
 from bardo.dialects.bedrock_converse import DIALECT as CONVERSE
-from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
+from bardo.dialects.bedrock_converse.errors import decode_error, encode_error, error_headers
 from bardo.dialects.bedrock_invoke.operations import EMBEDDINGS, TOKEN_COUNT
 from bardo.dialects.bedrock_invoke.reply_in import Decoder
 from bardo.dialects.bedrock_invoke.reply_out import Encoder, encode_response
@@ -32,6 +32,7 @@ DIALECT = Dialect(
     open_encoder=Encoder,
     encode_response=encode_response,
     encode_error=encode_error,
+    error_headers=error_headers,
     decode_error=decode_error,
     model_in_path=True,
     embeddings=EMBEDDINGS,

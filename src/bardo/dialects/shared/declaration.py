@@ -68,6 +68,7 @@ NOT_DECLARED: dict[str, str] = {
     "extra": "fields of one dialect: the driver reports those of another",
     "headers": "headers of one dialect: the driver reports those of another",
     "client_headers": "say which program asks: nothing of the request",
+    "attribution": "no part of the prompt: the driver writes or reports it, by the row of the provider",
     "kept_as": "says how the gateway keeps the reply: nothing that a provider does",
     "*.carried": "fields of one dialect: the driver reports those of another",
     "*.opaque": "state of one provider: the encoders report what theirs does not take, by its format",

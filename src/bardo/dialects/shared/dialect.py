@@ -6,9 +6,12 @@ tokens, lists of models) are values of functions too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from bardo.catalog.endpoint_choice import dialect_models
 from bardo.catalog.request_shapes import shape_at
@@ -37,6 +40,19 @@ from bardo.values.operations import Embeddings, EmbedRequest, ModelInfo, NativeI
 from bardo.values.request import HistoryFacts, Request, facts_of
 from bardo.values.response import Response
 from bardo.values.wire import Arrival, WireRequest
+
+ATTRIBUTION = "x-anthropic-billing-header:"
+"""What the line begins with by which Claude Code names itself at the head of a system prompt."""
+_STABLE = re.compile(r"cc_version=\d+\.\d+\.\d+|cc_entrypoint=[\w-]+")
+
+
+def stable_attribution(line: str) -> str:
+    """Return what of a line of attribution is the same in all requests of one program; empty where there is no such thing.
+
+    The rest is of one conversation or request: behind the version stands a digest of the first message, and `cch` is another each time.
+    """
+    found = [f"{one};" for one in _STABLE.findall(line)]
+    return " ".join((ATTRIBUTION, *found)) if found else ""
 
 
 def _not_for_clients(*_: object) -> Any:
@@ -293,7 +309,7 @@ class Dialect:
     for a server of this dialect that takes no others; a request without them is returned itself, and the encoder of the reply puts them
     back. `open_encoder` begins to write one streamed reply,
     `encode_response` writes a whole one, with `response.bardo` under `bardo` where it is not empty. `encode_error` writes an error body
-    as the dialect's own servers do.
+    as the dialect's own servers do, and `error_headers` returns what they say of an error beside it.
 
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
     lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `tells_call` says of the
@@ -326,6 +342,7 @@ class Dialect:
     open_encoder: Callable[[Request, Arrival], ReplyEncoder] = _not_spoken_by_clients
     encode_response: Callable[[Response, Request], bytes] = _not_spoken_by_clients
     encode_error: Callable[[BardoError], bytes] = _not_spoken_by_clients
+    error_headers: Callable[[BardoError], list[tuple[str, str]]] = lambda error: []
     encode_partial: Callable[[object, ReplyStart], bytes] = _encode_partial
     reply: ReplyDeclaration | None = None
     mends: Callable[[Request, ProviderRow], bool] = _never
@@ -355,6 +372,8 @@ class Dialect:
         """
         early = Losses(self.declaration)
         is_foreign = request.dialect != self.name
+        if request.attribution:
+            request = self._with_attribution(request, row, early)
         shape = shape_at(row, request.model)
         request = with_sound_history(request, shape, early)
         facts = facts_of(request.messages, facts)
@@ -388,6 +407,20 @@ class Dialect:
             paid_by = {name: row.scope[name] for name in row.scope_fields if name in row.scope}
             body = {**row.paths.fields(body, request.model), **paid_by}
         return WireRequest(path=path, body=write_json(body), degraded=losses.all)
+
+    def _with_attribution(self, request: Request, row: ProviderRow, losses: Losses) -> Request:
+        """Return the request with what the provider gets of the line by which Claude Code names itself."""
+        line, why = (
+            request.attribution,
+            "only Claude's own providers read it, and elsewhere it would change the head of the prompt",
+        )
+        sent = ""
+        if request.dialect in self._declaration(request).speaks and row.attribution:
+            why = "this provider takes it for a part of the prompt, so what differs between two requests is left out"
+            sent = line if row.attribution == "whole" else stable_attribution(line)
+        if sent != line:
+            losses.lose("attribution", line, why, sent=sent or None)
+        return msgspec.structs.replace(request, attribution=sent)
 
     def _written(
         self, request: Request, row: ProviderRow, early: Losses, facts: HistoryFacts | None = None

@@ -154,7 +154,9 @@ class Answer:
         encodes the stream ends it with the dialect's error event before it comes to this.
         """
         if not self.started:
-            await self.whole(error_status(problem, language), error_body(problem, language), error_headers(problem))
+            await self.whole(
+                error_status(problem, language), error_body(problem, language), error_headers(problem, language)
+            )
 
 
 class KeepAlive:
@@ -267,9 +269,9 @@ def error_status(problem: BardoError, language: str) -> int:
     return dialect(language).over_budget_status if isinstance(problem, OverBudget) else problem.status
 
 
-def error_headers(problem: BardoError) -> list[tuple[str, str]]:
-    """Return the headers of an error's answer, without those of its body."""
-    headers = [("x-bardo-error", problem.code)]
+def error_headers(problem: BardoError, language: str) -> list[tuple[str, str]]:
+    """Return the headers of an error's answer in a dialect, without those of its body."""
+    headers = [("x-bardo-error", problem.code), *dialect(language).error_headers(problem)]
     if problem.request_id:
         headers.append(("x-bardo-request-id", problem.request_id))
     if isinstance(problem, UpstreamRefused) and problem.retry_after:

@@ -216,7 +216,7 @@ class Gateway:
     def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
         """Return the answer to a request that the server refused before it came here."""
         language = dialect_of_path(path)
-        own = encode_headers([("content-type", JSON), *error_headers(problem)])
+        own = encode_headers([("content-type", JSON), *error_headers(problem, language)])
         origin = self._access.allowed_origin(headers)
         visible = origin_headers(origin) if origin else []
         return ErrorReply(

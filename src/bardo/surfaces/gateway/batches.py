@@ -43,7 +43,7 @@ _DIALECTS = {
     "/v1/responses": "openai_responses",
     MESSAGES: "anthropic_messages",
 }
-_KEPT_HEADERS = (b"x-bardo-", b"anthropic-beta", b"openai-beta")
+_KEPT_HEADERS = (b"x-bardo-", b"anthropic-", b"openai-beta")
 
 
 def kept_headers(scope: Scope) -> tuple[tuple[str, str], ...]:

@@ -28,8 +28,12 @@ _OPTION_HEADERS = (
     | FAILOVER_HEADERS
     | {b"x-bardo-pipeline", b"x-bardo-session", b"cache-control"}
 )
-# Headers that belong to a dialect: they ask its provider for features, and hold no secret.
-_DIALECT_HEADERS = frozenset((b"anthropic-beta", b"openai-beta"))
+# Headers that belong to a dialect: they ask its provider for features, and hold no secret. Anthropic's are an open list: Claude Code gains
+# features by new ones (code.claude.com, llm-gateway-protocol, 2026-11).
+_DIALECT_HEADERS = frozenset((b"openai-beta",))
+_DIALECT_PREFIXES = (b"anthropic-",)
+# Those of them that ask for nothing: which form the client speaks, and whether it is a web page.
+_FORM_HEADERS = frozenset((b"anthropic-version", b"anthropic-dangerous-direct-browser-access"))
 # Headers by which agents name themselves and their session: providers keep a session's prompts at one place by them, where caches hold.
 _CLIENT_HEADERS = frozenset(
     (
@@ -101,11 +105,13 @@ class ClientHead:
         found: dict[str, str] = {}
         program: dict[str, str] = {}
         for name, value in self.lines:
-            if name in _DIALECT_HEADERS and value:
+            belongs = name in _DIALECT_HEADERS or name.startswith(_DIALECT_PREFIXES)
+            if belongs and name not in _FORM_HEADERS and value:
                 key = name.decode()
                 text = header_value(str(value, "latin-1"), key)
-                found[key] = f"{found[key]}, {text}" if key in found else text
-            elif name in _CLIENT_HEADERS or name.startswith(_CLIENT_PREFIXES):
+                if not any(one in text for one in self.keys):
+                    found[key] = f"{found[key]}, {text}" if key in found else text
+            elif belongs or name in _CLIENT_HEADERS or name.startswith(_CLIENT_PREFIXES):
                 text = str(value, "latin-1")
                 if text.isascii() and text.isprintable():
                     program[name.decode()] = text
@@ -128,7 +134,7 @@ class _ReadNames(dict[bytes, bool]):
     """Whether bardo reads the header of a name. Clients choose names, so those that are kept are few and short."""
 
     def __missing__(self, name: bytes) -> bool:
-        read = name in _READ or name.startswith(_CLIENT_PREFIXES)
+        read = name in _READ or name.startswith(_CLIENT_PREFIXES) or name.startswith(_DIALECT_PREFIXES)
         if len(self) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
             self[name] = read
         return read

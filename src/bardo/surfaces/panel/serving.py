@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, quote
 import msgspec
 
 from bardo.adapters.config.settings import Settings
+from bardo.dialects import DEFAULT_DIALECT
 from bardo.services.accounts.accounts import Accounts
 from bardo.surfaces.gateway.answer import Answer, error_headers, run_until_disconnect
 from bardo.surfaces.gateway.context import GatewayContext, mistake
@@ -137,7 +138,9 @@ class PanelServer:
             csrf="" if session is None else panel.sessions.form_token(session),
         )
         page = Page("error.html", problem.message, {"problem": problem, "status": problem.status})
-        await _send(answer, problem.status, await panel.render(page, request), headers=error_headers(problem))
+        await _send(
+            answer, problem.status, await panel.render(page, request), headers=error_headers(problem, DEFAULT_DIALECT)
+        )
 
     def end_streams(self) -> None:
         """End what goes on without an end of its own."""
