@@ -185,11 +185,7 @@ def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
     named = None if listing else _named(model, providers)
     if named is not None:
         return [named]
-    fitting = [
-        provider
-        for provider in providers
-        if provider not in listing and not provider.configured_models and provider.row.serves(model)
-    ]
+    fitting = [provider for provider in providers if provider not in listing and may_serve(provider, model)]
     targets = [Target(provider=provider, model=model) for provider in (*listing, *fitting)]
     tagged = model + _LATEST
     targets = targets or [Target(provider=one, model=tagged) for one in providers if one.lists(tagged)]
@@ -197,6 +193,12 @@ def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
     if not targets:
         raise unknown_model(model, providers)
     return targets
+
+
+def may_serve(provider: Provider, model: str) -> bool:
+    """Return whether a provider whose models nobody configured serves such names by its row; a name of Vertex AI's is none of others."""
+    is_vertex = "@" in model and bool(claude_spellings(model))
+    return not provider.configured_models and not is_vertex and provider.row.serves(model)
 
 
 def claude_spellings(model: str) -> tuple[str, ...]:

@@ -100,7 +100,8 @@ class TokenCount(msgspec.Struct, frozen=True, kw_only=True):
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A model that can be asked for: the name to ask by, who serves it, and what it is for.
 
-    `model` is the provider's own name of it. `route` says of a name that is no model's what it is: an operator's alias, or a workload, for
+    `model` is the provider's own name of it, and `display_name` what people call it, empty where that is the name to ask by.
+    `route` says of a name that is no model's what it is: an operator's alias, or a workload, for
     which bardo finds a model. `about` is a sentence for people.
     """
 
@@ -110,6 +111,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[Operation, ...] = ("generate",)
     route: Literal["", "alias", "workload"] = ""
     about: str = ""
+    display_name: str = ""
 
 
 def floats_of(vector: Vector) -> list[float]:

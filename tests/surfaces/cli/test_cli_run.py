@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 import urllib.error
@@ -63,13 +64,13 @@ def test_a_program_runs_with_a_gateway_of_its_own(folder: Path, program_of: Any)
     assert done.code == 3, done.err
     found = told(folder)
     assert found["said"] == "1161"
-    told_first = [
+    first, told_first, *others = found["arguments"]
+    discovery = {"CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY": "1"}
+    assert (first, json.loads(told_first)) == (
         "--settings",
-        f'{{"env": {{"ANTHROPIC_BASE_URL": "{found["address"]}"}}}}',
-        "--model",
-        "anthropic/claude-x",
-    ]
-    assert found["arguments"] == [*told_first, "-p", "--model", "its own"]
+        {"env": {"ANTHROPIC_BASE_URL": found["address"], **discovery}},
+    )
+    assert others == ["--model", "anthropic/claude-x", "-p", "--model", "its own"]
     assert found["model"] == "anthropic/claude-x"
     assert (found["key"], found["token"]) == (None, "any")
     with pytest.raises(urllib.error.URLError):
@@ -169,3 +170,41 @@ def test_the_key_of_the_gateway_has_one_name_and_an_older_one() -> None:
     assert gateway_key(environment={"BARDO_API_KEY": " ", "BARDO_KEY": "old"}) == "old"
     assert gateway_key("given", {"BARDO_API_KEY": "new"}) == "given"
     assert gateway_key(environment={}) == ""
+
+
+SHOWS = f"""#!{sys.executable}
+import json, os, sys
+from pathlib import Path
+names = [name for name in os.environ if name.startswith(("ANTHROPIC_", "CLAUDE_", "OPENCODE_", "CODEX_", "BARDO_"))]
+Path("told.json").write_text(json.dumps({{"arguments": sys.argv[1:], "environment": {{name: os.environ[name] for name in sorted(names)}}}}))
+"""
+
+
+@pytest.mark.parametrize("key", ["", "bardo_a$b\"c'd"], ids=["without a key", "with a key"])
+@pytest.mark.parametrize("agent", ["claude", "opencode"])
+def test_what_is_printed_starts_a_program_as_running_it_does(
+    folder: Path, program_of: Any, monkeypatch: pytest.MonkeyPatch, agent: str, key: str
+) -> None:
+    program_of(agent)
+    (folder / "bin" / agent).write_text(SHOWS)
+    monkeypatch.setenv("CLAUDE_CODE_USE_BEDROCK", "1")
+    if key:
+        monkeypatch.setenv("BARDO_API_KEY", key)
+    printed = bardo("run", "--print", "--model", "a model", agent, "--", "-p", "it's $HOME")
+    assert printed.code == 0, printed.err
+    assert not key or key not in printed.out
+    subprocess.run(["sh", "-e", "-c", printed.out], check=True, cwd=folder)
+    found = told(folder)
+    row = agent_rows()[agent]
+    wanted = row.start(["-p", "it's $HOME"], {}, address="http://127.0.0.1:8484", key=key or "any", model="a model")
+    assert found["arguments"] == wanted.arguments
+    left = {"ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_BEDROCK"}.difference(row.unset)
+    told_of = {name: value for name, value in wanted.environment.items() if not name.lower().startswith("no_proxy")}
+    environment = {name: value for name, value in found["environment"].items() if name not in left}
+    assert environment == {**told_of, **({"BARDO_API_KEY": key} if key else {})}
+
+
+def test_what_is_printed_needs_no_program_and_no_gateway(folder: Path) -> None:
+    printed = bardo("run", "--print", "no-such-agent")
+    assert printed.code == 0
+    assert "OPENAI_BASE_URL" in printed.out

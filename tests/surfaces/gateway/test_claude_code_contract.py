@@ -202,3 +202,200 @@ def test_only_the_line_at_the_head_is_attribution(running: House, system: Any, l
     assert request(running.address, "POST", "/v1/messages", body).status == 200
     sent = [one["content"] for one in running.last("deepseek")["messages"] if one["role"] == "system"]
     assert sent == ([] if left is None else [left])
+
+
+def test_a_reply_that_was_kept_is_given_whatever_the_attribution() -> None:
+    layers = '[inference.pipeline]\nprofile = "own"\n[inference.pipeline.profiles.own]\nlayers = ["cache"]\n[inference.pipeline.cache]\n'
+    with house([Simulator("deepseek")], toml=layers) as running:
+        for cache, end in (("miss", "a3f; cc_entrypoint=cli; cch=1;"), ("hit", "b00; cc_entrypoint=cli; cch=2;")):
+            body = with_block(f"x-anthropic-billing-header: cc_version=2.1.330.{end}", "deepseek/m1")
+            answer = request(running.address, "POST", "/v1/messages", body)
+            assert answer.headers["x-bardo-cache"].startswith(cache)
+
+
+DISCOVERY = {"anthropic-version": "2023-06-01", "authorization": "Bearer any"}
+
+
+def discovered(address: str, query: str = "?limit=1000", headers: Any = None) -> Any:
+    answer = request(address, "GET", f"/v1/models{query}", headers=DISCOVERY if headers is None else headers)
+    assert answer.status == 200, answer.text
+    return answer.json
+
+
+def test_every_model_has_a_name_that_claude_code_shows_and_that_name_is_answered(running: House) -> None:
+    listed = {one["id"]: one for one in discovered(running.address)["data"]}
+    for provider, model in UPSTREAMS.items():
+        name = model if provider == "anthropic" else f"anthropic/{model}"
+        assert listed[name]["display_name"] == model
+        assert listed[name]["created_at"]
+        for path in (
+            "/v1/messages",
+            f"/model/{quote(name, safe='')}/invoke",
+            f"{VERTEX}{quote(name, safe='')}:rawPredict",
+        ):
+            body = {"anthropic_version": "x", "max_tokens": 50, "messages": TURNS}
+            if path == "/v1/messages":
+                body = {"model": name, "max_tokens": 50, "messages": TURNS}
+            answer = request(running.address, "POST", path, body)
+            assert (answer.status, answer.json["model"]) == (200, name), answer.text
+        chat = request(running.address, "POST", "/v1/chat/completions", {"model": name, "messages": TURNS})
+        assert (chat.status, chat.json["model"]) == (200, name)
+        assert request(running.address, "GET", f"/v1/models/{name}", headers=DISCOVERY).json["id"] == name
+
+
+def test_the_list_of_models_stays_as_it_is_for_other_clients(running: House) -> None:
+    names = {one["id"] for one in request(running.address, "GET", "/v1/models").json["data"]}
+    assert names >= set(UPSTREAMS.values())
+    assert not [name for name in names if name.startswith("anthropic/")]
+
+
+def test_claude_code_is_known_by_its_own_name_too(running: House) -> None:
+    agent = {"user-agent": "claude-cli/2.1.330 (external, cli)"}
+    assert discovered(running.address, headers=agent) == discovered(running.address)
+
+
+def test_a_list_of_models_has_pages(running: House) -> None:
+    whole = [one["id"] for one in discovered(running.address)["data"]]
+    with closing(anthropic.Anthropic(base_url=running.address, api_key="k", max_retries=0)) as client:
+        assert [one.id for one in client.models.list(limit=3)] == whole
+        page = client.models.list(limit=2, after_id=whole[1])
+        assert (page.first_id, page.last_id, page.has_more) == (whole[2], whole[3], True)
+        before = client.models.list(limit=2, before_id=whole[3])
+        assert ([one.id for one in before.data], before.has_more) == (whole[1:3], True)
+    last = discovered(running.address, f"?after_id={quote(whole[-1])}")
+    assert (last["data"], last["has_more"], last["first_id"], last["last_id"]) == ([], False, None, None)
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "limit=", "after_id=nobody", "before_id=nobody"])
+def test_a_page_that_there_cannot_be_is_refused_in_anthropics_form(running: House, query: str) -> None:
+    answer = request(running.address, "GET", f"/v1/models?{query}", headers=DISCOVERY)
+    assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
+    assert answer.json["error"]["param"] == query.partition("=")[0]
+
+
+def test_an_alias_of_the_operators_stands_in_the_place_of_the_longer_name() -> None:
+    aliases = '[aliases]\nclaude-deep = "deepseek/m1"\nother = "deepseek/m2"\n'
+    with house([Simulator("deepseek", models=["m1", "m2"])], toml=aliases) as running:
+        listed = [one["id"] for one in discovered(running.address)["data"]]
+        assert {"claude-deep", "anthropic/m2", "anthropic/other"} <= set(listed)
+        assert "anthropic/m1" not in listed
+        assert [name.startswith(("claude", "anthropic")) for name in listed] == sorted(
+            (name.startswith(("claude", "anthropic")) for name in listed), reverse=True
+        )
+
+
+def test_a_name_that_a_provider_has_itself_is_its_own() -> None:
+    own = {"anthropic": ["m1", "claude-x"], "deepseek": ["m1", "m2"]}
+    with house([Simulator("deepseek", models=own["deepseek"]), Simulator("anthropic", models=own["anthropic"])]) as it:
+        listed = {one["id"]: one.get("display_name") for one in discovered(it.address)["data"]}
+        assert listed["anthropic/m1"] == "anthropic/m1"
+        assert listed["anthropic/deepseek/m1"] == "m1"
+        for name, provider in (
+            ("anthropic/m1", "anthropic"),
+            ("anthropic/deepseek/m1", "deepseek"),
+            ("anthropic/m2", "deepseek"),
+        ):
+            before = len(it.arrived(provider))
+            body = {"model": name, "max_tokens": 50, "messages": TURNS}
+            assert request(it.address, "POST", "/v1/messages", body).status == 200
+            assert len(it.arrived(provider)) == before + 1
+
+
+def test_inference_profiles_are_listed_to_aws_clients_and_can_be_invoked(running: House) -> None:
+    with closing(bedrock(running.address, "bedrock")) as client, closing(bedrock(running.address)) as runtime:
+        found: list[Any] = []
+        more: dict[str, str] = {}
+        while True:
+            page = client.list_inference_profiles(typeEquals="SYSTEM_DEFINED", maxResults=3, **more)
+            found += page["inferenceProfileSummaries"]
+            if "nextToken" not in page:
+                break
+            more = {"nextToken": page["nextToken"]}
+        ids = [one["inferenceProfileId"] for one in found]
+        assert len(ids) == len(set(ids))
+        assert {"claude-sonnet-4-5-20250929", "anthropic/deepseek-v4-pro", "deepseek-v4-pro"} <= set(ids)
+        one = client.get_inference_profile(inferenceProfileIdentifier="anthropic/deepseek-v4-pro")
+        assert (one["status"], one["type"]) == ("ACTIVE", "SYSTEM_DEFINED")
+        body = json.dumps({"anthropic_version": "bedrock-2023-05-31", "max_tokens": 50, "messages": TURNS})
+        for name in (one["inferenceProfileArn"], one["inferenceProfileId"]):
+            assert json.loads(runtime.invoke_model(modelId=name, body=body)["body"].read())["model"] == name
+        assert client.list_inference_profiles(typeEquals="APPLICATION")["inferenceProfileSummaries"] == []
+        with pytest.raises(exceptions.ClientError) as caught:
+            client.get_inference_profile(inferenceProfileIdentifier="nobody/has-this")
+        assert caught.value.response["Error"]["Code"] == "ResourceNotFoundException"
+
+
+def test_aws_clients_count_the_tokens_of_either_body(running: House) -> None:
+    body = json.dumps({"anthropic_version": "bedrock-2023-05-31", "max_tokens": 50, "messages": TURNS})
+    converse = {"messages": [{"role": "user", "content": [{"text": QUESTION}]}]}
+    with closing(bedrock(running.address)) as client:
+        for given in ({"invokeModel": {"body": body}}, {"converse": converse}):
+            counted = client.count_tokens(modelId="anthropic/deepseek-v4-pro", input=given)
+            assert counted["inputTokens"] > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "param"),
+    [
+        ({}, "input"),
+        ({"input": {}}, "input.invokeModel"),
+        ({"input": {"invokeModel": {}}}, "input.invokeModel.body"),
+        ({"input": {"invokeModel": {"body": "?"}}}, "input.invokeModel.body"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused_in_awss_form(running: House, given: Any, param: str) -> None:
+    answer = request(running.address, "POST", "/model/m1/count-tokens", given)
+    assert (answer.status, answer.headers["x-amzn-errortype"]) == (400, "ValidationException")
+    assert answer.json["bardo"]["param"] == param
+
+
+NAMES = [
+    "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "claude-sonnet-4-5@20250929",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_clouds_name_of_claude_finds_the_model_that_is_configured(running: House, name: str) -> None:
+    body = {"anthropic_version": "x", "max_tokens": 50, "messages": TURNS}
+    for path in (f"/model/{quote(name, safe='')}/invoke", f"{VERTEX}{quote(name, safe='@')}:rawPredict"):
+        answer = request(running.address, "POST", path, body)
+        assert (answer.status, answer.json["model"]) == (200, name), answer.text
+        assert running.last("anthropic")["model"] == UPSTREAMS["anthropic"]
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-sonnet-4-5@20250514", "us.anthropic.claude-opus-9-v1:0", "us.amazon.nova-pro-v1:0"]
+)
+def test_another_model_is_not_taken_for_it(name: str) -> None:
+    with house([Simulator("vllm", models=["claude-sonnet-4-5-20250929"])]) as running:
+        body = {"anthropic_version": "x", "max_tokens": 50, "messages": TURNS}
+        answer = request(running.address, "POST", f"{VERTEX}{quote(name)}:rawPredict", body)
+        assert (answer.status, answer.json["error"]["type"]) == (404, "not_found_error")
+
+
+def test_an_alias_for_claude_holds_for_the_names_that_clouds_have_for_it() -> None:
+    aliases = (
+        '[aliases]\n"claude-sonnet-4-5" = "deepseek/m1"\n"claude-opus-*" = "deepseek/m2"\n'
+        '"arn:aws:bedrock:us-east-1:1:application-inference-profile/abc" = "deepseek/m3"\n"of-mine" = "deepseek/m4"\n'
+    )
+    wanted = {
+        NAMES[0]: "m1",
+        NAMES[3]: "m1",
+        "global.anthropic.claude-opus-4-8": "m2",
+        "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc": "m3",
+        "arn:aws:bedrock:us-east-1:1:application-inference-profile/of-mine": "m4",
+    }
+    with house([Simulator("deepseek")], toml=aliases) as running:
+        for name, model in wanted.items():
+            body = {"anthropic_version": "x", "max_tokens": 50, "messages": TURNS}
+            answer = request(running.address, "POST", f"/model/{quote(name, safe='')}/invoke", body)
+            assert answer.status == 200, answer.text
+            assert (running.last("deepseek")["model"], answer.json["model"]) == (model, name)
+
+
+def test_a_probe_of_the_connection_is_answered(running: House) -> None:
+    for path in ("/", "/api/hello"):
+        assert request(running.address, "HEAD", path).status == 200

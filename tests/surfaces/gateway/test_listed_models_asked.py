@@ -55,18 +55,22 @@ def listed(address: str, client: str) -> Answer:
 @pytest.mark.parametrize("client", LISTS)
 def test_every_listed_name_reaches_the_provider_that_it_was_listed_for(running: House, client: str) -> None:
     owners = {one["id"]: one["owned_by"] for one in listed(running.address, "openai_chat").json["data"]}
+    shown = [one for one in listed(running.address, "anthropic_messages").json["data"] if one["id"] not in owners]
+    if client == "anthropic_messages":
+        # Claude Code is shown names that begin so alone, and keeps them apart by what they are displayed as.
+        owners |= {one["id"]: owners[one["display_name"]] for one in shown if one["id"].startswith("anthropic/")}
     names = [name for name in LISTS[client][2](listed(running.address, client).json) if owners[name] != "bardo"]
-    assert len(names) == len(set(names)) == sum(len(set(models)) for models in SERVED.values())
-    reached = []
+    of_models = sum(owner != "bardo" for owner in owners.values())
+    assert len(names) == len(set(names)) == of_models
+    assert of_models >= sum(len(set(models)) for models in SERVED.values())
     for name in names:
+        before = len(running.arrived(owners[name]))
         answer = ask(running.address, client, name)
         assert answer.status == 200, (name, answer.text)
-        found = [one for one in SERVED if running.arrived(one) and running.arrived(one)[-1] not in reached]
         provider = answer.headers["x-bardo-provider"]
         assert provider == owners[name], name
-        assert provider in found, name
+        assert len(running.arrived(provider)) == before + 1, name
         sent = running.arrived(provider)[-1]
-        reached.append(sent)
         assert sent.body["model"] in SERVED[provider], name  # type: ignore[index]
         assert name.endswith(sent.body["model"]), name  # type: ignore[index]
 
@@ -175,7 +179,7 @@ def test_a_provider_that_refuses_its_list_is_named(monkeypatch: pytest.MonkeyPat
         with house([Simulator("vllm", models=["m1"])], before=[gone]) as running:
             answer = listed(running.address, "anthropic_messages")
             assert answer.headers["x-bardo-missing-lists"] == "gone"
-            assert answer.json["data"][0]["id"] == "m1"
+            assert "m1" in [one["id"] for one in answer.json["data"]]
 
 
 def test_a_model_whose_id_ends_as_a_verb_does_is_described_and_asked() -> None:

@@ -46,7 +46,9 @@ def test_each_library_lists_the_same_models(running: House) -> None:
     with closing(openai_client(running.address)) as client:
         assert {model.id for model in client.models.list()} == wanted
     with closing(anthropic_client(running.address)) as client:
-        assert {model.id for model in client.models.list()} == wanted
+        listed = {model.id for model in client.models.list()}
+        # Claude Code shows names that begin so alone; what makes vectors is nothing to it.
+        assert listed == {*wanted, *(f"anthropic/{name}" for name in wanted - {"gemini-embedding-001"})}
     with closing(gemini_client(running.address)) as google:
         assert {str(model.name).removeprefix("models/") for model in google.models.list()} == wanted
 

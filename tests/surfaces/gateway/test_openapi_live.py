@@ -154,6 +154,9 @@ def ask_about_models(asking: Asker) -> None:
     for version in ("v1beta", "v1alpha"):
         asking("GET", f"/{version}/models")
         asking("GET", f"/{version}/models/{CHAT}")
+    asking("GET", "/inference-profiles?type=SYSTEM_DEFINED&maxResults=2")
+    asking("GET", f"/inference-profiles/{CHAT}")
+    asking("GET", "/api/hello")
     asking("GET", "/api/tags")
     asking("POST", "/api/show", {"model": CHAT})
     asking("GET", "/api/ps")

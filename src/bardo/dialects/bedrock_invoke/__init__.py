@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bardo.dialects.bedrock_converse import DIALECT as CONVERSE
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error, error_headers
-from bardo.dialects.bedrock_invoke.operations import EMBEDDINGS, TOKEN_COUNT
+from bardo.dialects.bedrock_invoke.operations import EMBEDDINGS, MODELS, TOKEN_COUNT
 from bardo.dialects.bedrock_invoke.reply_in import Decoder
 from bardo.dialects.bedrock_invoke.reply_out import Encoder, encode_response
 from bardo.dialects.bedrock_invoke.request_in import decode_request
@@ -37,4 +37,5 @@ DIALECT = Dialect(
     model_in_path=True,
     embeddings=EMBEDDINGS,
     token_count=TOKEN_COUNT,
+    models=MODELS,
 )

@@ -98,6 +98,6 @@ def _entry(model: ModelInfo) -> JsonObject:
 
 
 MODELS = ModelsForm(
-    encode_list=lambda models: encode_json({"models": [_entry(model) for model in models]}),
+    encode_list=lambda models, _: encode_json({"models": [_entry(model) for model in models]}),
     encode_model=lambda model: encode_json(_entry(model)),
 )

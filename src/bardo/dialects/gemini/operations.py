@@ -105,7 +105,7 @@ def _model(model: ModelInfo) -> JsonObject:
 
 
 MODELS = ModelsForm(
-    encode_list=lambda models: _list(models),
+    encode_list=lambda models, _: _list(models),
     encode_model=lambda model: encode_json(_model(model)),
 )
 

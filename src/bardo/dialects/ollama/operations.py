@@ -143,6 +143,6 @@ def _model(model: ModelInfo) -> bytes:
 
 
 MODELS = ModelsForm(
-    encode_list=lambda models: encode_json({"models": [_model_entry(model) for model in models]}),
+    encode_list=lambda models, _: encode_json({"models": [_model_entry(model) for model in models]}),
     encode_model=_model,
 )

@@ -28,7 +28,7 @@ def _list(models: Sequence[ModelInfo]) -> bytes:
     return encode_json({"object": "list", "data": [_model(model) for model in models]})
 
 
-MODELS = ModelsForm(encode_list=_list, encode_model=lambda model: encode_json(_model(model)))
+MODELS = ModelsForm(encode_list=lambda models, _: _list(models), encode_model=lambda model: encode_json(_model(model)))
 
 
 def _open_decoder(row: ProviderRow) -> ChatDecoder:

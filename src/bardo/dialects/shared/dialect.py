@@ -94,10 +94,35 @@ class CountForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelsForm:
-    """How a dialect's servers list models, and describe one."""
+    """How a dialect's servers list models, and describe one.
 
-    encode_list: Callable[[Sequence[ModelInfo]], bytes]
+    `encode_list` gets the fields of the query too, and raises InvalidRequest for those that it cannot heed. `keeps_claude`: there are
+    clients that keep names of Claude's alone.
+    """
+
+    encode_list: Callable[[Sequence[ModelInfo], Mapping[str, str]], bytes]
     encode_model: Callable[[ModelInfo], bytes]
+    keeps_claude: bool = False
+
+
+def page_size(query: Mapping[str, str], name: str, most: int) -> int:
+    """Return how many models a page of a list may have, `most` where the query does not say. Raises InvalidRequest."""
+    said = query.get(name)
+    if said is None:
+        return most
+    if not (said.isascii() and said.isdigit() and len(said) < 10 and 1 <= int(said) <= most):
+        raise InvalidRequest(f"{name} is {said[:50]!r}", hint=f"write a whole number from 1 to {most}", param=name)
+    return int(said)
+
+
+def place_of(models: Sequence[ModelInfo], name: str, param: str) -> int:
+    """Return where a model stands in a list, by which a page begins or ends. Raises InvalidRequest."""
+    for place, model in enumerate(models):
+        if model.id == name:
+            return place
+    raise InvalidRequest(
+        f"{param} names no model of this list: {name[:200]!r}", hint="take an id of the page before", param=param
+    )
 
 
 def decode_body(body: bytes) -> JsonObject:

@@ -38,6 +38,7 @@ from bardo.planning.route import (
     RouteRecord,
     Target,
     claude_spellings,
+    may_serve,
     near_names,
     provider_before,
     resolve,
@@ -254,39 +255,41 @@ class ProviderDirectory:
         known = self._names.get(model)
         if known is not None:
             return known
-        found = self.aliases.find(self._meant(model))
-        listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
-        found = ResolvedModel(model) if listed else with_thinking_name(found, self._providers)
+        meant = self._meant(model)
+        found = self.aliases.find(meant)
+        listed = found.suffix is not None and any(provider.lists(meant) for provider in self._providers)
+        found = ResolvedModel(meant) if listed else with_thinking_name(found, self._providers)
         return _remember(self._names, model, found)
 
     def _meant(self, model: str) -> str:
         """Return the name that a client means by one that leads nowhere by itself.
 
-        It may be `anthropic/` before any name, by which agents that keep Claude's names alone find it in a list, or a cloud's spelling of a
-        model of Claude for which there is an alias under another.
+        It may be `anthropic/` before any name, by which agents that keep Claude's names alone find it in a list, an ARN of AWS that holds a
+        name, or a cloud's spelling of a model of Claude for which there is an alias under another.
         """
-        other = model.removeprefix(SHOWN_PREFIX)
-        may_be_another = other != model or CLAUDE in model or model.startswith("arn:")
-        if not may_be_another or len(model) > MAX_MODEL_NAME:
+        inner = model.partition("/")[2] if model.startswith("arn:") else model
+        other = inner.removeprefix(SHOWN_PREFIX)
+        if (other == model and CLAUDE not in model) or len(model) > MAX_MODEL_NAME:
             return model
-        if self.aliases.find(model).steps or self._leads(model):
-            return model
-        if other != model and (self.aliases.find(other).steps or self.workloads.find(other) or self._leads(other)):
-            return other
-        spelled = (name for name in (model.rpartition("/")[2], *claude_spellings(other)) if name != model)
-        return next((name for name in spelled if self.aliases.find(name).steps), other if CLAUDE in other else model)
+        known = (name for name in (model, inner, other) if self._has_route(name) or self._leads(name))
+        spelled = (name for name in claude_spellings(other) if self._has_route(name))
+        return next(known, None) or next(spelled, None) or (other if CLAUDE in other else model)
+
+    def _has_route(self, name: str) -> bool:
+        return bool(self.aliases.find(name).steps) or self.workloads.find(name) is not None
 
     def _leads(self, name: str) -> bool:
         """Return whether a name leads to a provider that is known to serve it, or may."""
-        bare, _, behind = name.rpartition(":")
-        name = bare if bare and behind in AMOUNTS else name
-        named = provider_before(name, self._providers)
         if any(provider.lists(name) for provider in self._providers):
             return True
+        bare, _, behind = name.rpartition(":")
+        if bare and behind in AMOUNTS:
+            return self._leads(bare)
+        named = provider_before(name, self._providers)
         if named is not None:
             rest = target_at(named, name).model
             return named.lists(rest) or named.row.serves(rest) or not (named.models or named.row.models)
-        return any(not one.configured_models and one.row.serves(name) for one in self._providers)
+        return any(may_serve(one, name) for one in self._providers)
 
     async def found_as_listed(self, model: str) -> ResolvedModel:
         """Return what a name stands for; where that depends on who lists it, providers that nobody has asked for their lists are asked."""

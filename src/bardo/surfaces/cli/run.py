@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -17,10 +18,10 @@ from urllib.request import ProxyHandler, build_opener
 import typer
 
 from bardo.adapters.config.settings import Settings, load_settings
-from bardo.catalog.agent_rows import AgentStart, agent_rows
+from bardo.catalog.agent_rows import AgentRow, AgentStart, agent_rows
 from bardo.services.accounts.opening import has_keys
 from bardo.surfaces.cli.options import Config
-from bardo.surfaces.cli.running_gateway import KEY_VARIABLE, address_of, gateway_key
+from bardo.surfaces.cli.running_gateway import KEY_VARIABLE, KEY_VARIABLES, address_of, gateway_key
 from bardo.surfaces.render.console import print_stderr
 from bardo.values.errors import ConfigError
 
@@ -49,20 +50,41 @@ def run(
     config: Config = None,
     model: Annotated[str, typer.Option("--model", "-m", help="The model that the program uses.")] = "",
     own: Annotated[bool, typer.Option("--own", help="Start a gateway even if one is running.")] = False,
+    shows: Annotated[bool, typer.Option("--print", help="Show what a shell would be told, and run nothing.")] = False,
 ) -> None:
     """Run a program with its models served by bardo. Its environment is set for it alone; a gateway that was started ends with it."""
     settings = load_settings(config)
+    row = agent_rows().get(Path(command).name) or agent_rows()[""]
+    own_arguments = arguments[1:] if arguments and arguments[0] == "--" else arguments or []
+    if shows:
+        _print_start(row, command, own_arguments, settings, model)
+        return
     program = shutil.which(command)
     if program is None:
         print_stderr(f"bardo: there is no program {command!r} on the path")
         raise typer.Exit(_NOT_FOUND)
-    row = agent_rows().get(Path(command).name) or agent_rows()[""]
     with _gateway(settings, row.title, own=own) as address:
         key = gateway_key() or _NO_KEY
-        own_arguments = arguments[1:] if arguments and arguments[0] == "--" else arguments or []
         start = row.start(own_arguments, os.environ, address=address, key=key, model=model)
         code = _run(program, start)
     raise typer.Exit(code)
+
+
+def _print_start(row: AgentRow, command: str, arguments: list[str], settings: Settings, model: str) -> None:
+    """Print the lines by which a shell starts a program as `bardo run` does, with the key as the variable that holds it."""
+    variable = next((name for name in KEY_VARIABLES if os.environ.get(name, "").strip()), "")
+    if not variable and has_keys(settings):
+        variable = KEY_VARIABLES[0]
+    key = "{key}" if variable else _NO_KEY
+    proxies = {name: value for name in ("NO_PROXY", "no_proxy") if (value := os.environ.get(name))}
+    start = row.start(arguments, proxies, address=address_of(settings), key=key, model=model)
+
+    def quoted(text: str) -> str:
+        return shlex.quote(text).replace("{key}", f"'\"${variable}\"'").removeprefix("''").removesuffix("''")
+
+    lines = [f"export {name}={quoted(value)}" for name, value in sorted(start.environment.items())]
+    lines += [f"unset {' '.join(row.unset)}"] if row.unset else []
+    typer.echo("\n".join([*lines, " ".join([shlex.quote(command), *map(quoted, start.arguments)])]))
 
 
 @contextmanager

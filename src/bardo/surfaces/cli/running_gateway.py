@@ -16,7 +16,8 @@ PROVIDER = "gateway"
 """The id of a gateway that is the only provider of a question."""
 KEY_VARIABLE = "BARDO_API_KEY"
 _PRESET = "bardo-gateway"
-_OLDER_VARIABLE = "BARDO_KEY"
+KEY_VARIABLES = (KEY_VARIABLE, "BARDO_KEY")
+"""Where the key may be: the second name is the older one."""
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
@@ -42,7 +43,7 @@ def checked_address(address: str, option: str) -> str:
 
 def gateway_key(given: str = "", environment: Mapping[str, str] = os.environ) -> str:
     """Return the key for a gateway: the one that was given, else that of the environment; empty where there is none."""
-    named = (environment.get(name, "").strip() for name in (KEY_VARIABLE, _OLDER_VARIABLE))
+    named = (environment.get(name, "").strip() for name in KEY_VARIABLES)
     return given or next(filter(None, named), "")
 
 

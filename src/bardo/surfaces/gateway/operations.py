@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl
+
 import msgspec
 
 from bardo.adapters.long_work import run_by_size
@@ -11,7 +13,7 @@ from bardo.dialects import dialect
 from bardo.dialects.shared.dialect import ModelsForm
 from bardo.replies.receipt import call_headers, cost_extension, cost_headers
 from bardo.services.facts.health_report import health_report
-from bardo.services.facts.model_list import find_model, listed_models
+from bardo.services.facts.model_list import find_model, listed_models, with_claude_names
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.callers import caller_of
 from bardo.surfaces.gateway.context import GatewayContext
@@ -65,7 +67,11 @@ async def list_models(context: GatewayContext, route: Route, scope: Scope, recei
     account = caller_of(scope).account
     if account is not None and account.models:
         models = [one for one in models if account.may_ask(one.id, f"{one.provider}/{one.model or one.id}")]
-    body, late = _models_form(route).encode_list(models), directory.late
+    form = _models_form(route)
+    if form.keeps_claude:
+        models = with_claude_names(directory, models)
+    query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+    body, late = form.encode_list(models, query), directory.late
     if not late:
         await answer.whole(200, body, ())
         return

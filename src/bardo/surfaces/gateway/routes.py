@@ -103,6 +103,8 @@ FIXED_ROUTES: dict[str, Route] = {
     "/api/ps": Route(endpoint="loaded_models", dialect="ollama", method="GET"),
     "/api/version": Route(endpoint="version", dialect="ollama", method="GET"),
     "/": Route(endpoint="root", method="GET"),
+    "/api/hello": Route(endpoint="root", method="GET"),
+    "/inference-profiles": Route(endpoint="models", dialect="bedrock_invoke", method="GET"),
     "/api/embed": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embed")),
     "/api/embeddings": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embeddings")),
     "/v1/bardo/feedback": Route(endpoint="feedback"),
@@ -136,6 +138,7 @@ DIALECT_PATHS = (
     ("/v2", "cohere"),
     ("/api", "ollama"),
     ("/model/", "bedrock_converse"),
+    ("/inference-profiles", "bedrock_invoke"),
 )
 GEMINI_PREFIXES = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
 # The AI SDK leaves out `models/` before a name that holds a slash itself (@ai-sdk/google 4.0, 2026).
@@ -191,6 +194,8 @@ CLIENT_HEADERS = (
     (b"x-goog-api-key", "", "gemini"),
     (b"anthropic-version", "", "anthropic_messages"),
     (b"x-fern-sdk-name", "cohere", "cohere"),
+    (b"user-agent", "claude-cli/", "anthropic_messages"),
+    (b"user-agent", "claude-code/", "anthropic_messages"),
 )
 GEMINI_VERBS: dict[str, Endpoint] = {
     "generateContent": "generate",
@@ -204,6 +209,7 @@ MODEL_ROUTES = {
     "/models/": Route(endpoint="model", method="GET", by_client=True),
     "/v1beta/models/": Route(endpoint="model", dialect="gemini", method="GET"),
     "/v1alpha/models/": Route(endpoint="model", dialect="gemini", method="GET"),
+    "/inference-profiles/": Route(endpoint="model", dialect="bedrock_invoke", method="GET"),
 }
 
 

@@ -147,8 +147,13 @@ DESCRIPTIONS: dict[str, Description] = {
         "List models",
         "OpenAI",
         "Three libraries ask here: the answer has Anthropic's form with the header `anthropic-version`, Gemini's with `x-goog-api-key` or "
-        "`x-goog-api-client`, else OpenAI's.",
+        "`x-goog-api-client`, else OpenAI's. In Anthropic's form each model also has a name that begins with `claude` or `anthropic`, "
+        "which Claude Code shows.",
     ),
+    "models bedrock_invoke": Description(
+        "List inference profiles", "Bedrock", "Every model that can be asked for, as AWS lists what may be invoked."
+    ),
+    "model bedrock_invoke": Description("Describe an inference profile", "Bedrock", "The name may hold slashes."),
     "models gemini": Description("List models", "Gemini", "Every model that can be asked for, by the names to ask by."),
     "models ollama": Description("List models", "Ollama", "Every model that can be asked for, by the names to ask by."),
     "model openai_chat": Description(

@@ -130,6 +130,16 @@ QUERIES: dict[str, dict[str, tuple[Schema, str]]] = {
     "show_response": {"stream": (BOOLEAN, "`true` is refused: a kept response is not streamed again.")},
     "streamGenerateContent": {"alt": (one_of("sse"), "Server-sent events in the place of a JSON array.")},
 }
+QUERIES["/v1/models"] = {
+    "limit": ({**_LIMIT, "maximum": 1000}, "How many models, in Anthropic's form; all where it is left out."),
+    "after_id": (STRING, _AFTER),
+    "before_id": (STRING, "The id before which the page ends."),
+}
+QUERIES["/inference-profiles"] = {
+    "maxResults": ({**_LIMIT, "maximum": 1000}, "How many profiles; all where it is left out."),
+    "nextToken": (STRING, "Where the page begins, as the page before says."),
+    "type": (STRING, "`SYSTEM_DEFINED`, which all are; of another type there are none."),
+}
 QUERIES["list_items"] = QUERIES["list_input"]
 """The parameters in the query, by endpoint."""
 
@@ -679,6 +689,14 @@ _GEMINI_MODEL = fields(
 _OLLAMA_MODEL = fields("name", "model", name=STRING, model=STRING, details=OBJECT, bardo=_ROUTE_BARDO)
 _OPENAI_MODELS = fields("object", "data", object=just("list"), data=array(_OPENAI_MODEL))
 _ANTHROPIC_MODELS = fields("data", "has_more", data=array(_ANTHROPIC_MODEL), has_more=BOOLEAN)
+_PROFILE = fields(
+    *("inferenceProfileId", "inferenceProfileArn", "status", "type"),
+    inferenceProfileId=STRING,
+    inferenceProfileArn=STRING,
+    inferenceProfileName=STRING,
+    status=just("ACTIVE"),
+    type=just("SYSTEM_DEFINED"),
+)
 _GEMINI_MODELS = fields("models", models=array(_GEMINI_MODEL))
 
 REPLIES: dict[str, Schema] = {
@@ -716,6 +734,10 @@ REPLIES: dict[str, Schema] = {
     "models openai_chat": either(_OPENAI_MODELS, _ANTHROPIC_MODELS, _GEMINI_MODELS),
     "models gemini": _GEMINI_MODELS,
     "models ollama": fields("models", models=array(_OLLAMA_MODEL)),
+    "models bedrock_invoke": fields(
+        "inferenceProfileSummaries", inferenceProfileSummaries=array(_PROFILE), nextToken=STRING
+    ),
+    "model bedrock_invoke": _PROFILE,
     "model openai_chat": either(_OPENAI_MODEL, _ANTHROPIC_MODEL, _GEMINI_MODEL),
     "model gemini": _GEMINI_MODEL,
     "show_capabilities": fields(
