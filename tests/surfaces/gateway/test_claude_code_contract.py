@@ -16,6 +16,7 @@ import pytest
 
 from support.any_model import Simulator
 from support.gateway import House, house
+from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway
 from support.talk import QUESTION, request
 
 boto3: Any = pytest.importorskip("boto3")
@@ -341,6 +342,7 @@ def test_aws_clients_count_the_tokens_of_either_body(running: House) -> None:
         ({"input": {}}, "input.invokeModel"),
         ({"input": {"invokeModel": {}}}, "input.invokeModel.body"),
         ({"input": {"invokeModel": {"body": "?"}}}, "input.invokeModel.body"),
+        ({"input": {"invokeModel": {"body": "\u00e9"}}}, "input.invokeModel.body"),
     ],
 )
 def test_what_cannot_be_counted_is_refused_in_awss_form(running: House, given: Any, param: str) -> None:
@@ -399,3 +401,88 @@ def test_an_alias_for_claude_holds_for_the_names_that_clouds_have_for_it() -> No
 def test_a_probe_of_the_connection_is_answered(running: House) -> None:
     for path in ("/", "/api/hello"):
         assert request(running.address, "HEAD", path).status == 200
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedGateway]:
+    """A gateway that asks for keys, with an alias that leads elsewhere than its name says."""
+    folder = tmp_path_factory.mktemp("keyed")
+    aliases = '[aliases]\n"claude-haiku-4-5" = "deepseek/m2"\n'
+    with keyed_gateway(
+        folder, [Simulator("anthropic"), Simulator("deepseek", models=["m1", "m2"])], toml=PRICE + aliases
+    ) as it:
+        yield it
+
+
+def test_the_key_comes_in_every_form_that_claude_code_has_for_it(
+    keyed: KeyedGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = keyed.key(name="one")
+    body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 50, "messages": TURNS}
+    paths = (
+        "/model/deepseek%2Fm1/invoke",
+        f"{VERTEX}deepseek%2Fm1:rawPredict",
+        f"{VERTEX}deepseek%2Fm1:streamRawPredict",
+    )
+    for path in paths:
+        for headers in (
+            {"authorization": f"Bearer {key}"},
+            {"x-api-key": key},
+            {"authorization": f"Bearer {key}", "x-api-key": key},
+        ):
+            assert request(keyed.address, "POST", path, body, headers).status == 200
+        assert request(keyed.address, "POST", path, body).status == 401
+        assert request(keyed.address, "POST", path, body, {"x-api-key": "bardo_other"}).status == 401
+    for path in ("/v1/models?limit=1000", "/inference-profiles"):
+        assert (
+            request(
+                keyed.address, "GET", path, headers={"x-api-key": key, **DISCOVERY, "authorization": f"Bearer {key}"}
+            ).status
+            == 200
+        )
+        assert request(keyed.address, "GET", path).status == 401
+    # boto3 itself sends such a token over TLS alone.
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", key)
+    own: Any = anthropic.AnthropicBedrock(aws_region="us-east-1", base_url=keyed.address, max_retries=0)
+    with closing(own) as client:
+        reply = client.beta.messages.create(model="deepseek/m1", max_tokens=50, messages=TURNS, betas=["one-to-come"])
+        assert reply.content[-1].text == "1161"
+        with client.messages.stream(model="anthropic/m1", max_tokens=50, messages=TURNS) as stream:
+            assert stream.get_final_text() == "1161"
+
+
+def test_a_signature_of_awss_is_refused_with_what_to_do_and_beside_a_key_it_says_nothing(keyed: KeyedGateway) -> None:
+    body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 50, "messages": TURNS}
+    with closing(bedrock(keyed.address)) as client, pytest.raises(exceptions.ClientError) as caught:
+        client.invoke_model(modelId="deepseek/m1", body=json.dumps(body))
+    assert caught.value.response["Error"]["Code"] == "UnrecognizedClientException"
+    assert "AWS_BEARER_TOKEN_BEDROCK" in caught.value.response["Error"]["Message"]
+    signed = {"authorization": "AWS4-HMAC-SHA256 Credential=AKID/20261130/us-east-1/bedrock/aws4_request, Signature=0"}
+    both = {**signed, "x-api-key": keyed.key(name="beside")}
+    assert request(keyed.address, "POST", "/model/deepseek%2Fm1/invoke", body, both).status == 200
+
+
+def test_a_name_for_the_picker_opens_no_model_that_a_key_may_not_ask(keyed: KeyedGateway) -> None:
+    body = {"max_tokens": 50, "messages": TURNS}
+    allowed: dict[str, tuple[list[str], list[str]]] = {
+        "anthropic/*": (["anthropic/claude-x"], ["anthropic/m1", "anthropic/deepseek/m1", "m1"]),
+        "m1": (["m1", "anthropic/m1", "anthropic/deepseek/m1"], ["m2", "anthropic/m2"]),
+        "us.anthropic.*": ([], ["us.anthropic.claude-haiku-4-5-20251001-v1:0"]),
+        "claude-haiku-4-5": (["us.anthropic.claude-haiku-4-5-20251001-v1:0", "claude-haiku-4-5@20251001"], ["m2"]),
+    }
+    for glob, (may, may_not) in allowed.items():
+        headers = {"x-api-key": keyed.key(name="limited", models=(glob,)), "anthropic-version": "2023-06-01"}
+        for name in (*may, *may_not):
+            answer = request(keyed.address, "POST", "/v1/messages", {**body, "model": name}, headers)
+            refused = "the key may not ask" in answer.text
+            assert refused == (name in may_not), (glob, name, answer.text)
+        names = {one["id"] for one in request(keyed.address, "GET", "/v1/models", headers=headers).json["data"]}
+        assert not names.intersection(may_not), glob
+
+
+@pytest.mark.parametrize(
+    "path", [f"{VERTEX}:rawPredict", f"{VERTEX}m1:predict", "/projects/p/locations/l/publishers/anthropic/models/m1:x"]
+)
+def test_a_path_of_claude_on_vertex_that_there_is_not_is_refused_in_anthropics_form(running: House, path: str) -> None:
+    answer = request(running.address, "POST", path, {})
+    assert (answer.status, answer.json["error"]["type"]) == (404, "not_found_error")

@@ -6,7 +6,6 @@ Converse request.
 
 from __future__ import annotations
 
-import binascii
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 
@@ -78,9 +77,10 @@ def _decode_counted(body: bytes, arrival: Arrival) -> Request:
     at = "input.invokeModel.body"
     invoked = required(required(given, "invokeModel", dict, "input."), "body", str, "input.invokeModel.")
     try:
-        return decode_invoked(b64decode(invoked, validate=True), arrival)
-    except binascii.Error:
+        body = b64decode(invoked, validate=True)
+    except ValueError:
         raise InvalidRequest(f"{at} is not base64", hint="encode the body of InvokeModel in base64", param=at) from None
+    return decode_invoked(body, arrival)
 
 
 def _encode_count(count: TokenCount) -> bytes:

@@ -146,8 +146,9 @@ GEMINI_NAME_PATH = re.compile(r"/v1(?:beta|alpha)?/(?!publishers/|projects/)([^/
 # Google's SDKs ask so where they are told to use Vertex AI. A provider before the model's name stands in the place of the publisher.
 VERTEX_PATH = re.compile(r"/v1(?:beta1|beta|alpha)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/([^/]+)/models/(.+)")
 # Claude Code leaves the version out where its base URL has none (code.claude.com, llm-gateway-protocol, 2026-11).
+VERTEX_CLAUDE = "/publishers/anthropic/models/"
 VERTEX_CLAUDE_PATH = re.compile(
-    r"(?:/v1(?:beta1|beta|alpha)?)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/anthropic/models/(.+):(rawPredict|streamRawPredict)"
+    rf"(?:/v1(?:beta1|beta|alpha)?)?(?:/projects/[^/]+/locations/[^/]+)?{VERTEX_CLAUDE}(.+):(rawPredict|streamRawPredict)"
 )
 VERTEX_COUNT = "count-tokens"
 """What stands in the place of the model where Vertex AI is asked to count tokens."""
@@ -247,6 +248,8 @@ def dialect_of_path(path: str) -> str:
     route = _route(path, b"")
     if route is not None:
         return route.dialect
+    if VERTEX_CLAUDE in path:
+        return "anthropic_messages"
     return next((name for start, name in DIALECT_PATHS if path.startswith(start)), DEFAULT_DIALECT)
 
 
