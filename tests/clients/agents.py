@@ -143,9 +143,15 @@ def bardo_run(
 
 def claude_code(address: str, model: str, question: str, folder: Path) -> str:
     """Return what Claude Code prints for one question: the last block of the last reply. It may run commands."""
-    said = [program("claude"), "-p", question, "--model", model, "--allowedTools", "Bash"]
     own = {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_SMALL_FAST_MODEL": model}
-    return _run(said, folder, {**own, **AGENTS["claude"].environment}).stdout
+    return claude_code_by(own, model, question, folder)
+
+
+def claude_code_by(variables: Mapping[str, str], model: str, question: str, folder: Path) -> str:
+    """Return what Claude Code prints that finds its gateway by some variables."""
+    said = [program("claude"), "-p", question, "--model", model, "--allowedTools", "Bash"]
+    token = {} if "ANTHROPIC_API_KEY" in variables else {"ANTHROPIC_AUTH_TOKEN": "any"}
+    return _run(said, folder, {**token, **variables, **AGENTS["claude"].environment}).stdout
 
 
 def codex(address: str, model: str, question: str, folder: Path) -> str:

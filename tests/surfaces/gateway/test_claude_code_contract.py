@@ -125,11 +125,12 @@ def test_elsewhere_what_they_asked_for_is_reported_and_the_version_is_no_loss(ru
     assert "anthropic-version" not in lost
 
 
-def test_a_key_in_a_header_of_anthropics_goes_nowhere(running: House) -> None:
+def test_a_key_in_a_header_of_anthropics_goes_nowhere_and_a_word_for_one_is_no_key(running: House) -> None:
     body = {"model": UPSTREAMS["anthropic"], "max_tokens": 50, "messages": TURNS}
-    headers = {"x-api-key": "bardo_secret", "anthropic-mistake": "bardo_secret"}
-    assert request(running.address, "POST", "/v1/messages", body, headers).status == 200
-    assert "bardo_secret" not in str(running.arrived("anthropic")[-1].headers)
+    for key, passes in (("bardo_secret_key", False), ("any", True)):
+        headers = {"x-api-key": key, "anthropic-mistake": f"of {key}"}
+        assert request(running.address, "POST", "/v1/messages", body, headers).status == 200
+        assert ("anthropic-mistake" in running.arrived("anthropic")[-1].headers) == passes
 
 
 def test_errors_reach_aws_clients_in_their_form(running: House) -> None:

@@ -45,6 +45,8 @@ _CLIENT_PREFIXES = (b"x-claude-code-", b"x-codex-")
 _KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
 _ACCESS_HEADERS = frozenset((b"host", b"origin", b"upgrade", b"content-type", b"content-encoding"))
 _READ = _OPTION_HEADERS | _DIALECT_HEADERS | _CLIENT_HEADERS | _ACCESS_HEADERS | frozenset(_KEYS)
+# A gateway without keys is sent words like `any` for one, which are in many a header.
+_SHORTEST_SECRET = 12
 # Each signature of AWS is another; the id of the key that made it stays.
 _SIGNED = re.compile(r"AWS4-[A-Z0-9-]+ .*?Credential=([^/,\s]+)")
 
@@ -109,7 +111,7 @@ class ClientHead:
             if belongs and name not in _FORM_HEADERS and value:
                 key = name.decode()
                 text = header_value(str(value, "latin-1"), key)
-                if not any(one in text for one in self.keys):
+                if not any(len(one) >= _SHORTEST_SECRET and one in text for one in self.keys):
                     found[key] = f"{found[key]}, {text}" if key in found else text
             elif belongs or name in _CLIENT_HEADERS or name.startswith(_CLIENT_PREFIXES):
                 text = str(value, "latin-1")
