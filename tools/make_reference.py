@@ -215,8 +215,8 @@ MEANINGS = {
     "provider_ids.ttl_seconds": "how long an id is known after it passed; later it is unknown",
     "provider_ids.max_entries": "how many entries are kept, two for each id or more; the oldest is removed first",
     "provider_ids.max_entries_per_tenant": "the same for the ids of one tenant",
-    "responses.store": "where the responses and conversations of Responses clients are kept: empty for nowhere, `memory` (several workers "
-    "share a temporary SQLite file, gone when `bardo serve` ends), an SQLite file of yours, or the address of PostgreSQL, Redis or Valkey "
+    "responses.store": "where the responses and conversations of Responses clients are kept: `memory` (several workers share a temporary "
+    "SQLite file, gone when `bardo serve` ends), an SQLite file of yours, the address of PostgreSQL, Redis or Valkey, or empty for nowhere "
     "([for several machines](../how-to/run-on-several-machines.md))",
     "responses.store_env": "the variable that holds that address, for one with a password",
     "responses.timeout_seconds": "how long a call waits for the store",

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import openai
 import pytest
 
-from bardo.adapters.stores.response_store import ResponseStore
+from bardo.adapters.config.storage import ResponseSettings
+from bardo.adapters.stores.response_store import ResponseStore, open_responses
 from bardo.adapters.stores.state import Bounds, KeyedStore, MemoryStore, SqliteStore
+from bardo.dialects.openai_responses.stored import StoredResponse
 from bardo.simulators import Script, ToolCall, Turn
+from support.any_model import Simulator
 from support.gateway import House, Remembering, house, model_of
+from support.keyed_gateway import keyed_gateway
 from support.sdk import openai_client
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.test_sdk_tool_loops import sealed_in
@@ -327,3 +333,65 @@ def test_what_bardo_keeps_is_not_gone_on_from_in_the_background() -> None:
             )
         assert caught.value.param == "previous_response_id"
         assert len(running.arrived("openai_responses")) == 1
+
+
+def test_a_gateway_of_which_nothing_is_said_keeps_the_responses_of_each_key_in_memory(tmp_path: Path) -> None:
+    with keyed_gateway(tmp_path, [Remembering("anthropic", script=SCRIPT)]) as running:
+        mine, other = (openai_client(running.address).with_options(api_key=running.key()) for _ in range(2))
+        with mine, other:
+            asked: dict[str, Any] = {"model": model_of("anthropic"), "tools": [TOOL]}
+            first = mine.responses.create(input="The weather in Paris?", **asked)
+            call = next(item for item in first.output if item.type == "function_call")
+            result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+            for name in (first.id, "resp_bardo_" + "0" * 32):
+                with pytest.raises(openai.BadRequestError, match="not found"):
+                    other.responses.create(input=[result], previous_response_id=name, **asked)
+                with pytest.raises(openai.NotFoundError):
+                    other.responses.retrieve(name)
+                with pytest.raises(openai.NotFoundError):
+                    other.responses.delete(name)
+            second = mine.responses.create(input=[result], previous_response_id=first.id, **asked)
+            assert "It is sunny." in second.output_text
+            assert mine.responses.retrieve(first.id).output[-1].id == call.id
+            mine.responses.delete(first.id)
+            with pytest.raises(openai.BadRequestError, match="no longer kept"):
+                mine.responses.create(input="Again", previous_response_id=second.id, **asked)
+
+
+@pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
+@pytest.mark.parametrize("made", ["bardo", "elsewhere"])
+def test_where_nothing_is_kept_the_refusal_names_the_setting(field: str, made: str) -> None:
+    """What bardo made is at no provider, not even at one that keeps responses; what it did not make may be."""
+    name = f"{'resp' if field == 'previous_response_id' else 'conv'}_{'bardo_' if made == 'bardo' else ''}{'0' * 32}"
+    provider = "openai_responses" if made == "bardo" else "mistral"
+    with house([Simulator(provider)]) as running, client_of(running) as client:
+        with pytest.raises(openai.APIStatusError) as caught:
+            client.responses.create(model=model_of(provider), input="Hi", **{field: name})
+        assert caught.value.status_code == (404 if (field, made) == ("conversation", "bardo") else 400)
+        assert "[responses] in bardo.toml" in str(caught.value)
+        assert caught.value.param == (None if (field, made) == ("conversation", "bardo") else field)
+        assert running.arrived(provider) == []
+
+
+def test_what_is_kept_by_default_is_bounded_for_all_and_for_one_tenant() -> None:
+    settings = ResponseSettings()
+    assert settings.store == "memory"
+    assert settings.max_bytes_per_tenant < settings.max_bytes <= 256 * 1024 * 1024
+    store = open_responses(msgspec.structs.replace(settings, max_bytes_per_tenant=4000, max_entries_per_tenant=6))
+    assert store is not None
+
+    async def run() -> list[bool]:
+        with closing(store):
+            for number in range(9):
+                assert await store.put("noisy", stored_of(number))
+            await store.put("quiet", stored_of(100))
+            assert not await store.put("noisy", stored_of(200, "x" * 5000))
+            asked = [("noisy", 0), ("noisy", 8), ("quiet", 100), ("noisy", 100)]
+            return [bool(await store.responses(tenant, [f"resp_{number}"])) for tenant, number in asked]
+
+    def stored_of(number: int, text: str = "Hi") -> StoredResponse:
+        return StoredResponse(
+            response={"id": f"resp_{number}", "output": []}, input=[{"id": f"m{number}", "text": text}]
+        )
+
+    assert asyncio.run(run()) == [False, True, True, False]

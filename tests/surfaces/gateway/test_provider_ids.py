@@ -17,13 +17,15 @@ from support.keyed_gateway import KeyedGateway, keyed_gateway
 from support.patience import PATIENCE
 
 MODEL = model_of("openai_responses")
+KEEPS_NONE = '[responses]\nstore = ""'
+"""Without this the gateway keeps responses itself, and gives ids of its own."""
 
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedGateway]:
     simulators = [Simulator("openai_responses"), Simulator("anthropic"), Simulator("gemini")]
     with keyed_gateway(
-        tmp_path_factory.mktemp("ids"), simulators, toml='[provider_ids]\nshared = ["vs_ours*"]'
+        tmp_path_factory.mktemp("ids"), simulators, toml=f'{KEEPS_NONE}\n[provider_ids]\nshared = ["vs_ours*"]'
     ) as running:
         yield running
 
@@ -103,7 +105,7 @@ def test_nothing_that_a_provider_keeps_is_read_or_deleted_by_its_id(gateway: Key
 
 def test_whose_an_id_is_outlives_the_gateway_and_both_engines_agree(tmp_path: Path) -> None:
     simulators = [Simulator("openai_responses")]
-    with keyed_gateway(tmp_path, simulators) as before:
+    with keyed_gateway(tmp_path, simulators, toml=KEEPS_NONE) as before:
         mine, others = before.key(), before.key()
         with sdk(before, mine) as client:
             made = ask(client)

@@ -94,19 +94,19 @@ class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class ResponseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the responses and conversations of Responses clients are kept, how many of them, and for how long.
 
-    `store` is empty for nowhere, `memory`, the path of an SQLite file, or the address of PostgreSQL, Redis or Valkey; `store_env` names the
+    `store` is `memory`, the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty for nowhere; `store_env` names the
     variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
     and that is gone when it ends. Of a store that takes longer than `timeout_seconds` a caller is told that it cannot be reached.
     """
 
-    store: str = ""
+    store: str = "memory"
     store_env: str = ""
     timeout_seconds: Seconds = 5.0
     ttl_seconds: Seconds = 30 * 24 * 3600.0
     max_entries: Count = 100_000
-    max_bytes: Count = 1024 * 1024 * 1024
+    max_bytes: Count = 256 * 1024 * 1024
     max_entries_per_tenant: Count = 50_000
-    max_bytes_per_tenant: Count = 256 * 1024 * 1024
+    max_bytes_per_tenant: Count = 128 * 1024 * 1024
 
 
 class ProviderIdSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -123,11 +123,14 @@ def with_references(items: Sequence[Item], referred: Mapping[str, Item]) -> list
     return known
 
 
-def missing_response(response_id: str) -> UnknownPreviousResponse:
+_GONE = "it was deleted, or is no longer kept: send the whole conversation as input"
+
+
+def missing_response(response_id: str, hint: str = _GONE) -> UnknownPreviousResponse:
     """Return the error for a response that is not kept, in the words of OpenAI's servers."""
     return UnknownPreviousResponse(
         f"Previous response with id '{response_id}' not found.",
-        hint="it was deleted, or is no longer kept: send the whole conversation as input",
+        hint=hint,
         param="previous_response_id",
     )
 

@@ -57,7 +57,9 @@ async def respond(context: GatewayContext, route: Route, scope: Scope, receive: 
     """Answer a request for a response. Raises BardoError where none begins."""
     request = await read_request(context, route, scope, receive)
     kept = None
-    if context.responses is not None:
+    if context.responses is None:
+        _refuse_forgotten(read_wish(request))
+    else:
         kept = await _plan_storage(context, context.responses, request, route, caller_of(scope).tenant)
         request = request if kept is None else kept.request
     await answer_request(context, route, request, scope, receive, answer, kept=kept)
@@ -131,6 +133,14 @@ async def _plan_storage(
     return ResponseStorage(store, tenant, msgspec.structs.replace(answered, kept_as=kept_as), own, earlier)
 
 
+def _refuse_forgotten(storage: StorageOptions) -> None:
+    """Raise the error for a response or conversation of bardo's where nothing is kept any more: no provider has it."""
+    if is_made(storage.previous):
+        raise missing_response(storage.previous, hint=_HOW_TO_KEEP)
+    if is_made(storage.conversation):
+        raise missing_conversation(storage.conversation, hint=_HOW_TO_KEEP)
+
+
 def _refuse_provider_state(storage: StorageOptions) -> None:
     """Raise Unsupported where a request needs state of its provider, and goes on from what only bardo keeps."""
     name = storage.previous or storage.conversation
@@ -193,14 +203,14 @@ def _without_storage_fields(request: Request) -> Request:
     return msgspec.structs.replace(request, body=fields, extra=extra)
 
 
-def missing_conversation(name: str) -> NotStored:
+def missing_conversation(name: str, hint: str = "it was deleted, or is no longer kept") -> NotStored:
     """Return the error for a conversation that is not kept, in the words of OpenAI's servers."""
-    return NotStored(f"Conversation with id '{name}' not found.", hint="it was deleted, or is no longer kept")
+    return NotStored(f"Conversation with id '{name}' not found.", hint=hint)
 
 
 _LEAST, _MOST, _USUAL = 1, 100, 20
 _NOTHING_KEPT = "bardo keeps no responses here: none can be read or deleted later"
-_HOW_TO_KEEP = 'keep them with store = "memory" under [responses] in bardo.toml'
+_HOW_TO_KEEP = 'this gateway keeps none: keep them with store = "memory" under [responses] in bardo.toml'
 
 
 def store_of(context: GatewayContext) -> ResponseStore:
