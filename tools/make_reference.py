@@ -60,6 +60,7 @@ from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.prices import PriceRow
 from bardo.catalog.rows import DialectName, Payment, ProviderRow, ProviderTraits, Quirks
 from bardo.catalog.search_apis import search_apis
+from bardo.dialects.openai_responses import compaction
 from bardo.planning.model_names import Alias
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, PortableBudgets, plan_reasoning
@@ -219,6 +220,9 @@ MEANINGS = {
     "SQLite file, gone when `bardo serve` ends), an SQLite file of yours, the address of PostgreSQL, Redis or Valkey, or empty for nowhere "
     "([for several machines](../how-to/run-on-several-machines.md))",
     "responses.store_env": "the variable that holds that address, for one with a password",
+    "responses.seal_key_env": "the variable that holds the key, 16 bytes or more, that seals "
+    "[compacted conversations](../reference/compaction.md): for several machines, and where bardo cannot write. Without it bardo makes one "
+    "and keeps it as `sealing.key` beside the state database",
     "responses.timeout_seconds": "how long a call waits for the store",
     "responses.ttl_seconds": "how long they are kept",
     "responses.max_entries": "the most entries; the oldest is removed first",
@@ -790,6 +794,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "parameter-rules": parameter_rules,
     "personal-data": lambda: table(*personal_data()),
     "meaningful-fields": meaningful_fields,
+    "compaction-prompt": lambda: f"> {compaction.PROMPT}",
     **{
         name: lambda rows=rows: table(*rows())  # type: ignore[misc]
         for name, rows in (golem_reference.TABLES | routing_reference.TABLES).items()

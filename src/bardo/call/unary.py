@@ -1,4 +1,4 @@
-"""Calls that are answered in one piece: vectors of texts, and counts of tokens."""
+"""Calls that are answered in one piece: vectors of texts, counts of tokens, and conversations that a provider compacts."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from bardo.planning.unary import (
     Try,
     UnaryAttempt,
     WholeReply,
+    compact_attempt,
     embed_attempt,
     may_forward,
     unary_attempts,
@@ -37,7 +38,7 @@ from bardo.services.pipeline.sent_texts import run_on_inputs, run_on_request
 from bardo.values.attempts import AttemptCause, AttemptRecord
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import BardoError, InternalError, InvalidRequest, shutdown_of
-from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
+from bardo.values.operations import CompactedConversation, Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import Operation, Request
 from bardo.values.usage import UNKNOWN_COST, CallCost
 from bardo.values.wire import WireRequest
@@ -45,7 +46,7 @@ from bardo.values.wire import WireRequest
 if TYPE_CHECKING:
     pass
 
-Result = TypeVar("Result", bound=Embeddings | TokenCount)
+Result = TypeVar("Result", bound=Embeddings | TokenCount | CompactedConversation)
 Sender = Callable[[UnaryAttempt[Result], tuple[Degradation, ...]], Awaitable[tuple[Result, list[WholeReply]]]]
 """Sends one attempt, with what was lost before it, and returns its result. Raises BardoError."""
 
@@ -212,7 +213,7 @@ class UnaryCall(Generic[Result]):
             raise
         if (details := self.call.details) is not None:
             details.counted(result)
-        usage = result.usage if isinstance(result, Embeddings) else None
+        usage = None if isinstance(result, TokenCount) else result.usage
         self.call.attempts.end(usage=usage, may_have_cost=self._bills())
         degraded = distinct((*lost, *result.degraded))
         return msgspec.structs.replace(result, degraded=degraded), replies
@@ -377,4 +378,28 @@ async def count_tokens(
     # The tokens were not used: they stand in the receipt, so that sums of tokens are of what was.
     receipt = {"input_tokens": result.input_tokens, "approx": result.approx}
     call.log("ok", fields={"receipt": receipt, "tokens_approx": result.approx}, degraded=result.degraded)
+    return _answer(call, result)
+
+
+async def compact_at_provider(
+    services: Services, request: Request, *, client_key: str = "", tenant: str = "", account: Account | None = None
+) -> UnaryAnswer[CompactedConversation]:
+    """Return a conversation as its provider compacts it. Raises BardoError; the call is in the log then too."""
+    call: UnaryCall[CompactedConversation] = UnaryCall(services, request, "compact", client_key, tenant, account)
+
+    def course(asked: Request, targets: list[Target]) -> Course[CompactedConversation]:
+        knowledge = services.facts.knowledge(targets)
+        return unary_attempts(targets, lambda target: compact_attempt(asked, target, knowledge))
+
+    result, _ = await call.run(course)
+    usage = result.usage
+    fields = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "usage_raw": usage.raw,
+    }
+    call.log("ok", fields=fields, degraded=result.degraded)
     return _answer(call, result)

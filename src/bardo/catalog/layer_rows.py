@@ -260,6 +260,14 @@ class ProviderCompaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
         )
 
 
+class CompactedItems(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Providers that compact a conversation where its client asks for it: with an item of its input, or at the path `path`."""
+
+    providers: tuple[str, ...]
+    dialects: tuple[str, ...]
+    path: str
+
+
 class Enrichment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is said again at the end of a long prompt about a domain."""
 
@@ -272,6 +280,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     volatile: tuple[Volatile, ...]
     provider_compaction: tuple[ProviderCompaction, ...]
+    compacted_items: tuple[CompactedItems, ...]
     enrichment: tuple[Enrichment, ...]
 
 
@@ -299,6 +308,14 @@ def provider_compaction(
             and one.is_expected(headers)
         ),
         None,
+    )
+
+
+def compaction_path(row: str, dialect: str) -> str:
+    """Return the path at which a provider, by the id of its row, compacts a conversation for a client; empty where it does not."""
+    rows = _file().compacted_items
+    return next(
+        (one.path for one in rows if matches_any(row, one.providers) and matches_any(dialect, one.dialects)), ""
     )
 
 

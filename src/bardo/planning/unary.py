@@ -3,7 +3,7 @@
 A call for vectors, or for a count of tokens, goes from one provider to the next as a call for a reply does. Whoever runs it sends the
 requests of each attempt and answers with what became of them.
 
-Ask a provider for the vectors of some inputs: what is sent, and what its replies make together.
+Ask a provider for the vectors of some inputs: what is sent, and what its replies make together. Ask one to compact a conversation.
 """
 
 from __future__ import annotations
@@ -14,15 +14,20 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
+from bardo.catalog.layer_rows import compaction_path
 from bardo.catalog.rows import EmbedEndpoint
 from bardo.dialects import dialect
+from bardo.dialects.openai_responses.compaction import compaction_wire, read_compacted
 from bardo.dialects.shared.dialect import EmbeddingForm, decode_body
 from bardo.dialects.shared.json_values import WrongShape
+from bardo.planning.exchange import first_attempt
+from bardo.planning.knowledge import Knowledge
 from bardo.planning.refusals import moves_on
 from bardo.planning.route import Target, target_names
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import BardoError, MalformedReply, Unsupported
-from bardo.values.operations import Embeddings, EmbedRequest, base64_of
+from bardo.values.operations import CompactedConversation, Embeddings, EmbedRequest, base64_of
+from bardo.values.request import Request
 from bardo.values.usage import Usage, estimate_tokens
 from bardo.values.wire import WireRequest
 
@@ -192,6 +197,27 @@ def _sum(usages: Sequence[Usage]) -> Usage:
     known = [count for count in counts if count is not None]
     total = sum(known) if len(known) == len(counts) else None
     return Usage(input_tokens=total, raw=[usage.raw for usage in usages])
+
+
+def compact_attempt(request: Request, target: Target, knowledge: Knowledge) -> UnaryAttempt[CompactedConversation]:
+    """Return how a target is asked to compact a conversation. Raises Unsupported where it cannot be sent the request."""
+    row = target.provider.row
+    path = compaction_path(row.id, row.dialect)
+    if not path:
+        raise Unsupported(f"{target.provider.id} compacts no conversations", hint="ask another provider", param="model")
+    planned = first_attempt(msgspec.structs.replace(request, stream=False), (target,), knowledge=knowledge)
+
+    def decode(replies: Sequence[WholeReply]) -> CompactedConversation:
+        usage = read_compacted(replies[0].fields())
+        return CompactedConversation(body=replies[0].body, model=target.model, usage=usage, degraded=planned.degraded)
+
+    return UnaryAttempt(
+        target=target,
+        wires=(compaction_wire(planned.wire, path),),
+        decode=decode,
+        dialect=row.dialect,
+        degraded=planned.degraded,
+    )
 
 
 def may_forward(request: EmbedRequest, attempt: UnaryAttempt[Embeddings], reply: Embeddings) -> bool:

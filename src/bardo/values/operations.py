@@ -97,6 +97,15 @@ class TokenCount(msgspec.Struct, frozen=True, kw_only=True):
     degraded: tuple[Degradation, ...] = ()
 
 
+class CompactedConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation as its provider compacted it: the provider's own answer."""
+
+    body: bytes
+    model: str = ""
+    usage: Usage = Usage()
+    degraded: tuple[Degradation, ...] = ()
+
+
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A model that can be asked for: the name to ask by, who serves it, and what it is for.
 

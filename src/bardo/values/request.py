@@ -57,7 +57,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     degraded: tuple[str, ...]
 
 
-Operation = Literal["generate", "complete", "embed", "count_tokens"]
+Operation = Literal["generate", "complete", "embed", "count_tokens", "compact"]
 """What a call asks for. `complete` is OpenAI's older form of `generate`. Lists of models are answered from memory, and are no calls."""
 Role = Literal["system", "user", "assistant"]
 

@@ -35,6 +35,17 @@ def test_a_configured_key_whose_variable_is_not_set_is_a_problem(folder: Path, m
     assert "TEAM_KEY" not in found(folder, text)
 
 
+def test_a_key_for_compacted_conversations_that_is_not_set_or_too_short_is_a_problem(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = '[responses]\nseal_key_env = "SEAL"'
+    assert "compaction: SEAL, which holds" in found(folder, text)
+    monkeypatch.setenv("SEAL", "short")
+    assert "compaction: the key in SEAL has 5 bytes" in found(folder, text)
+    monkeypatch.setenv("SEAL", "long enough for a key")
+    assert "compaction:" not in found(folder, text)
+
+
 def test_doctor_says_who_makes_vectors_and_what_is_missing_for_that(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -199,6 +199,7 @@ def ask_for_replies(asking: Asker) -> None:
     for path in (f"{CHAT}:rawPredict", f"{CHAT}:streamRawPredict", "count-tokens:rawPredict"):
         asking("POST", cloud + path, {**messages, "anthropic_version": "vertex-2023-10-16"})
     asking("POST", "/v1/responses/input_tokens", body_for("openai_responses", CHAT))
+    asking("POST", "/v1/responses/compact", body_for("openai_responses", CHAT))
 
 
 def ask_for_vectors(asking: Asker) -> None:
@@ -351,7 +352,7 @@ def test_events_are_those_of_the_document(asking: Asker) -> None:
 
 
 def test_a_gateway_without_them_says_so_for_each_of_its_features(tmp_path: Path) -> None:
-    toml = "[log]\nenabled = false\n[batches]\nenabled = false\n"
+    toml = '[log]\nenabled = false\n[batches]\nenabled = false\n[responses]\nstore = ""\n'
     with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=toml, first_key=False) as running:
         asking = Asker(running.address, "any")
         for method, path, body in (

@@ -97,10 +97,12 @@ class ResponseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     `store` is `memory`, the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty for nowhere; `store_env` names the
     variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
     and that is gone when it ends. Of a store that takes longer than `timeout_seconds` a caller is told that it cannot be reached.
+    `seal_key_env` is the variable with the key that seals compacted conversations, empty for one that bardo makes and keeps in a file.
     """
 
     store: str = "memory"
     store_env: str = ""
+    seal_key_env: str = ""
     timeout_seconds: Seconds = 5.0
     ttl_seconds: Seconds = 30 * 24 * 3600.0
     max_entries: Count = 100_000

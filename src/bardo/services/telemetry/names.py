@@ -52,5 +52,11 @@ TOKEN_USAGE = "gen_ai.client.token.usage"
 DURATION_BOUNDARIES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 TOKEN_BOUNDARIES = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304)
 
-OPERATIONS = {"generate": "chat", "complete": "text_completion", "embed": "embeddings", "count_tokens": "count_tokens"}
+OPERATIONS = {
+    "generate": "chat",
+    "complete": "text_completion",
+    "embed": "embeddings",
+    "count_tokens": "count_tokens",
+    "compact": "compact",
+}
 """The conventions' names of bardo's operations."""

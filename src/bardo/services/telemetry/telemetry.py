@@ -45,7 +45,7 @@ from bardo.services.telemetry.meters import CallMeters
 from bardo.services.telemetry.packages import SCOPE, package, resource_of
 from bardo.values.attempts import AttemptRecord
 from bardo.values.errors import ConfigError
-from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
+from bardo.values.operations import CompactedConversation, Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import TRACE_HEADERS, Request, how_to_install
 from bardo.values.response import Response
 from bardo.values.secrets import secrets_of
@@ -85,7 +85,7 @@ class CallDetails:
         found = {names.RESPONSE_ID: self._kept_id or response.id, names.RESPONSE_MODEL: response.model}
         self._answer = {name: value[:_LONGEST] for name, value in found.items() if value}
 
-    def counted(self, result: Embeddings | TokenCount) -> None:
+    def counted(self, result: Embeddings | TokenCount | CompactedConversation) -> None:
         """Note what was made in one piece: the model as its reply names it, and how many numbers a vector has."""
         size = result.dimensions if isinstance(result, Embeddings) else 0
         found = {names.RESPONSE_MODEL: result.model[:_LONGEST], names.DIMENSIONS: size}

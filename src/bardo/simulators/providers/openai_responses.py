@@ -60,6 +60,7 @@ def read(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Conversat
     _check_tool_names(body, items)
     _check_outputs(items, before)
     check_reasoning(items, model)
+    _check_compactions(items, model)
     _check_include(body, model)
     return Conversation(
         model=model,
@@ -112,6 +113,52 @@ def counted(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Reply:
         raise Refusal("unknown_field", f"Unknown parameter: '{unknown[0]}'.", parameter=unknown[0])
     tokens = read(incoming, memory).token_count
     return whole(pretty({"object": "response.input_tokens", "input_tokens": tokens}))
+
+
+_COMPACTED = (
+    "image", "input", "instructions", "model", "previous_response_id", "prompt_cache_key", "prompt_cache_options",
+    "prompt_cache_retention", "service_tier",
+)  # fmt: skip
+
+
+def compacted(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Reply:
+    """Compact a conversation: what the user said stays. Raises Refusal."""
+    unknown = [name for name in incoming.fields if name not in _COMPACTED]
+    if unknown:
+        raise Refusal("unknown_field", f"Unknown parameter: '{unknown[0]}'.", parameter=unknown[0])
+    asked = read(incoming, memory)
+    said = [item for item in _input_items(incoming.fields) if item.get("role") == "user"]
+    used: Fields = {"input_tokens": asked.token_count, "output_tokens": 40, "total_tokens": asked.token_count + 40}
+    details: Fields = {
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    made: Fields = {
+        "id": "resp_0compacted",
+        "object": "response.compaction",
+        "created_at": 1_796_000_000,
+        "output": [
+            *({"status": "completed", "type": "message", **item} for item in said),
+            compaction_item(asked.model, "0compacted"),
+        ],
+        "usage": {**used, **details},
+    }
+    return whole(pretty(made))
+
+
+def compaction_item(model: str, name: str) -> Fields:
+    """Return an item that stands for a conversation."""
+    return {"id": f"cmp_{name}", "type": "compaction", "encrypted_content": encrypted(model, "compacted", size=400)}
+
+
+def _check_compactions(items: Sequence[Fields], model: str) -> None:
+    """Refuse a trigger that is not the last item, and compactions that cannot be read."""
+    for index, item in enumerate(items):
+        if item.get("type") == "compaction_trigger" and index < len(items) - 1:
+            words = "The 'compaction_trigger' item must be the last item of the input."
+            raise Refusal("bad_value", words, parameter=f"input[{index}]")
+        if item.get("type") == "compaction":
+            check_one(text(item.get("encrypted_content")), model)
 
 
 def _before(body: Fields, memory: Mapping[str, RememberedReply]) -> RememberedReply:
@@ -256,6 +303,8 @@ def _added_item(item: Fields) -> Fields:
             return {**item, "encrypted_content": early, "summary": []}
         case "message":
             return {**item, "status": "in_progress", "content": []}
+        case "compaction":
+            return item
         case kind:
             return {**item, "status": "in_progress", "input" if kind == "custom_tool_call" else "arguments": ""}
 
@@ -331,6 +380,8 @@ class OpenAIResponses(Provider):
             return None
         if path == "/embeddings":
             return openai_embeddings.embeddings(incoming, strict=True)
+        if path == "/responses/compact":
+            return compacted(incoming, self._memory)
         return counted(incoming, self._memory) if path == "/responses/input_tokens" else None
 
     def decode_request(self, incoming: Incoming, path: str) -> Conversation:
@@ -432,6 +483,8 @@ def _items(exchange: Exchange) -> list[Fields]:
     """Return the output items of the finished response."""
     turn = exchange.turn
     items: list[Fields] = []
+    if any(item.get("type") == "compaction_trigger" for item in rows(exchange.body.get("input"))):
+        return [compaction_item(exchange.model, exchange.token("compaction", 24))]
     if turn.reasons:
         items.append(_reasoning(exchange))
     if turn.text or not turn.tool_calls:

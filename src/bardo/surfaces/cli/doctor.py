@@ -42,6 +42,7 @@ from bardo.adapters.config.settings import (
 )
 from bardo.adapters.net.client import Call, Deadlines, HttpTransport
 from bardo.adapters.net.keys import Keyring
+from bardo.adapters.sealing import open_sealer
 from bardo.adapters.stores.log import LogMissing, LogProblem, LogReader
 from bardo.catalog.layer_rows import layer_rows
 from bardo.planning.model_names import Aliases
@@ -227,6 +228,10 @@ def _access(settings: Settings, environment: Mapping[str, str]) -> list[Finding]
     if missing and not there and not any(one.area == "keys" for one in found) and not asks:
         said = "the gateway would ask nobody for a key, although [[keys]] are configured"
         found.append(Finding(area="keys", status="problem", found=said, fix="set the variables of [[keys]]"))
+    try:
+        open_sealer(settings, environment)
+    except BardoError as problem:
+        found.append(Finding(area="compaction", status="problem", found=problem.message, fix=problem.hint))
     return found
 
 

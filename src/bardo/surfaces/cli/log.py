@@ -291,6 +291,7 @@ class OperationName(StrEnum):
     COMPLETE = "complete"
     EMBED = "embed"
     COUNT_TOKENS = "count_tokens"
+    COMPACT = "compact"
 
 
 class VerdictName(StrEnum):

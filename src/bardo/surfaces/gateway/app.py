@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bardo.adapters.config.gateway import ErrorReply, GatewaySettings, bounds_of
+from bardo.adapters.sealing import Sealer
 from bardo.adapters.stores.database.problems import DatabaseProblem
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.batches.service import BatchService
@@ -76,6 +77,7 @@ from bardo.surfaces.gateway.own_endpoints import (
 )
 from bardo.surfaces.gateway.responses import (
     add_items,
+    compact,
     create_conversation,
     delete_conversation,
     delete_item,
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
 OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "generate": generate,
     "respond": respond,
+    "compact": compact,
     "show_response": show_response,
     "delete_response": delete_response,
     "list_input": list_input,
@@ -172,6 +175,7 @@ class Gateway:
         panel: PanelLoader | None = None,
         before: Gateway | None = None,
         memory: ReasoningMemory | None = None,
+        sealer: Sealer | None = None,
         start: Callable[[], Coroutine[Any, Any, None]] | None = None,
         stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
@@ -195,6 +199,7 @@ class Gateway:
             panel=panel,
             events=None if before is None else before._context.events,
             memory=memory,
+            sealer=sealer,
         )
         if batches is not None:
             batches.is_busy = self._context.is_busy

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from bardo.adapters.sealing import Sealer
 from bardo.batches.item_requests import EmbedItem, GenerateItem, ItemRequest
 from bardo.batches.planning import NoBatchApi
 from bardo.batches.records import ENDS, BatchRecord, ItemRecord, result_of
@@ -21,13 +23,13 @@ from bardo.dialects.batches.anthropic_client import decode_message_batch
 from bardo.dialects.batches.batch_objects import BatchFacts, anthropic_batch, anthropic_result, openai_batch
 from bardo.dialects.batches.openai_client import BatchLine, decode_new_batch, list_object, read_line
 from bardo.dialects.openai_chat.completions import decode_completion, encode_completion
+from bardo.dialects.openai_responses.compaction import PURPOSE, is_triggered, with_summaries
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.callers import caller_of
-from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.context import GatewayContext, new_id
 from bardo.surfaces.gateway.files import batches_of, limit_of
 from bardo.surfaces.gateway.http import Receive, Scope, header, query_of
 from bardo.surfaces.gateway.request_options import header_options, with_headers
-from bardo.surfaces.gateway.responses import new_id
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import BardoError, InvalidRequest, NotStored, Overloaded, Unsupported
 from bardo.values.request import Request
@@ -52,7 +54,7 @@ def kept_headers(scope: Scope) -> tuple[tuple[str, str], ...]:
     return tuple((str(name, "latin-1"), str(value, "latin-1")) for name, value in found)
 
 
-def read_item(body: bytes, batch: BatchRecord) -> ItemRequest:
+def read_item(body: bytes, batch: BatchRecord, sealer: Sealer) -> ItemRequest:
     """Read one item of a batch. Raises InvalidRequest, and Unsupported for what a batch cannot do."""
     scope: Scope = {"headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in batch.headers]}
     if batch.endpoint == "/v1/embeddings":
@@ -60,10 +62,12 @@ def read_item(body: bytes, batch: BatchRecord) -> ItemRequest:
     if batch.endpoint == "/v1/completions":
         return _completion(body, scope)
     spoken = dialect(_DIALECTS[batch.endpoint])
-    return GenerateItem(
-        request=_whole_only(spoken.decode_request(body, Arrival()), scope),
-        encode=spoken.encode_response,
-    )
+    opens = partial(sealer.open, purpose=PURPOSE, owner=batch.tenant)
+    request = with_summaries(spoken.decode_request(body, Arrival()), Arrival(), opens)
+    if is_triggered(request):
+        message, hint = "an item of a batch compacts no conversation", "send the trigger in a call of its own"
+        raise Unsupported(message, hint=hint, param="input")
+    return GenerateItem(request=_whole_only(request, scope), encode=spoken.encode_response)
 
 
 def _vectors(body: bytes, scope: Scope) -> EmbedItem:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 
 from bardo.adapters.config.settings import Settings, log_path, state_path
+from bardo.adapters.sealing import Sealer, open_sealer
 from bardo.batches.service import BatchService
 from bardo.services.accounts.accounts import Accounts
 from bardo.services.accounts.opening import open_accounts
@@ -33,6 +35,9 @@ class ConfiguredGateway:
     ) -> None:
         self.settings = settings
         self._before = before
+        # A key of this process alone is kept: what it has sealed is with clients.
+        same = before is not None and _seal_key(before.settings) == _seal_key(settings)
+        self._sealer: Sealer = before._sealer if before is not None and same else open_sealer(settings, environment)
         kept = before._accounts if before is not None and _same_accounts(before.settings, settings) else None
         # First, because it starts no thread: nothing is left behind where keys and budgets are wrong.
         self._accounts: Accounts | None = kept or open_accounts(settings, environment)
@@ -58,6 +63,7 @@ class ConfiguredGateway:
             batches=self._batches,
             panel=self._panel,
             memory=self.assembly.memory,
+            sealer=self._sealer,
             accounts=self._accounts,
             before=None if before is None else before.application,
             start=self.start,
@@ -71,7 +77,7 @@ class ConfiguredGateway:
             self.assembly.services,
             self.settings.batches,
             state_path(self.settings, environment),
-            read_item,
+            partial(read_item, sealer=self._sealer),
             log=self.assembly.log,
             log_path=log_path(self.settings, environment),
         )
@@ -142,3 +148,8 @@ def _announce(assembly: Assembly) -> None:
         _log.info("providers: %s", ", ".join(provider.id for provider in providers))
     else:
         _log.warning("no provider: set a provider's key in the environment, or write a bardo.toml")
+
+
+def _seal_key(settings: Settings) -> tuple[object, ...]:
+    """Return the settings that say where the key for sealing is."""
+    return settings.responses.seal_key_env, settings.state, settings.log

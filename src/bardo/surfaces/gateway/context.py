@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import secrets
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from bardo.adapters.config.settings import Settings
+from bardo.adapters.sealing import Sealer, new_sealer
 from bardo.adapters.stores.database.problems import DatabaseProblem, in_one_line
 from bardo.adapters.stores.response_store import ResponseStore
 from bardo.batches.service import BatchService
@@ -160,6 +162,11 @@ _SECONDS_TO_END = 0.5
 """How long who reads events may take for the last ones when the gateway stops."""
 
 
+def new_id(prefix: str) -> str:
+    """Return an id that nobody can guess, and that is known to be bardo's."""
+    return f"{prefix}_bardo_{secrets.token_hex(16)}"
+
+
 class GatewayContext:
     """The services of a gateway, the limits of a request and a stream, and whether unasked thinking is shown.
 
@@ -167,7 +174,7 @@ class GatewayContext:
     `accounts` are the keys that are asked for, None where anybody may ask, and `batches` the batches of clients, None where none are taken.
     `draining` makes what is asked when the client of a request leaves. `events` is the feed that an earlier configuration began.
     `panel` loads the panel, None where there is none.
-    `memory` is the thinking of past calls, None where it is not kept.
+    `memory` is the thinking of past calls, None where it is not kept. `sealer` seals what clients keep for the gateway.
     """
 
     def __init__(
@@ -186,7 +193,9 @@ class GatewayContext:
         panel: PanelLoader | None = None,
         events: EventFeed | None = None,
         memory: ReasoningMemory | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
+        self.sealer = sealer or new_sealer()
         self.services = services
         self.memory = memory
         self.accounts = accounts

@@ -18,9 +18,8 @@ from bardo.dialects.batches.openai_client import expiry_seconds, file_object, li
 from bardo.server.reply import cycle_of
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.callers import caller_of
-from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.context import GatewayContext, new_id
 from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, query_of
-from bardo.surfaces.gateway.responses import new_id
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import InvalidRequest, NotStored, TooLarge, UnknownRoute, Unsupported, UnsupportedMediaType
 

@@ -19,6 +19,7 @@ from bardo.adapters.long_work import run_by_size
 from bardo.call.open import open_call
 from bardo.call.reply import LiveReply
 from bardo.dialects import dialect
+from bardo.dialects.openai_responses.compaction import PURPOSE, is_triggered, with_summaries
 from bardo.dialects.shared.blocks import encode_all
 from bardo.dialects.shared.dialect import Dialect, ReplyEncoder
 from bardo.planning.token_counting import PromptEstimates
@@ -93,7 +94,7 @@ def with_partials(encoder: ReplyEncoder, language: Dialect, include: Sequence[st
     return PartialEncoder(encoder, language) if "partials" in include else encoder
 
 
-_CHAT = "openai_chat"
+_CHAT, _RESPONSES = "openai_chat", "openai_responses"
 MOST_STREAMED_TEXT = 1_000_000
 """Characters of a stream that are held for the log and for replay: its own client has them already."""
 
@@ -112,6 +113,12 @@ class ReplyStorage(Protocol):
 async def generate(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for a reply. Raises BardoError where none begins."""
     request = await read_request(context, route, scope, receive)
+    if request.dialect == _RESPONSES:
+        opens = partial(context.sealer.open, purpose=PURPOSE, owner=caller_of(scope).tenant)
+        request = await run_by_size(len(request.body_bytes), lambda: with_summaries(request, route.arrival, opens))
+        if is_triggered(request):
+            message = "only a reply of the Responses API can hold a compacted conversation"
+            raise Unsupported(message, hint="send it to /v1/responses", param="input")
     await answer_request(context, route, request, scope, receive, answer)
 
 
@@ -133,7 +140,7 @@ def decoded_request(body: bytes, route: Route) -> Request:
     Cursor asks so, and reads the reply as Chat Completions (LiteLLM's `/cursor/chat/completions`, 2026-11).
     """
     if route.dialect == _CHAT and b'"input"' in body and _has_input_alone(body):
-        request = dialect("openai_responses").decode_request(body, route.arrival)
+        request = dialect(_RESPONSES).decode_request(body, route.arrival)
         # A Chat client gets the usage of a stream only where it asks; this one cannot, and reads it where it comes.
         return msgspec.structs.replace(request, stream_usage=request.stream)
     return dialect(route.dialect).decode_request(body, route.arrival)

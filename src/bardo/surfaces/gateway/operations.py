@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -10,6 +11,7 @@ from bardo.adapters.long_work import run_by_size
 from bardo.call.unary import UnaryAnswer, embed, embed_receipt
 from bardo.call.unary import count_tokens as count
 from bardo.dialects import dialect
+from bardo.dialects.openai_responses.compaction import PURPOSE, with_summaries
 from bardo.dialects.shared.dialect import ModelsForm
 from bardo.replies.receipt import call_headers, cost_extension, cost_headers
 from bardo.services.facts.health_report import health_report
@@ -101,10 +103,12 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
     form = dialect(route.dialect).token_count
     assert form is not None, route.dialect
     body = await context.body(scope, receive)
-    request = await run_by_size(len(body), lambda: form.decode_request(body, route.arrival))
-    request = with_headers(request, scope)
-
     caller = caller_of(scope)
+    opens = partial(context.sealer.open, purpose=PURPOSE, owner=caller.tenant)
+    request = await run_by_size(
+        len(body), lambda: with_summaries(form.decode_request(body, route.arrival), route.arrival, opens)
+    )
+    request = with_headers(request, scope)
 
     async def work() -> None:
         counted = await count(

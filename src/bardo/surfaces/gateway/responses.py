@@ -10,8 +10,8 @@ Conversations that are kept: made, shown, changed and deleted with their items, 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import parse_qs
 
@@ -19,7 +19,9 @@ import msgspec
 
 from bardo.adapters.long_work import run_by_size
 from bardo.adapters.stores.response_store import ResponseStore, StoredConversation
+from bardo.call.unary import compact_at_provider
 from bardo.dialects import dialect
+from bardo.dialects.openai_responses.compaction import PURPOSE, is_triggered, messages_of_user, with_summaries
 from bardo.dialects.openai_responses.stored import (
     Item,
     StorageOptions,
@@ -36,11 +38,14 @@ from bardo.dialects.openai_responses.stored import (
     with_ids,
     with_references,
 )
+from bardo.dialects.openai_responses.usage import encode_usage
 from bardo.dialects.openai_responses.wire import is_made
-from bardo.dialects.shared.json_values import decode_object, optional, required, take
-from bardo.surfaces.gateway.answer import Answer
+from bardo.dialects.shared.json_values import decode_object, encode_json, optional, required, take
+from bardo.replies.receipt import call_headers, cost_headers, headers_of_calls
+from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
 from bardo.surfaces.gateway.callers import caller_of
-from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.compaction import Compactor, answer_compaction, prepared, targets_to_summarize
+from bardo.surfaces.gateway.context import GatewayContext, new_id
 from bardo.surfaces.gateway.generate import answer_request, read_request
 from bardo.surfaces.gateway.http import Receive, Scope, query_of
 from bardo.surfaces.gateway.routes import Route
@@ -48,21 +53,63 @@ from bardo.values.errors import InvalidRequest, NotStored, TooLarge, Unavailable
 from bardo.values.request import KeptAs, Request
 
 
-def new_id(prefix: str) -> str:
-    """Return an id that nobody can guess, and that is known to be bardo's."""
-    return f"{prefix}_bardo_{random.SystemRandom().getrandbits(128):032x}"
-
-
 async def respond(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for a response. Raises BardoError where none begins."""
     request = await read_request(context, route, scope, receive)
-    kept = None
+    kept, tenant = None, caller_of(scope).tenant
     if context.responses is None:
         _refuse_forgotten(read_wish(request))
     else:
-        kept = await _plan_storage(context, context.responses, request, route, caller_of(scope).tenant)
+        kept = await _plan_storage(context, context.responses, request, route, tenant)
         request = request if kept is None else kept.request
-    await answer_request(context, route, request, scope, receive, answer, kept=kept)
+    request = await _with_summaries(context, request, route, tenant)
+    targets = await targets_to_summarize(context, request) if is_triggered(request) else None
+    if targets is None:
+        await answer_request(context, route, request, scope, receive, answer, kept=kept)
+    else:
+        await answer_compaction(context, route, request, scope, receive, answer, targets, kept=kept)
+
+
+async def compact(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with a compacted conversation: what the user said, and an item that stands for all of it. Raises BardoError."""
+    request = await read_request(context, route, scope, receive)
+    caller, store = caller_of(scope), context.responses
+    if store is None:
+        _refuse_forgotten(read_wish(request))
+    else:
+        before = await _previous_items(store, read_wish(request), caller.tenant)
+        if before is not None and before[0]:
+            request = await _with_items(context, request, route, [*before[0], *input_of(request)])
+    said = messages_of_user(input_of(request))
+    request = prepared(context, await _with_summaries(context, request, route, caller.tenant), scope)
+    targets = await targets_to_summarize(context, request)
+
+    async def work() -> None:
+        if targets is None:
+            made = await compact_at_provider(
+                context.services, request, client_key=caller.key, tenant=caller.tenant, account=caller.account
+            )
+            headers = call_headers(made.request_id, made.attempt.target, made.result.degraded)
+            await answer.whole(200, made.result.body, [*headers, *cost_headers(made.cost)])
+            return
+        compactor = Compactor(context, route, request, caller, targets)
+        item, response = await compactor.compact()
+        fields = {
+            "id": response.id,
+            "object": "response.compaction",
+            "created_at": response.created,
+            "output": [*with_ids(said, response.id), item],
+            "usage": encode_usage(response.usage),
+        }
+        await answer.whole(200, encode_json(fields), headers_of_calls(compactor.calls))
+
+    await run_until_disconnect(receive, work())
+
+
+async def _with_summaries(context: GatewayContext, request: Request, route: Route, tenant: str) -> Request:
+    """Return a request with what compacted conversations in it say. Raises InvalidRequest for one that cannot be read."""
+    opens = partial(context.sealer.open, purpose=PURPOSE, owner=tenant)
+    return await run_by_size(len(request.body_bytes), lambda: with_summaries(request, route.arrival, opens))
 
 
 class ResponseStorage:

@@ -21,6 +21,7 @@ Endpoint = Literal[
     "generate",
     "generate_or_load",
     "respond",
+    "compact",
     "show_response",
     "delete_response",
     "list_input",
@@ -86,6 +87,7 @@ FIXED_ROUTES: dict[str, Route] = {
     "/v1/responses/input_tokens": Route(
         endpoint="count_tokens", dialect="openai_responses", arrival=Arrival(stream=False, counting=True)
     ),
+    "/v1/responses/compact": Route(endpoint="compact", dialect="openai_responses", arrival=Arrival(stream=False)),
     "/v1/conversations": Route(endpoint="create_conversation", dialect="openai_responses"),
     "/v1/completions": Route(endpoint="complete"),
     "/v1/embeddings": Route(endpoint="embed"),

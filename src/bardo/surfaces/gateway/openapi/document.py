@@ -164,6 +164,11 @@ DESCRIPTIONS: dict[str, Description] = {
     "loaded_models": Description("List loaded models", "Ollama", "Always empty: bardo runs no models itself."),
     "version": Description("Show the version", "Ollama", "Ollama's clients refuse to talk to older versions."),
     "root": Description("Say that somebody is there", "Operation", "A line of text, which Ollama's clients look for."),
+    "compact": Description(
+        "Compact a conversation",
+        "OpenAI",
+        "What the user said, and an item that stands for all of the conversation: only this gateway reads it, and only from the same key.",
+    ),
     "show_response": Description("Show a kept response", "OpenAI", _KEPT),
     "delete_response": Description("Forget a kept response", "OpenAI", _KEPT),
     "list_input": Description("List the input items of a kept response", "OpenAI", _KEPT),

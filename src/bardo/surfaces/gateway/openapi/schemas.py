@@ -143,7 +143,9 @@ QUERIES["/inference-profiles"] = {
 QUERIES["list_items"] = QUERIES["list_input"]
 """The parameters in the query, by endpoint."""
 
-OPTION_ENDPOINTS = frozenset(("generate", "generate_or_load", "respond", "complete", "embed", "count_tokens"))
+OPTION_ENDPOINTS = frozenset(
+    ("generate", "generate_or_load", "respond", "complete", "embed", "count_tokens", "compact")
+)
 """The endpoints that ask a model, and so take and answer with bardo's headers."""
 
 
@@ -395,6 +397,7 @@ REQUESTS: dict[str, Schema] = {
     "count_tokens anthropic_messages cloud": structure({**_MESSAGES, **_CLOUD}, ("model", "messages")),
     "count_tokens bedrock_invoke": fields("input", input=OBJECT),
     "count_tokens openai_responses": structure(_RESPONSES, ("model",)),
+    "compact openai_responses": structure(_RESPONSES, ("model",)),
     "count_tokens gemini": structure({**_GEMINI, "generateContentRequest": _MAYBE_OBJECT}),
     "show_capabilities": fields(model=_MODEL, name=described(STRING, "What older clients call `model`.")),
     "create_conversation": fields(items=_MAYBE_OBJECTS, metadata=_MAYBE_OBJECT),
@@ -729,6 +732,9 @@ REPLIES: dict[str, Schema] = {
     "count_tokens bedrock_invoke": fields("inputTokens", inputTokens=INTEGER, bardo=_COUNT_BARDO),
     "count_tokens openai_responses": fields(
         "object", "input_tokens", object=just("response.input_tokens"), input_tokens=INTEGER, bardo=_COUNT_BARDO
+    ),
+    "compact openai_responses": fields(
+        *("id", "object", "output"), id=STRING, object=just("response.compaction"), output=_OBJECTS, usage=OBJECT
     ),
     "count_tokens gemini": fields("totalTokens", totalTokens=INTEGER, bardo=_COUNT_BARDO),
     "models openai_chat": either(_OPENAI_MODELS, _ANTHROPIC_MODELS, _GEMINI_MODELS),
