@@ -20,8 +20,9 @@ _OUTSIDE = {"HTTP_PROXY": _NOWHERE, "HTTPS_PROXY": _NOWHERE, "NO_PROXY": "127.0.
 _CODEX = """
 model = "{model}"
 model_provider = "bardo"
+{more}
 [model_providers.bardo]
-name = "bardo"
+name = "{name}"
 base_url = "{address}/v1"
 env_key = "BARDO_API_KEY"
 wire_api = "responses"
@@ -154,11 +155,17 @@ def claude_code_by(variables: Mapping[str, str], model: str, question: str, fold
     return _run(said, folder, {**token, **variables, **AGENTS["claude"].environment}).stdout
 
 
-def codex(address: str, model: str, question: str, folder: Path) -> str:
-    """Return the answer of Codex to a question; it may run commands."""
+def codex(
+    address: str, model: str, question: str, folder: Path, *, provider_name: str = "bardo", compacts_from: int = 0
+) -> str:
+    """Return the answer of Codex to a question; it may run commands.
+
+    With a provider that is called OpenAI it leaves compaction to the server; `compacts_from` is from how many tokens on it compacts.
+    """
     settings = folder / "home" / ".codex"
+    more = f"model_auto_compact_token_limit = {compacts_from}" if compacts_from else ""
     settings.mkdir(parents=True, exist_ok=True)
-    (settings / "config.toml").write_text(_CODEX.format(model=model, address=address))
+    (settings / "config.toml").write_text(_CODEX.format(model=model, address=address, name=provider_name, more=more))
     said = [program("codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", question]
     return _run(said, folder, {"BARDO_API_KEY": "k"}).stdout
 
