@@ -181,6 +181,11 @@ MEANINGS = {
     "gateway.drain_seconds": "after how many seconds such a reply is let go of",
     "gateway.drain_tokens": "how many more tokens such a reply may bring before it is let go of",
     "gateway.panel": "whether the gateway serves its web pages at `/panel`",
+    "gateway.websockets": "whether [Responses by WebSocket](use-websockets.md) is served; where it is not, clients get "
+    "a 426 and go on by HTTP",
+    "gateway.max_websockets_per_key": "the most open WebSockets of one key, per worker; further ones get a 503",
+    "gateway.websocket_seconds": "how long a WebSocket may be open; its client is told with the code `websocket_connection_limit_reached`",
+    "gateway.websocket_idle_seconds": "after how long without a message a WebSocket is closed on which no request is open",
     "gateway.keep_alive_seconds": "after this many seconds without data, a stream sends a keep-alive that clients ignore; `0` sends none",
     "timeouts.connect": "seconds to connect to a provider",
     "timeouts.first_byte": "seconds until the reply's headers, including connecting",

@@ -25,6 +25,7 @@ NAMED_BY = {
 }
 """Where calls are made, and who named their addresses. Nothing that a caller, a listing, a job or a payment says may be in this list."""
 OTHER_CLIENTS = {
+    "server/websocket.py": "nobody: only the frames of connections that clients have opened",
     "surfaces/chat/discord_bot.py": "errors of Discord's own library",
     "surfaces/cli/run.py": "the operator: whether a gateway answers on this machine",
 }

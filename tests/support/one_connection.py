@@ -91,6 +91,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.timers: list[Timer] = []
+        self._soon: list[Timer] = []
         self._now = 0.0
 
     def time(self) -> float:
@@ -99,6 +100,17 @@ class Clock:
     def call_later(self, delay: float, act: Callable[..., object], *arguments: object) -> Timer:
         self.timers.append(Timer(self._now + delay, lambda: act(*arguments)))
         return self.timers[-1]
+
+    def call_soon(self, act: Callable[..., object], *arguments: object) -> Timer:
+        self._soon.append(Timer(self._now, lambda: act(*arguments)))
+        return self._soon[-1]
+
+    def run_soon(self) -> None:
+        """Do what is to be done at the loop's next turn."""
+        soon, self._soon = self._soon, []
+        for one in soon:
+            if one.open:
+                one.act()
 
     def create_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(work)
@@ -133,6 +145,7 @@ class OneConnection:
     async def settle(self) -> None:
         """Let the application do all that it can do."""
         for _ in range(30):
+            self.clock.run_soon()
             await asyncio.sleep(0)
 
     def __enter__(self) -> OneConnection:

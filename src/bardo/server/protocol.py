@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import httptools
@@ -26,6 +26,9 @@ from bardo.adapters.config.gateway import (
 from bardo.server.framing import REQUEST_LINE, ChunkedBody, coding_problem, head_problem, invalid_request
 from bardo.server.reply import FIRST_HEADERS, STATUS_LINE, Channel, RequestCycle, ServerState, is_awaited
 from bardo.values.errors import BardoError, InvalidRequest, RequestTimeout
+
+if TYPE_CHECKING:
+    from bardo.server.websocket import WebSocketCycle
 
 # After an error the client may go on sending this much, or twice as much as a body may have, as long as something comes; then the
 # connection is closed. Many clients read nothing before they have sent all, and see a broken pipe where they are cut off.
@@ -73,6 +76,8 @@ class Connection(Channel):
         self._active: RequestCycle | None = None
         self._waiting: deque[RequestCycle] = deque()
         self._unstarted: RequestCycle | None = None
+        # The request for a WebSocket that came last: all that the client sends is given to it.
+        self._websocket: WebSocketCycle | None = None
         # An error that waits for the replies before it, and how much was read since.
         self._refusal: bytes | None = None
         self._refused = False
@@ -117,6 +122,8 @@ class Connection(Channel):
         active, self._active = self._active, None
         if active is not None and not active.response_complete:
             active.lose()
+        if self._websocket is not None:
+            self._websocket.stop()
         self.resume_writing()
 
     def shutdown(self) -> None:
@@ -131,6 +138,8 @@ class Connection(Channel):
 
     def complete(self, cycle: RequestCycle) -> None:
         """Go on behind a reply that is complete."""
+        if cycle is self._websocket:
+            self.loop.call_soon(self._go_on_without_websocket)
         if not cycle.keep_alive:
             if cycle.more_body:
                 self._linger()
@@ -149,6 +158,12 @@ class Connection(Channel):
             self._idle_since = self.loop.time()
             if self._idle_timer is None:
                 self._idle_timer = self.loop.call_later(_IDLE_SECONDS, self._check_idle)
+
+    def _go_on_without_websocket(self) -> None:
+        """Read what the client has sent behind a request for a WebSocket that was refused."""
+        cycle, self._websocket = self._websocket, None
+        if cycle is not None and cycle.early:
+            self.data_received(bytes(cycle.early))
 
     def _check_idle(self) -> None:
         """Close a connection on which nothing has happened since a reply: one timer that looks now and then, not one for each reply."""
@@ -169,6 +184,9 @@ class Connection(Channel):
         start, size = 0, len(data)
         try:
             while start < size:
+                if self._websocket is not None:
+                    self._websocket.feed(data[start:])
+                    return
                 if self._arriving == BODY:
                     start = self._read_body(data, start)
                 elif self._last is None or self._last.keep_alive:
@@ -283,7 +301,9 @@ class Connection(Channel):
             "query_string": query,
         }
         is_newer = version == "1.1"
-        cycle = self._last = RequestCycle(
+        if is_newer and b"upgrade" in first:
+            self._websocket = self._websocket_of(scope)
+        cycle = self._last = self._websocket or RequestCycle(
             self,
             scope,
             keep_alive=is_newer and self._keep_alive,
@@ -302,6 +322,19 @@ class Connection(Channel):
         if not self._left and self._chunks is None:
             cycle.add_body(b"", ends=True)
             self._end_request(cycle)
+
+    def _websocket_of(self, scope: dict[str, Any]) -> WebSocketCycle | None:
+        """Return the request of a WebSocket's handshake; None for any other."""
+        fields = scope[FIRST_HEADERS]
+        is_asked = scope["method"] == "GET" and b"websocket" in fields[b"upgrade"].lower()
+        if not is_asked or self._chunks is not None or int(fields.get(b"content-length", 0)):
+            return None
+        # Loaded with the first of them: most gateways have none.
+        from bardo.server.websocket import WebSocketCycle
+
+        keep_alive, seconds = self._keep_alive, self._bounds.body_seconds
+        cycle = WebSocketCycle(self, scope, keep_alive=keep_alive, loop=self.loop, body_seconds=seconds)
+        return cycle if cycle.is_handshake() else None
 
     # The body
 

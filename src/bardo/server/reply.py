@@ -253,6 +253,11 @@ class RequestCycle:
         self._counted += size
         self._channel.server.limits.count_body(size)
 
+    def release(self, size: int) -> None:
+        """Count `size` bytes no longer that `count_body` has counted."""
+        self._counted -= size
+        self._channel.server.limits.body_bytes -= size
+
     def release_body(self) -> None:
         """Count no longer what was read of the request's body: it is answered, or was put elsewhere."""
         self._channel.server.limits.body_bytes -= self._counted

@@ -17,7 +17,7 @@ BardoError
 │   ├── ClientMisuse          400  a client of the library after its end, or in another event loop
 │   ├── TooLarge              413  a body over the limit
 │   ├── UnsupportedMediaType  415  a body that is not JSON by its content type, or not unpacked
-│   ├── UpgradeRequired       426  a WebSocket, which is not served
+│   ├── UpgradeRequired       426  a WebSocket, where none is served
 │   ├── RateLimited           429  a key has made as many calls as it may
 │   ├── HeadersTooLarge       431  too many headers, or too large ones
 │   └── Unsupported           400  the target cannot express what was asked
@@ -256,7 +256,7 @@ class UnsupportedMediaType(CallerError):
 
 
 class UpgradeRequired(CallerError):
-    """A WebSocket was asked for: the same request is served by HTTP."""
+    """A WebSocket was asked for where none is served: the same request is served by HTTP."""
 
     status = 426
 

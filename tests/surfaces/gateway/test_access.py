@@ -223,7 +223,7 @@ def test_a_program_may_leave_the_content_type_out_and_a_web_page_may_not(guarded
 
 
 @pytest.mark.parametrize("wanted", ["websocket", "WebSocket", "websocket, h2c"])
-@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions", "/v1/models", "/v1/realtime?model=m"])
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions", "/v1/models", "/v1/realtime?model=m"])
 def test_a_websocket_gets_426_so_that_its_client_goes_on_by_http(guarded: House, path: str, wanted: str) -> None:
     with RawClient(guarded.address) as client:
         client.send(

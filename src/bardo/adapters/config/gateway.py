@@ -145,6 +145,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `allow_unauthenticated` lets it listen where other machines reach it although it asks nobody for a key; where there are keys, it
     answers also those who come without one. `client_pipelines` are the profiles of layers that any call may name beside the one that it
     gets by the configuration; `*` is all. `panel` serves web pages about calls, costs and providers at `/panel`.
+    `websockets` serves Responses by WebSocket too: at most `max_websockets_per_key` at once of one key, each for `websocket_seconds`, and
+    as long as something was asked within `websocket_idle_seconds`.
     """
 
     host: str = "127.0.0.1"
@@ -172,6 +174,10 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     drain_seconds: Seconds = 60.0
     drain_tokens: Count = 16_000
     panel: bool = True
+    websockets: bool = True
+    max_websockets_per_key: Count = 100
+    websocket_seconds: Seconds = 3600.0
+    websocket_idle_seconds: Seconds = 3600.0
 
 
 def bounds_of(gateway: GatewaySettings) -> ServerBounds:

@@ -292,7 +292,7 @@ def error_headers(problem: BardoError, language: str) -> list[tuple[str, str]]:
         headers.append(("accept-encoding", problem.accepts))
     if isinstance(problem, UpgradeRequired):
         # HTTP wants the protocol that is served named; what is asked without an upgrade is served (RFC 9110, section 15.5.22).
-        headers += [("upgrade", "HTTP/1.1"), ("connection", "upgrade")]
+        headers += [("upgrade", "HTTP/1.1"), ("connection", "upgrade"), ("sec-websocket-version", "13")]
     if isinstance(problem, UnusableAnswer):
         # bardo has asked again already; OpenAI's and Anthropic's libraries would do so twice more.
         headers.append(("x-should-retry", "false"))

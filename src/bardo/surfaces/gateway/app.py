@@ -33,6 +33,7 @@ from bardo.surfaces.gateway.callers import (
     Access,
     Pairs,
     answer_preflight,
+    caller_of,
     for_origin,
     is_preflight,
     key_of,
@@ -91,7 +92,8 @@ from bardo.surfaces.gateway.responses import (
     update_conversation,
 )
 from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client, is_panel
-from bardo.values.errors import BardoError, Forbidden, shutting_down
+from bardo.surfaces.gateway.websocket import PATHS, OpenSockets, ResponsesSocket, Serve, as_denial
+from bardo.values.errors import BardoError, Forbidden, UpgradeRequired, shutting_down
 
 if TYPE_CHECKING:
     from bardo.adapters.stores.memory.reasoning_memory import ReasoningMemory
@@ -204,6 +206,8 @@ class Gateway:
         if batches is not None:
             batches.is_busy = self._context.is_busy
         self._access = Access(settings)
+        self._settings = settings
+        self.sockets: OpenSockets = OpenSockets() if before is None else before.sockets
         self._start = start
         self._stop = stop
 
@@ -211,12 +215,15 @@ class Gateway:
         """Serve one ASGI scope."""
         if scope["type"] == "http":
             await self.http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self.websocket(scope, receive, send, self)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
 
     def end_streams(self) -> None:
-        """End the streams that have no end of their own, because the gateway stops: those of events."""
+        """End what has no end of its own, because the gateway stops: streams of events, and WebSockets once their requests are answered."""
         self._context.end_streams()
+        self.sockets.end()
 
     def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
         """Return the answer to a request that the server refused before it came here."""
@@ -288,6 +295,36 @@ class Gateway:
         finally:
             self._context.open_requests -= 1
             self._context.values.release(scope)
+
+    async def websocket(self, scope: Scope, receive: Receive, send: Send, serve: Serve) -> None:
+        """Answer a request for a WebSocket. `serve` answers the requests that come by it: the configuration may change meanwhile."""
+        handshake = {**scope, "method": "GET"}
+        answer, path, settings = Answer(as_denial(scope, send)), scope["path"], self._settings
+        try:
+            self._access.check(handshake)
+            if path not in PATHS or not settings.websockets:
+                where = (
+                    "at /v1/responses alone"
+                    if settings.websockets
+                    else "by this gateway: [gateway] websockets is false"
+                )
+                raise UpgradeRequired(f"WebSockets are served {where}", hint="send the request by HTTP")
+            if self._context.accounts is not None:
+                route = find_route("POST", path, scope["query_string"])
+                await authenticate(self._context, self._context.accounts, route, handshake, answer)
+            await receive()
+            tenant = caller_of(handshake).tenant
+            socket = ResponsesSocket(serve, scope, receive, send, settings, self.sockets)
+            self.sockets.add(socket, tenant, settings.max_websockets_per_key)
+        except BardoError as told:
+            problem = mistake(path) if isinstance(told, DatabaseProblem) else told
+            self._context.services.clean(problem, (key_of(handshake), *keys_of(handshake)))
+            await answer.error(problem, dialect_of_path(path))
+            return
+        try:
+            await socket.run()
+        finally:
+            self.sockets.remove(socket, tenant)
 
 
 def _check_own_page(origin: str) -> None:

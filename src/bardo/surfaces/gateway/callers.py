@@ -172,7 +172,7 @@ class Access:
         """Return the origin of the web page that a request comes from, empty where it comes from none or from this host.
 
         Raises Forbidden for a foreign host or origin, InvalidRequest for headers that are missing or given twice, UpgradeRequired for a
-        WebSocket.
+        request that wants a WebSocket and is no handshake.
         """
         head = head_of(scope)
         if head.accepted_by is self:
@@ -181,14 +181,15 @@ class Access:
         host = fields.get(b"host")
         if host not in self._checked_hosts:
             self._check_host(host, scope)
-        if b"upgrade" in fields and b"websocket" in fields[b"upgrade"].lower():
-            raise UpgradeRequired("WebSockets are not served here", hint="send the request by HTTP")
+        upgrades = b"upgrade" in fields and b"websocket" in fields[b"upgrade"].lower()
+        if upgrades and scope["type"] != "websocket":
+            raise UpgradeRequired("this is no handshake of a WebSocket that is served here", hint="send it by HTTP")
         if len(fields) != len(head.lines):
             _check_repeated(head.lines)
         origin = fields.get(b"origin")
         if origin is not None:
             return self._check_origin(origin.decode("latin-1"), str(host or b"", "latin-1"))
-        if host is not None:
+        if host is not None and not upgrades:
             head.accepted_by = self
         return ""
 

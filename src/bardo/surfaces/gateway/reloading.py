@@ -73,6 +73,9 @@ class ReloadingGateway:
             await self._now.application.http(scope, receive, send)
             if self._earlier:
                 self._begin(self._retire())
+        elif scope["type"] == "websocket":
+            # Each request of the connection is one by the configuration that is at work then.
+            await self._now.application.websocket(scope, receive, send, self)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
 
