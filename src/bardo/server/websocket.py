@@ -134,8 +134,6 @@ class WebSocketCycle(RequestCycle):
     def _parse(self) -> None:
         """Read frames for a short time, and go on at the event loop's next turn."""
         self._parsing = None
-        if self._ended:
-            return
         until = self.loop.time() + _STRETCH_SECONDS
         unparsed = self._unparsed
         try:
@@ -190,13 +188,15 @@ class WebSocketCycle(RequestCycle):
         async with self._sending:
             await asyncio.to_thread(self._frames.receive_data, self._cut(_THREAD_BYTES))
         self._suspended = None
-        self._parse()
+        if not self._ended:
+            self._parse()
 
     async def _parse_when_writable(self) -> None:
         await self._channel.drain()
         self._suspended = None
         self._heard = self.loop.time()
-        self._parse()
+        if not self._ended:
+            self._parse()
 
     def _take(self, frame: Frame) -> None:
         """Take a frame: a piece of a message, or one that the library has answered. Raises UnicodeDecodeError."""
