@@ -329,6 +329,8 @@ MEANINGS = {
     "keys.concurrency": "how many of its calls may run at a time",
     "keys.usd_per_day": "how many US dollars its calls may cost in a day (UTC)",
     "keys.usd_per_month": "how many US dollars they may cost in a month (UTC)",
+    "keys.usd_per_session": "how many US dollars the calls of each [session](give-out-keys.md#sessions-agents-and-repositories) may cost; "
+    "those that name none count together, day by day (UTC)",
     "providers.id": "any name, without a slash; clients may write `id/model`",
     "providers.preset": "a row of the [catalog](../reference/providers.md); empty: the row called like `id`",
     "providers.dialect": "instead of a preset, or to override the preset's: " + code(get_args(DialectName)),

@@ -11,6 +11,7 @@ from bardo.adapters.stores.log.row import LogRow
 from bardo.call.row import row_of_reply
 from bardo.call.services import Limits
 from bardo.catalog.load import builtin
+from bardo.context.sessions import CallLabels
 from bardo.planning.attempt import Attempt
 from bardo.planning.planner import plan
 from bardo.planning.route import Provider, Target
@@ -58,6 +59,7 @@ def row_with(
         streamed=request.stream,
         operation=request.operation,
         tenant="",
+        labels=CallLabels("c", "codex", "github.com/o/n"),
         key_id=None,
         tags=(),
         client_key="",

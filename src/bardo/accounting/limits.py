@@ -15,9 +15,12 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-LimitName = Literal["requests_per_minute", "tokens_per_minute", "concurrency", "usd_per_day", "usd_per_month"]
+LimitName = Literal[
+    "requests_per_minute", "tokens_per_minute", "concurrency", "usd_per_day", "usd_per_month", "usd_per_session"
+]
 Period = tuple[LimitName, int]
-"""A limit and what a lease on it belongs to: a second of Unix time, a day as 20261123, a month as 202611, 0 for calls at a time."""
+"""A limit and what a lease on it belongs to: a second of Unix time, a day as 20261123, a month as 202611; 0 for calls at a time and for the
+money of a session."""
 
 LEASE_SECONDS = 2
 COUNTED_SECONDS = 60 + LEASE_SECONDS
@@ -26,18 +29,28 @@ _PARTS = 20
 """A lease is this part of a limit, where a call needs no more."""
 WINDOWS = ("requests_per_minute", "tokens_per_minute")
 """The limits of a minute."""
-MONEY = ("usd_per_day", "usd_per_month")
+MONEY = ("usd_per_day", "usd_per_month", "usd_per_session")
 """The limits of money."""
+_WITHOUT_PERIOD = ("concurrency", "usd_per_session")
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the calls of one key may take together. None is no limit; money is nano-dollars."""
+    """What the calls of one key may take together, and those of each of its sessions. None is no limit; money is nano-dollars."""
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     concurrency: int | None = None
     usd_per_day: int | None = None
     usd_per_month: int | None = None
+    usd_per_session: int | None = None
+
+    def of_session(self) -> KeyLimits:
+        """Return what the calls of one session may take."""
+        return KeyLimits(usd_per_session=self.usd_per_session)
+
+    def of_key(self) -> KeyLimits:
+        """Return what the calls of all sessions may take together."""
+        return self if self.usd_per_session is None else msgspec.structs.replace(self, usd_per_session=None)
 
     @property
     def any(self) -> bool:
@@ -51,6 +64,37 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
         yield "concurrency", self.concurrency
         yield "usd_per_day", self.usd_per_day
         yield "usd_per_month", self.usd_per_month
+        yield "usd_per_session", self.usd_per_session
+
+
+class SessionAccount(NamedTuple):
+    """The session of a key, whose money is counted beside that of the key.
+
+    Calls that name no session are one session a day: `name` is empty then, and `day` that day, as 20261123.
+    """
+
+    key_id: str
+    name: str = ""
+    day: int = 0
+
+    @property
+    def id(self) -> str:
+        """What it is called where leases are kept. No name of a session holds the separator: it is not printable."""
+        return _SEPARATOR.join((self.key_id, str(self.day), self.name))
+
+
+_SEPARATOR = "\x1f"
+
+
+def session_account(key_id: str, name: str, now: float) -> SessionAccount:
+    """Return the session of a key that a call at `now` belongs to."""
+    return SessionAccount(key_id, name, 0 if name else day_number(now))
+
+
+def session_of_id(account: str) -> SessionAccount | None:
+    """Return the session that an account stands for; None for that of a key itself."""
+    parts = account.rsplit(_SEPARATOR, 2)
+    return SessionAccount(parts[0], parts[2], int(parts[1])) if len(parts) == 3 else None
 
 
 _NO_LIMITS = KeyLimits()
@@ -96,12 +140,15 @@ class LeasedUsage(NamedTuple):
     leases: Mapping[LimitName, Mapping[int, int]]
     spent_today: int
     spent_this_month: int
+    spent_in_session: int = 0
 
     def total(self, name: LimitName, now: float) -> int:
         """Return how much of a limit is used or leased now."""
         taken = sum(amount for number, amount in self.leases.get(name, {}).items() if is_counted((name, number), now))
         if name == "usd_per_day":
             return taken + self.spent_today
+        if name == "usd_per_session":
+            return taken + self.spent_in_session
         return taken + self.spent_this_month if name == "usd_per_month" else taken
 
 
@@ -116,13 +163,18 @@ def seconds_until(want: LeaseRequest, taken: Mapping[int, int], now: float) -> f
     if want.name not in WINDOWS:
         if want.name == "concurrency":
             return 1.0
-        return (next_day(now) if want.name == "usd_per_day" else next_month(now)) - now
+        return seconds_of_budget(want.name, now)
     total = sum(taken.values())
     for second in sorted(taken):
         total -= taken[second]
         if total + want.need <= want.limit:
             return max(0.1, second + COUNTED_SECONDS - now)
     return float(COUNTED_SECONDS)
+
+
+def seconds_of_budget(name: LimitName, now: float) -> float:
+    """Return after how many seconds a budget begins anew; that of a session goes with its day, where it has no name."""
+    return (next_month(now) if name == "usd_per_month" else next_day(now)) - now
 
 
 def is_counted(period: Period, now: float) -> bool:
@@ -133,14 +185,16 @@ def is_counted(period: Period, now: float) -> bool:
 
 def is_over(period: Period, now: float) -> bool:
     """Whether nothing of this period counts any more."""
-    return period[0] != "concurrency" and not is_counted(period, now)
+    return period[0] not in _WITHOUT_PERIOD and not is_counted(period, now)
 
 
 def period_of(name: LimitName, now: float) -> int:
     """Return the period of a limit that holds `now`."""
     if name in WINDOWS:
         return int(now)
-    return {"concurrency": 0, "usd_per_day": day_number(now), "usd_per_month": day_number(now) // 100}[name]
+    if name in _WITHOUT_PERIOD:
+        return 0
+    return day_number(now) if name == "usd_per_day" else day_number(now) // 100
 
 
 def day_number(now: float) -> int:
@@ -179,13 +233,12 @@ class Gauge:
 class Reservation:
     """What one call has taken. `settle` of its allowance puts the truth in its place."""
 
-    __slots__ = ("day", "day_number", "month", "nanos", "slots", "tokens", "tokens_gauge")
+    __slots__ = ("day_number", "money", "nanos", "slots", "tokens", "tokens_gauge")
 
     def __init__(self) -> None:
         self.tokens_gauge: Gauge | None = None
         self.slots: Gauge | None = None
-        self.day: Gauge | None = None
-        self.month: Gauge | None = None
+        self.money: tuple[Gauge, ...] = ()
         self.day_number = 0
         self.tokens = 0
         self.nanos = 0
@@ -201,7 +254,7 @@ class Allowance:
         """What of each limit was left when this process last leased, its own leases aside."""
         self._until = 0.0
         self._day = 0
-        self._current: tuple[Gauge | None, ...] = (None,) * 5
+        self._current: tuple[Gauge | None, ...] = (None,) * 6
 
     def change(self, limits: KeyLimits) -> None:
         """Hold to other limits from now on."""
@@ -212,14 +265,14 @@ class Allowance:
         """Take what one call needs, None where the leases have too little of it."""
         if now >= self._until:
             return None
-        requests, tokens, slots, day, month = self._current
+        requests, tokens, slots, *budgets = self._current
+        money = tuple([one for one in budgets if one is not None])
         nanos = demand.nanos or 0
         if (
             (requests is not None and requests.used + demand.requests > requests.held)
             or (tokens is not None and tokens.used + demand.tokens > tokens.held)
             or (slots is not None and slots.used + demand.slots > slots.held)
-            or (day is not None and day.used + nanos > day.held)
-            or (month is not None and month.used + nanos > month.held)
+            or any(one.used + nanos > one.held for one in money)
         ):
             return None
         taken = Reservation()
@@ -231,23 +284,18 @@ class Allowance:
         if slots is not None and demand.slots:
             slots.used += demand.slots
             taken.slots = slots
-        if day is not None or month is not None:
-            self._take_money(taken, day, month, nanos)
-        return taken
-
-    def _take_money(self, taken: Reservation, day: Gauge | None, month: Gauge | None, nanos: int) -> None:
-        taken.day, taken.month, taken.nanos, taken.day_number = day, month, nanos, self._day
-        for gauge in (day, month):
-            if gauge is not None:
+        if money:
+            taken.money, taken.nanos, taken.day_number = money, nanos, self._day
+            for gauge in money:
                 gauge.used += nanos
+        return taken
 
     def grow(self, taken: Reservation, *, tokens: int, nanos: int, now: float) -> bool:
         """Take more for a call that has used more than was taken for it, whether or not there is more, and return whether it has."""
         extra, surplus = nanos - taken.nanos, tokens - taken.tokens
         if extra > 0:
-            for money in (taken.day, taken.month):
-                if money is not None:
-                    money.used += extra
+            for money in taken.money:
+                money.used += extra
             taken.nanos = nanos
         if surplus > 0 and taken.tokens_gauge is not None:
             self._gauge("tokens_per_minute", int(now)).used += surplus
@@ -266,17 +314,15 @@ class Allowance:
             gauge = taken.tokens_gauge if surplus <= 0 else self._gauge("tokens_per_minute", int(now))
             gauge.used += surplus
         spent = taken.nanos if nanos is None else nanos
-        for money in (taken.day, taken.month):
-            if money is not None:
-                money.used += spent - taken.nanos
+        for money in taken.money:
+            money.used += spent - taken.nanos
         return spent
 
     def forget(self, taken: Reservation, spent: int) -> None:
         """Count money no longer that a call spent: it is counted elsewhere from now on."""
-        for money in (taken.day, taken.month):
-            if money is not None:
-                money.used -= spent
-                money.held -= spent
+        for money in taken.money:
+            money.used -= spent
+            money.held -= spent
 
     def renew(self, demand: Demand, now: float) -> list[LeaseRequest]:
         """Return all unused leases, and what is to be leased so that `demand` can be taken."""
@@ -344,6 +390,11 @@ class Allowance:
             gauge.held = gauge.used
             if is_over(period, now) and (period[0] in WINDOWS or (gauge.used <= 0 and gauge.stored == 0)):
                 del self.gauges[period]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of it is used, and the shared state holds nothing for it."""
+        return not any(gauge.used or gauge.held or gauge.stored for gauge in self.gauges.values())
 
     def _gauge(self, name: LimitName, period: int) -> Gauge:
         found = self.gauges.get((name, period))

@@ -119,7 +119,9 @@ class BatchSteps:
         if not any(job.state == "ready" for job in await asyncio.to_thread(self._store.jobs, batch.id)):
             return
         nanos = await asyncio.to_thread(self._store.reserved, batch.tenant)
-        admission = await gate.accounts.admit(account, CallFacts(request_id=batch.id, requests=0, nanos=nanos))
+        # A batch is a session of its own.
+        facts = CallFacts(request_id=batch.id, requests=0, nanos=nanos, session=f"batch {batch.id}")
+        admission = await gate.accounts.admit(account, facts)
         if admission is not None:
             gate.accounts.release(admission)
 

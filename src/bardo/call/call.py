@@ -14,7 +14,7 @@ from bardo.adapters.config.accounts import Account
 from bardo.adapters.loop_watchdog import name_task
 from bardo.adapters.stores.log.row import LogRow, PendingCall
 from bardo.call.services import Services
-from bardo.context.sessions import conversation_head
+from bardo.context.sessions import NO_LABELS, CallLabels, call_labels, conversation_head
 from bardo.planning.attempt import Attempt
 from bardo.planning.refusals import is_about_content
 from bardo.planning.route import Provider, Target
@@ -24,7 +24,7 @@ from bardo.values.attempts import AttemptCause, AttemptRecord
 from bardo.values.errors import BardoError, CallerError, OperatorError, OverBudget, ProviderError, UpstreamRefused
 from bardo.values.operations import EmbedRequest
 from bardo.values.request import Operation, Request
-from bardo.values.secrets import secrets_of
+from bardo.values.secrets import looks_like_key, secrets_of
 from bardo.values.usage import UNKNOWN_COST, CallCost, Usage, usd
 
 if TYPE_CHECKING:
@@ -311,6 +311,10 @@ class Call:
         self.key_id = None if account is None else account.id
         self.tags = () if account is None else account.tags
         self.client_key = client_key
+        labels = call_labels(request)
+        if labels != NO_LABELS and client_key and (account is not None or looks_like_key(client_key)):
+            labels = CallLabels(*map(self.without_key, labels))
+        self.labels = labels
         self.layers = layers
         self.awaits_verdict = awaits_verdict
         self.keys = KeyTurns(services, request, tenant)
@@ -368,6 +372,9 @@ class Call:
             self.key_id,
             None if subsystem is None else self.without_key(subsystem),
             self.tags,
+            session=self.labels.session or None,
+            agent=self.labels.agent or None,
+            repository=self.labels.repository or None,
         )
         self.services.journal.begin(begun, target)
         return sent

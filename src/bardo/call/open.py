@@ -248,7 +248,16 @@ def _admission(services: Services, live: LiveReply, call: CallOptions, *, first:
 
     async def admit(request: Request, placed: Placement, *, free: bool = False) -> Placement:
         requests, slots = 1 if first and not call.judges else 0, 0 if call.judges else 1
-        placed = await gate.admit(account, request, placed, live.request_id, requests=requests, slots=slots, free=free)
+        placed = await gate.admit(
+            account,
+            request,
+            placed,
+            live.request_id,
+            requests=requests,
+            slots=slots,
+            session=live.call.labels.session,
+            free=free,
+        )
         if request.stream:
             gate.accounts.watch(live.request_id, live)
         return placed

@@ -61,6 +61,9 @@ def row_of(
         subsystem=subsystem,
         tags=call.tags,
         attempt_records=call.attempts.logged_records(),
+        session=call.labels.session or None,
+        agent=call.labels.agent or None,
+        repository=call.labels.repository or None,
     )
     return row if error is None else replace(row, error_class=type(error).__name__, error_message=error.message)
 

@@ -169,7 +169,10 @@ class UnaryCall(Generic[Result]):
         if gate is None or self._account is None:
             return placed
         free = self.call.operation == "count_tokens"
-        return await gate.admit(self._account, self.request, placed, self.call.request_id, free=free)
+        call = self.call
+        return await gate.admit(
+            self._account, self.request, placed, call.request_id, session=call.labels.session, free=free
+        )
 
     async def _find_targets(self) -> Placement:
         """Return who is asked: for vectors, of a model; for a count of tokens, as for a reply. Raises UnknownModel and InvalidRequest."""

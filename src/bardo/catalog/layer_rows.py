@@ -586,12 +586,37 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     pattern: str = ""
 
 
+class CallerRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """By which `header` an agent is known: its value holds `pattern`. `agent` is what it is called in the log.
+
+    `sent_on` False: the header is read, and no provider gets it.
+    """
+
+    agent: str
+    header: str
+    pattern: str
+    sent_on: bool = True
+
+
+class RepositoryRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where agents say in which repository they work: JSON in a `header`, or in a `field` of the body, by its path.
+
+    `path` leads through that JSON to the address of the repository; `*` is any name.
+    """
+
+    header: str = ""
+    field: str = ""
+    path: str
+
+
 class _PipelineFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`pipeline.toml`."""
 
     layer: tuple[LayerRow, ...]
     profile: tuple[ProfileRow, ...]
     session: tuple[SessionRow, ...] = ()
+    caller: tuple[CallerRow, ...] = ()
+    repository: tuple[RepositoryRow, ...] = ()
 
 
 @cache
@@ -609,6 +634,22 @@ def profile_rows() -> dict[str, ProfileRow]:
 def session_rows() -> tuple[SessionRow, ...]:
     """Return where clients say which conversation a call belongs to, the surest first."""
     return _pipeline_file().session
+
+
+def caller_rows() -> tuple[CallerRow, ...]:
+    """Return by which headers agents are known, the surest first."""
+    return _pipeline_file().caller
+
+
+@cache
+def unsent_headers() -> frozenset[str]:
+    """Return the headers of clients that are read here, and that no provider gets."""
+    return frozenset(row.header for row in caller_rows() if not row.sent_on)
+
+
+def repository_rows() -> tuple[RepositoryRow, ...]:
+    """Return where agents say in which repository they work, the surest first."""
+    return _pipeline_file().repository
 
 
 def layers_of_profile(name: str) -> tuple[str, ...]:

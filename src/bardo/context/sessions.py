@@ -1,22 +1,154 @@
-"""Which conversation a call belongs to: as its client says it, or by what all turns of a conversation have in common."""
+"""Which conversation a call belongs to, which agent asks, and in which repository: as its client says it.
+
+Where it names no conversation, what all turns of one have in common stands for it. The agent and the repository are never guessed.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from bardo.catalog.layer_rows import session_rows
+from bardo.catalog.layer_rows import caller_rows, repository_rows, session_rows
 from bardo.values.operations import EmbedRequest
-from bardo.values.request import Request
+from bardo.values.request import BardoOptions, Request
 
 _heads = msgspec.msgpack.Encoder(enc_hook=repr)
 
 _LONGEST = 1000
 """Characters of a client's id of a session that are looked at."""
+_LONGEST_LABEL = 200
+_MOST_METADATA = 16_384
+"""Characters of a client's record of its workspaces that are read."""
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]{0,20}://", re.IGNORECASE)
+
+
+class CallLabels(NamedTuple):
+    """What costs are summed by: the conversation, the agent that asks, and the repository in which it works; empty where nobody says."""
+
+    session: str = ""
+    agent: str = ""
+    repository: str = ""
+
+
+NO_LABELS = CallLabels()
+
+
+def call_labels(request: Request | EmbedRequest) -> CallLabels:
+    """Return what the client says of a call: first by `X-Bardo-*` or `bardo`, then by the headers and fields of known agents."""
+    options = request.options
+    if isinstance(request, EmbedRequest):
+        return CallLabels(_label(options.session), _label(options.agent), _label(options.repository))
+    headers = request.client_headers
+    fields = request.body if request.body is not None else request.extra
+    return _labels(options, headers, fields)
+
+
+def labelled(options: BardoOptions, headers: dict[str, str]) -> BardoOptions:
+    """Return the options of a call whose headers are not kept, with what they say of its conversation, agent and repository."""
+    labels = _labels(options, headers, None)
+    if labels == NO_LABELS:
+        return options
+    return msgspec.structs.replace(options, session=labels.session, agent=labels.agent, repository=labels.repository)
+
+
+def _labels(options: BardoOptions, headers: dict[str, str], fields: dict[str, Any] | None) -> CallLabels:
+    return CallLabels(
+        _label(options.session or _named_by_client(headers, fields)),
+        _label(options.agent or _known_agent(headers)),
+        _label(plain_repository(options.repository or _told_repository(headers, fields))),
+    )
+
+
+def _label(text: str) -> str:
+    """Return a name as the log keeps it: short, and without what no terminal shows."""
+    short = text[:_LONGEST_LABEL]
+    return (short if short.isprintable() else "".join(filter(str.isprintable, short))).strip()
+
+
+def plain_repository(address: str) -> str:
+    """Return the address of a repository as one name, however it is written: `github.com/owner/name`.
+
+    What stands before the host may be a password, and what follows the path a token: both are left out.
+    """
+    text = address.strip()[:_LONGEST]
+    scheme = _SCHEME.match(text)
+    rest = text[scheme.end() :] if scheme else text
+    rest = rest.split("?", 1)[0].split("#", 1)[0]
+    host, slash, path = rest.partition("/")
+    if "@" in host:
+        host = host.rpartition("@")[2]
+        if not scheme and ":" in host:
+            # git@github.com:owner/name, as ssh takes it.
+            host, _, first = host.partition(":")
+            path, slash = f"{first}{slash}{path}", "/"
+    named = f"{host}{slash}{path.rpartition('@')[2] if '@' in path else path}".rstrip("/")
+    return named.removesuffix(".git")
+
+
+def _known_agent(headers: dict[str, str]) -> str:
+    for header, pattern, agents in _agent_patterns():
+        value = headers.get(header)
+        found = pattern.search(value[:_LONGEST_LABEL]) if value else None
+        if found is not None and found.lastindex is not None:
+            return agents[found.lastindex - 1]
+    return ""
+
+
+@cache
+def _agent_patterns() -> tuple[tuple[str, re.Pattern[str], tuple[str, ...]], ...]:
+    """Return for each header one pattern with a group for each agent, in the order of the rows."""
+    by_header: dict[str, list[tuple[str, str]]] = {}
+    for row in caller_rows():
+        by_header.setdefault(row.header, []).append((row.agent, row.pattern))
+    return tuple(
+        (
+            header,
+            re.compile("|".join(f"({pattern})" for _, pattern in rows), re.IGNORECASE),
+            tuple(agent for agent, _ in rows),
+        )
+        for header, rows in by_header.items()
+    )
+
+
+def _told_repository(headers: dict[str, str], fields: dict[str, Any] | None) -> str:
+    for row in repository_rows():
+        value: Any = headers.get(row.header) if row.header else fields
+        for name in row.field.split(".") if row.field else ():
+            value = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(value, str) or not value or len(value) > _MOST_METADATA:
+            continue
+        try:
+            found = _first_text(msgspec.json.decode(value), row.path.split("."))
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            continue
+        if found:
+            return found
+    return ""
+
+
+def _first_text(value: Any, path: list[str]) -> str:
+    """Return the first text at a path in JSON; `*` is any name of an object."""
+    if not path:
+        return value if isinstance(value, str) else ""
+    if not isinstance(value, dict):
+        return ""
+    inner = value.values() if path[0] == "*" else (value.get(path[0]),)
+    return next(filter(None, (_first_text(one, path[1:]) for one in inner)), "")
+
+
+@cache
+def names_of_headers() -> frozenset[str]:
+    """Return the headers by which clients say which conversation, agent or repository it is."""
+    headers = (
+        *(row.header for row in session_rows()),
+        *(row.header for row in caller_rows()),
+        *(row.header for row in repository_rows()),
+    )
+    return frozenset(filter(None, headers))
 
 
 def session_of(request: Request, tenant: str) -> str:
@@ -29,7 +161,8 @@ def session_of(request: Request, tenant: str) -> str:
 
 def session_name(request: Request) -> str:
     """Return what the client calls the conversation; empty where it does not say."""
-    return request.options.session or _named_by_client(request)
+    fields = request.body if request.body is not None else request.extra
+    return request.options.session or _named_by_client(request.client_headers, fields)
 
 
 def named_session(name: str, tenant: str) -> str:
@@ -37,9 +170,8 @@ def named_session(name: str, tenant: str) -> str:
     return blake2b(f"{tenant}\0{name}".encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def _named_by_client(request: Request) -> str:
+def _named_by_client(headers: dict[str, str], fields: dict[str, Any] | None) -> str:
     """Return the id that a client gives in a header or a field that is known to hold one; empty where there is none."""
-    headers, fields = request.client_headers, request.body if request.body is not None else request.extra
     header_names, field_names = _places_of_names()
     if header_names.isdisjoint(headers) and (not fields or field_names.isdisjoint(fields)):
         return ""

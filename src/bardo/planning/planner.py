@@ -9,6 +9,7 @@ import msgspec
 
 from bardo.catalog.field_refusals import builtin_field_refusals
 from bardo.catalog.hosted_tools import hosted_tools
+from bardo.catalog.layer_rows import unsent_headers
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
 from bardo.catalog.replay import Binding, builtin_replay
 from bardo.catalog.request_shapes import shape_at
@@ -558,7 +559,7 @@ def continued(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge, 
 
 def with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
     """Return the wire request with the client's dialect headers, where the provider speaks that dialect, and those of a trace."""
-    program = request.client_headers
+    program = {name: one for name, one in request.client_headers.items() if name not in unsent_headers()}
     if request.dialect == spoken:
         own = {**program, **request.headers}
     elif not program:

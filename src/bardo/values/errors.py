@@ -156,12 +156,15 @@ class RateLimited(CallerError):
 
 
 class OverBudget(CallerError):
-    """The call may cost more than is left of its key's budget. `limit` names it, `retry_after` are seconds until it begins anew."""
+    """The call may cost more than is left of its key's budget, or of its session's.
+
+    `limit` names it, and `retry_after` are seconds until it begins anew; None: it does not.
+    """
 
     status = 402
     kind: Kind = "billing"
 
-    def __init__(self, message: str, *, hint: str = "", limit: str = "", retry_after: float = 1.0) -> None:
+    def __init__(self, message: str, *, hint: str = "", limit: str = "", retry_after: float | None = 1.0) -> None:
         super().__init__(message, hint=hint)
         self.limit = limit
         self.retry_after = retry_after

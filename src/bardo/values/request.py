@@ -248,7 +248,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     workload, and an empty name is none. `cache` is how the call uses kept replies, None as is configured. `pipeline` names the profile
     whose layers work on the call, None leaves that to the configuration, and `pipeline_by_operator` says that it is not the caller's word;
     `layers` turns single layers on and off.
-    `session` is the caller's own id of the conversation that the call belongs to. `search_limits` are what its searches may cost, which the
+    `session` is the caller's own id of the conversation that the call belongs to, `agent` the name of the program that asks, and
+    `repository` that in which it works: costs are summed by them. `search_limits` are what its searches may cost, which the
     operator says.
     """
 
@@ -278,6 +279,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     pipeline_by_operator: bool = False
     layers: tuple[tuple[str, bool], ...] = ()
     session: str = ""
+    agent: str = ""
+    repository: str = ""
     search_limits: tuple[SearchLimit, ...] = ()
 
 

@@ -90,6 +90,8 @@ OPTIONS_DO_NOT: dict[str, Any] = {
     "verify": "m2",
     "cache": CacheOptions(tags=("x",)),
     "session": "mine",
+    "agent": "mine",
+    "repository": "mine",
 }
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from bardo.context.sessions import session_of
+from bardo.context.sessions import call_labels, labelled, plain_repository, session_of
 from bardo.values.blocks import TextBlock
+from bardo.values.operations import EmbedRequest
 from bardo.values.request import BardoOptions, Message, Request
 
 pytestmark = pytest.mark.each_python
@@ -53,3 +54,80 @@ def test_a_client_that_names_its_session_is_believed(how: str) -> None:
 )
 def test_what_many_conversations_share_is_no_session(body: dict[str, Any]) -> None:
     assert session_of(request("one", body=body), "t") != session_of(request("other", body=body), "t")
+
+
+REMOTE = '{"turn_id": "1", "workspaces": {"/home/me/secret-place": {"associated_remote_urls": {"origin": "%s"}, "has_changes": true}}}'
+
+
+@pytest.mark.parametrize(
+    ("headers", "agent"),
+    [
+        ({"user-agent": "claude-cli/2.1.330 (external, cli)"}, "claude-code"),
+        ({"user-agent": "codex_cli_rs/0.60.1 (Linux)", "originator": "codex_cli_rs"}, "codex"),
+        ({"user-agent": "node", "originator": "codex_vscode"}, "codex"),
+        ({"user-agent": "GeminiCLI/0.61.0/gemini-3-pro (linux; x64)"}, "gemini-cli"),
+        ({"user-agent": "QwenCode/0.14.1 (linux; x64)"}, "qwen-code"),
+        ({"user-agent": "opencode/1.2.3 ai-sdk/provider-utils"}, "opencode"),
+        ({"user-agent": "Charm-Crush/0.4.2"}, "crush"),
+        ({"user-agent": "Kilo-Code/5.1.0"}, "kilo-code"),
+        ({"user-agent": "OpenAI/JS 6.1", "x-title": "Cline"}, "cline"),
+        ({"user-agent": "OpenAI/JS 6.1", "http-referer": "https://kilocode.ai"}, "kilo-code"),
+        ({"user-agent": "OpenAI/Python 2.0"}, ""),
+        ({"user-agent": "my-claude-cli/1"}, ""),
+        ({}, ""),
+    ],
+)
+def test_an_agent_is_known_by_what_it_calls_itself(headers: dict[str, str], agent: str) -> None:
+    assert call_labels(request("hello", client_headers=headers)).agent == agent
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://github.com/owner/name.git", "github.com/owner/name"),
+        ("https://user:s3cret@github.com/owner/name.git?token=abc#x", "github.com/owner/name"),
+        ("git@github.com:owner/name.git", "github.com/owner/name"),
+        ("ssh://git@host.example:2222/owner/name", "host.example:2222/owner/name"),
+        ("https://host.example/https://u:s3cret@inner/owner", "host.example/inner/owner"),
+        ("our-monorepo", "our-monorepo"),
+        ("owner/name", "owner/name"),
+        ("s3cret@host", "host"),
+        ("https://", ""),
+    ],
+)
+def test_a_repository_has_one_name_and_no_password(address: str, name: str) -> None:
+    assert plain_repository(address) == name
+    assert call_labels(request("hello", options=BardoOptions(repository=address))).repository == name
+    told = REMOTE % address
+    assert call_labels(request("hello", client_headers={"x-codex-turn-metadata": told})).repository == name
+    body = {"client_metadata": {"x-codex-turn-metadata": told}}
+    assert call_labels(request("hello", body=body)).repository == name
+
+
+@pytest.mark.parametrize(
+    "told", ["", "{", "[1]", '{"workspaces": []}', '{"workspaces": {"a": 1}}', "[" * 5000, "x" * 20_000]
+)
+def test_metadata_that_tell_of_no_repository_name_none(told: str) -> None:
+    assert call_labels(request("hello", client_headers={"x-codex-turn-metadata": told})).repository == ""
+
+
+def test_what_a_client_says_to_bardo_goes_before_what_it_says_of_itself() -> None:
+    headers = {"user-agent": "claude-cli/2.1", "x-claude-code-session-id": "theirs"}
+    assert call_labels(request("hello", client_headers=headers)) == ("theirs", "claude-code", "")
+    options = BardoOptions(session="mine", agent="nightly-job", repository="r")
+    assert call_labels(request("hello", client_headers=headers, options=options)) == ("mine", "nightly-job", "r")
+
+
+def test_names_are_short_and_hold_nothing_that_a_terminal_hides() -> None:
+    options = BardoOptions(session="a\x00b\x1f\ud800" + "x" * 500, agent="\x1b[31mred")
+    found = call_labels(request("hello", options=options))
+    assert found.session == "ab" + "x" * 195
+    assert found.agent == "[31mred"
+    embed = EmbedRequest(model="m", inputs=("a",), options=options)
+    assert call_labels(embed) == found
+
+
+def test_a_call_without_kept_headers_takes_its_names_along() -> None:
+    assert labelled(BardoOptions(), {"user-agent": "curl/8"}) == BardoOptions()
+    found = labelled(BardoOptions(), {"user-agent": "opencode/1.0", "x-session-id": "s"})
+    assert (found.session, found.agent) == ("s", "opencode")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import Any
 
 import pytest
 
@@ -160,3 +161,29 @@ def test_programs_read_what_is_estimated() -> None:
     causes = bardo("costs", "--by", "model,cause", "--json").json["totals"]
     assert {one["model"] for one in causes if one["estimated"]} == {"left"}
     assert "~$0.030" in bardo("costs", "--by", "model,cause").out
+
+
+def test_costs_by_what_clients_name() -> None:
+    said: dict[str, Any] = {"started_at": NOON, "provider": "lab", "model": "big", "input_tokens": 100}
+    write_log(
+        [
+            LogRow(request_id="s1", key_id="k1", session="x", agent="codex", repository="r", cost_nanos=5, cached_input_tokens=90,
+                   cache_saved_nanos=2_000_000_000, **said),
+            LogRow(request_id="s2", key_id="k1", session="x", agent="codex", cost_nanos=7, **said),
+            LogRow(request_id="s3", key_id="k2", session="x", agent="claude-code", cost_nanos=11, **said),
+        ]
+    )  # fmt: skip
+    found = bardo("costs", "--by", "session", "--json").json
+    assert found["by"] == ["key", "session"]
+    assert {(one["key"], one["session"]): one["cost_nanos"] for one in found["totals"]} == {
+        ("k1", "x"): 12, ("k2", "x"): 11, ("k1", ""): 1_500, ("k2", ""): 1_000_000_000, ("", ""): 250_000_000,
+    }  # fmt: skip
+    for by, expected in (("agent", {"codex": 12, "claude-code": 11}), ("repository", {"r": 5})):
+        sums = {one[by]: one["cost_nanos"] for one in bardo("costs", "--by", by, "--json").json["totals"] if one[by]}
+        assert sums == expected
+    shown = bardo("costs", "--by", "agent").out
+    line = next(one for one in shown.splitlines() if "codex" in one)
+    assert "90" in line
+    assert "$2.00" in line
+    assert {"cached", "saved"} <= set(shown.splitlines()[0].split())
+    assert bardo("costs", "--by", "agent", "--since", "2024-10-05", "--json").json["totals"][0]["agent"] == ""

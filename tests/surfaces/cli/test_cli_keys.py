@@ -70,6 +70,7 @@ def test_limits_are_changed_and_taken_away() -> None:
         "concurrency": None,
         "usd_per_day": None,
         "usd_per_month": 9,
+        "usd_per_session": None,
     }
     assert changed["models"] == []
 

@@ -59,7 +59,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_budget(self) -> bool:
         """Whether the money of its calls is limited."""
-        return self.limits.usd_per_day is not None or self.limits.usd_per_month is not None
+        limits = self.limits
+        return any(one is not None for one in (limits.usd_per_day, limits.usd_per_month, limits.usd_per_session))
 
     def may_ask(self, *names: str) -> bool:
         """Whether one of the names of a model is allowed."""
@@ -120,7 +121,7 @@ class KeyEntry(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=T
     """One `[[keys]]` table. `key_env` names the variable that holds the key: a key never stands in the file.
 
     `models` are globs, empty for all. `pipelines` are profiles of layers that its calls may name, `*` all. `operator`: it opens the whole
-    panel, and chooses any profile. Budgets are US dollars, of days and months in UTC.
+    panel, and chooses any profile. Budgets are US dollars, of days and months in UTC, and of each session that its calls name.
     `unknown_cost` is what `[budgets]` `unknown_cost` says, for this key.
     """
 
@@ -136,6 +137,7 @@ class KeyEntry(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=T
     concurrency: Amount | None = None
     usd_per_day: Money | None = None
     usd_per_month: Money | None = None
+    usd_per_session: Money | None = None
     operator: bool = False
     unknown_cost: Literal["", "refuse", "estimate", "allow"] = ""
 
@@ -171,6 +173,7 @@ def account_of(entry: KeyEntry) -> Account:
         concurrency=entry.concurrency,
         usd_per_day=None if entry.usd_per_day is None else nanos_of_usd(entry.usd_per_day),
         usd_per_month=None if entry.usd_per_month is None else nanos_of_usd(entry.usd_per_month),
+        usd_per_session=None if entry.usd_per_session is None else nanos_of_usd(entry.usd_per_session),
     )
     return Account(
         id=entry.id,

@@ -230,6 +230,8 @@ def _options_of(options: BardoOptions) -> BardoOptions | None:
         chose_display=_DEFAULT.chose_display,
         cache=None,
         session=_DEFAULT.session,
+        agent=_DEFAULT.agent,
+        repository=_DEFAULT.repository,
         search_limits=(),
     )
     return None if asked == _DEFAULT else asked

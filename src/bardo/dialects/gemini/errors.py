@@ -99,7 +99,7 @@ def _details(error: BardoError) -> list[JsonObject]:
     info = {"@type": _TYPE + "ErrorInfo", "reason": error.code.upper(), "domain": "bardo", "metadata": metadata}
     delay = error.retry_after if isinstance(error, UpstreamRefused) else None
     if isinstance(error, RateLimited | OverBudget):
-        delay = str(max(1, ceil(error.retry_after)))
+        delay = None if error.retry_after is None else str(max(1, ceil(error.retry_after)))
         metadata["limit"] = error.limit
     if delay and delay.isdecimal() and not _retry_delay(_objects(_own_object(error).get("details"))):
         return [info, {"@type": _TYPE + "RetryInfo", "retryDelay": f"{delay}s"}]

@@ -276,6 +276,7 @@ REASONING_WORDS = ("include", "omit", "tags")
 KEYS = (
     *("include", "reasoning", "on_impossible", "structured", "allow_loss", "intent", "profile", "private", "vitality"),
     *("tick", "deadline_seconds", "allow_stale", "verify", "pipeline", "layers", "session", "cache"),
+    *("agent", "repository"),
 )
 _MOST_SECONDS = 31_536_000
 _LONGEST_NAME = 500
@@ -314,6 +315,8 @@ def read_options(fields: JsonObject) -> BardoOptions:
         pipeline=read_pipeline(value.get("pipeline"), "bardo.pipeline"),
         layers=read_layers(value.get("layers"), "bardo.layers"),
         session=read_session(value.get("session"), "bardo.session"),
+        agent=read_label(value.get("agent"), "bardo.agent", "the program that asks"),
+        repository=read_label(value.get("repository"), "bardo.repository", "the repository that the call is about"),
         cache=read_cache(value.get("cache"), "bardo.cache"),
     )
 
@@ -349,10 +352,15 @@ def read_pipeline(value: object, at: str) -> str | None:
 
 def read_session(value: object, at: str) -> str:
     """Return the caller's id of a conversation; empty where nothing is said. Raises InvalidRequest naming `at`."""
+    return read_label(value, at, "the conversation")
+
+
+def read_label(value: object, at: str, what: str) -> str:
+    """Return a name that the caller gives to `what`; empty where nothing is said. Raises InvalidRequest naming `at`."""
     if value is None:
         return ""
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST_NAME:
-        hint = f"give any text that names the conversation, of at most {_LONGEST_NAME} characters"
+        hint = f"give any text that names {what}, of at most {_LONGEST_NAME} characters"
         raise InvalidRequest(f"{at} is {value!r}"[:200], hint=hint, param=at)
     return value.strip()
 

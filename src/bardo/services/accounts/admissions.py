@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -24,8 +24,9 @@ from bardo.accounting.limits import (
     KeyLimits,
     Reservation,
     Shortage,
-    next_day,
-    next_month,
+    seconds_of_budget,
+    session_account,
+    session_of_id,
 )
 from bardo.adapters.config.accounts import Account, BudgetSettings
 from bardo.adapters.stores.database.problems import DatabaseProblem
@@ -109,21 +110,22 @@ class BudgetMeter:
 
 
 class StreamMeter:
-    """The meter of the reply to one request."""
+    """The meter of the reply to one request, by those of its key and of its session."""
 
-    def __init__(self, meter: BudgetMeter, request_id: str) -> None:
-        self._meter = meter
+    def __init__(self, meters: Sequence[BudgetMeter], request_id: str) -> None:
+        self._meters = meters
         self._request_id = request_id
 
     def allow(self, size: int) -> int:
         """Return how many of so many bytes may be read now. Where none may, `wait` says when."""
-        allowed = self._meter.allow(size)
-        self._meter.fed.add(self._request_id)  # Behind it: a look counts what was read before this piece.
-        return allowed
+        for meter in self._meters:
+            size = meter.allow(size) if size else 0
+            meter.fed.add(self._request_id)  # Behind it: a look counts what was read before this piece.
+        return size
 
     async def wait(self) -> int:
         """Return once something may be read, or the reply was cut; and how many bytes may be."""
-        return await self._meter.wait()
+        return min([await meter.wait() for meter in self._meters])
 
 
 _WAITS = (0.03, 0.06)
@@ -167,13 +169,24 @@ class RunningCall(Protocol):
         """Ask `meter` of each piece of its reply before it is read."""
 
 
-class Admission(NamedTuple):
-    """A call that was let through."""
+class Share(NamedTuple):
+    """What a call has taken of one allowance: that of its key, or of its session."""
 
-    account: Account
+    account: str
     allowance: Allowance
     taken: Reservation
+
+
+class Admission(NamedTuple):
+    """A call that was let through, with what it took of its session, where the money of sessions is limited, and of its key."""
+
+    account: Account
     facts: CallFacts
+    shares: tuple[Share, ...]
+
+    def has_part_of(self, account: str) -> bool:
+        """Whether it took something of this allowance."""
+        return any(one.account == account for one in self.shares)
 
 
 class _RunningRecord:
@@ -195,13 +208,13 @@ class _Refusal(NamedTuple):
 
 
 class _PendingSpend(NamedTuple):
-    """Money that a call spent, until the log has stored its row: `row` is the row's number among those of this process.
+    """Money that a call spent of one allowance, until the log has stored its row: `row` is the row's number among those of this process.
 
     What no row will tell, the money of a call of unknown cost, waits for the next `sync` instead.
     """
 
     row: int
-    admission: Admission
+    share: Share
     nanos: int
 
 
@@ -228,6 +241,8 @@ class Admissions:
         self._grown: set[str] = set()
         """The keys with a running call that has cost more than was taken for it, since that was last looked at."""
         self._refusals: dict[str, _Refusal] = {}
+        self._leasing: Counter[str] = Counter()
+        """How many calls wait for a lease of each allowance."""
         self._spent: deque[_PendingSpend] = deque()
         self._estimated: list[_PendingSpend] = []
         self._rows = 0
@@ -239,24 +254,48 @@ class Admissions:
     async def admit(self, account: Account, facts: CallFacts) -> Admission:
         """Let a call through. Raises RateLimited and OverBudget, and DatabaseProblem where more must be leased and cannot be."""
         admission = self.admit_now(account, facts)
-        if admission is None:
-            allowance = self._allowance(account.id, account.limits)
-            taken = await self._lease(account, allowance, demand_of(account.limits, facts))
-            admission = self._admitted[facts.request_id] = Admission(account, allowance, taken, facts)
-        return admission
+        if admission is not None:
+            return admission
+        shares: list[Share] = []
+        try:
+            for own, limits in self._limits_of(account, facts):
+                shares.append(await self._share(own, limits, demand_of(limits, facts)))
+        except BaseException:
+            self._return_shares(shares)
+            raise
+        return self._let_through(account, facts, shares)
 
     def admit_now(self, account: Account, facts: CallFacts) -> Admission | None:
         """Let a call through for which enough is leased; None where more must be leased first."""
-        allowance = self._allowances.get(account.id)
-        if allowance is None or allowance.limits is not account.limits:
-            return None
         if self._running and self._clock() - self._counted_at >= _COUNT_SECONDS:
             self._count_running(least=_LEAST_GROWTH)
-        taken = allowance.take(demand_of(account.limits, facts), self._clock())
-        if taken is None:
-            return None
-        admission = self._admitted[facts.request_id] = Admission(account, allowance, taken, facts)
+        shares: list[Share] = []
+        for own, limits in self._limits_of(account, facts):
+            allowance = self._allowances.get(own)
+            known = allowance is not None and allowance.limits == limits
+            taken = allowance.take(demand_of(limits, facts), self._clock()) if allowance and known else None
+            if allowance is None or taken is None:
+                self._return_shares(shares)
+                return None
+            shares.append(Share(own, allowance, taken))
+        return self._let_through(account, facts, shares)
+
+    def _limits_of(self, account: Account, facts: CallFacts) -> tuple[tuple[str, KeyLimits], ...]:
+        """Return what is limited for a call: its session first, of which all is given back where its key has too little left."""
+        limits = account.limits
+        if limits.usd_per_session is None:
+            return ((account.id, limits),)
+        session = session_account(account.id, facts.session, self._clock())
+        return ((session.id, limits.of_session()), (account.id, limits.of_key()))
+
+    def _let_through(self, account: Account, facts: CallFacts, shares: Sequence[Share]) -> Admission:
+        admission = self._admitted[facts.request_id] = Admission(account, facts, tuple(shares))
         return admission
+
+    def _return_shares(self, shares: Sequence[Share]) -> None:
+        """Give back what was taken for a call that was not let through."""
+        for one in shares:
+            one.allowance.settle(one.taken, tokens=0, nanos=0, now=self._clock())
 
     def watch(self, request_id: str, call: RunningCall) -> None:
         """Count what a call takes while its reply is read; one that was not let through here is none of ours."""
@@ -264,11 +303,14 @@ class Admissions:
         if admission is None:
             return
         self._running[request_id] = _RunningRecord(call, admission)
-        account = admission.account
-        if account.has_budget:
-            meter = self._meter(account.id)
-            meter.thousand_nanos = max(meter.thousand_nanos, admission.facts.thousand_nanos)
-            call.count(StreamMeter(meter, request_id))
+        meters = []
+        for share in admission.shares:
+            if share.taken.money:
+                meter = self._meter(share.account)
+                meter.thousand_nanos = max(meter.thousand_nanos, admission.facts.thousand_nanos)
+                meters.append(meter)
+        if meters:
+            call.count(StreamMeter(meters, request_id))
 
     def admitted(self, request_id: str) -> CallFacts | None:
         """Return what is known of a call that was let through and has not ended."""
@@ -291,23 +333,24 @@ class Admissions:
         admission = self._admitted.pop(row.request_id, None)
         if admission is None:
             return
-        taken, tokens, budgets = admission.taken, tokens_of(row), self._budgets
+        tokens, budgets = tokens_of(row), self._budgets
         nanos = charged_nanos(row, budgets)
         counted = unknown_nanos(row, admission.account, admission.facts, budgets) if nanos is None else nanos
         if tokens is None and admission.facts.prompt_tokens is not None:
             tokens = min(admission.facts.tokens, admission.facts.prompt_tokens + budgets.assumed_output_tokens)
-        spent = admission.allowance.settle(taken, tokens=tokens, nanos=counted, now=self._clock())
-        if spent and nanos is None:
-            self._estimated.append(_PendingSpend(self._rows, admission, spent))
-        elif spent and (taken.day is not None or taken.month is not None):
-            self._spent.append(_PendingSpend(self._rows, admission, spent))
+        for share in admission.shares:
+            spent = share.allowance.settle(share.taken, tokens=tokens, nanos=counted, now=self._clock())
+            if spent and nanos is None:
+                self._estimated.append(_PendingSpend(self._rows, share, spent))
+            elif spent and share.taken.money:
+                self._spent.append(_PendingSpend(self._rows, share, spent))
         self._free(admission)
 
     def release(self, admission: Admission) -> None:
         """Release all that a call took which was not sent."""
         self._running.pop(admission.facts.request_id, None)
         if self._admitted.pop(admission.facts.request_id, None) is not None:
-            admission.allowance.settle(admission.taken, tokens=0, nanos=0, now=self._clock())
+            self._return_shares(admission.shares)
             self._free(admission)
 
     async def sync(self) -> None:
@@ -318,23 +361,30 @@ class Admissions:
             # An estimate and the leases without it are stored at once: nobody sees it twice, or not at all.
             estimated, self._estimated = self._estimated, []
             for one in estimated:
-                one.admission.allowance.forget(one.admission.taken, one.nanos)
+                one.share.allowance.forget(one.share.taken, one.nanos)
             rows = self._changes(now)
-            estimates = [
-                Estimate(one.admission.account.id, one.admission.taken.day_number, one.nanos) for one in estimated
-            ]
+            estimates = [Estimate(one.share.account, one.share.taken.day_number, one.nanos) for one in estimated]
             try:
                 self._alone = await self._ask(lambda: self._store.sync(rows, estimates, now)) <= 1
             except BaseException:
                 for one in estimated:
-                    one.admission.allowance.forget(one.admission.taken, -one.nanos)
+                    one.share.allowance.forget(one.share.taken, -one.nanos)
                 self._estimated = [*estimated, *self._estimated]
                 raise
             self._note_stored(rows)
+            self._forget_idle_sessions()
             grown, self._grown = self._grown, set()
             if self._budgets.overrun == "cut":
                 for account in grown:
                     await self._cut_overrun(account)
+
+    def _forget_idle_sessions(self) -> None:
+        """Keep nothing of sessions of which no call runs and nothing waits: clients name as many as they like."""
+        for own, allowance in list(self._allowances.items()):
+            if allowance.is_idle and own not in self._leasing and session_of_id(own) is not None:
+                del self._allowances[own]
+                self._meters.pop(own, None)
+                self._refusals.pop(own, None)
 
     async def clean(self) -> None:
         """Remove what counts no longer."""
@@ -363,19 +413,21 @@ class Admissions:
 
     def _count(self, request_id: str, watched: _RunningRecord, now: float, least: int) -> None:
         """Take what one call has used, and tell the log where its answer is longer than it knows by `least` tokens."""
-        account, allowance, taken, facts = watched.admission
+        account, facts, shares = watched.admission
         used = watched.call.so_far(facts.prompt_tokens or 0)
         if used.nanos is None and not facts.free and self._budgets.rule(account.unknown_cost) == "estimate":
             used = used._replace(nanos=self._budgets.assumed_nanos(used.input_tokens, used.output_tokens))
         watched.nanos = self._budgets.charged(used.nanos or 0)
-        if allowance.grow(taken, tokens=used.input_tokens + used.output_tokens, nanos=watched.nanos, now=now):
-            self._grown.add(account.id)
+        tokens = used.input_tokens + used.output_tokens
+        for share in shares:
+            if share.allowance.grow(share.taken, tokens=tokens, nanos=watched.nanos, now=now):
+                self._grown.add(share.account)
         if self.log is not None and facts.prompt_tokens is not None and used.output_tokens >= watched.noted + least:
             watched.noted = used.output_tokens
             self.log.note_growth(request_id, used)
 
     def _look(self, account_id: str) -> int | None:
-        """Count the calls of a key of which something came, and return what is left of its budget besides what they have cost."""
+        """Count the calls of a key or session of which something came, and return what is left of its budget besides what they cost."""
         fed, now = self._meters[account_id].fed, self._clock()
         for request_id in fed:
             watched = self._running.get(request_id)
@@ -387,8 +439,12 @@ class Admissions:
 
     def _unused(self, account_id: str) -> int:
         """Return what was taken for running calls of a key that they have not used so far."""
-        running = [one for one in self._running.values() if one.admission.account.id == account_id]
-        return sum(max(0, one.admission.taken.nanos - one.nanos) for one in running)
+        return sum(
+            max(0, share.taken.nanos - one.nanos)
+            for one in self._running.values()
+            for share in one.admission.shares
+            if share.account == account_id
+        )
 
     async def _check_overrun(self, account_id: str) -> None:
         """End the running calls of a key where its budget is spent."""
@@ -402,27 +458,27 @@ class Admissions:
 
     async def _cut_overrun(self, account_id: str) -> None:
         """End the running calls of a key whose budget is spent."""
-        calls = [one for one in self._running.values() if one.admission.account.id == account_id]
+        calls = [one for one in self._running.values() if one.admission.has_part_of(account_id)]
         for _ in range(2):
             # A cost that moved from here to the log just now was counted in both: looked at again, it is counted once.
             if not calls:
                 return
-            now, own, allowance = self._clock(), calls[0].admission.account, self._allowances[account_id]
+            now, allowance = self._clock(), self._allowances[account_id]
             self._forget_stored()
             rows, before = self._rows_of(account_id), allowance.used_nanos()
             await self._ask(partial(self._store.sync, rows, (), now))
             self._note_stored(rows)
             used = await self._ask(partial(self._store.used, account_id, now))
             unused = self._unused(account_id)
-            budgets = [(name, limit) for name, limit in own.limits.named() if name in MONEY and limit is not None]
+            limits = allowance.limits.named()
+            budgets = [(name, limit) for name, limit in limits if name in MONEY and limit is not None]
             allowance.correct({name: limit - used.total(name, now) for name, limit in budgets}, before)
             spent = [(name, limit) for name, limit in budgets if used.total(name, now) - unused > limit]
             if not spent:
                 return
         name, limit = spent[0]
-        seconds = (next_day(now) if name == "usd_per_day" else next_month(now)) - now
         for one in calls:
-            one.call.cut(overrun(name, limit, seconds))
+            one.call.cut(overrun(name, limit, seconds_of_budget(name, now), account_id))
 
     def _changes(self, now: float) -> list[Lease]:
         self._forget_stored()
@@ -434,20 +490,34 @@ class Admissions:
         """Count money no longer as spent here that the log has stored: its sums hold it."""
         while self._spent and self._spent[0].row <= self.rows_stored:
             spent = self._spent.popleft()
-            spent.admission.allowance.forget(spent.admission.taken, spent.nanos)
+            spent.share.allowance.forget(spent.share.taken, spent.nanos)
 
-    async def _lease(self, account: Account, allowance: Allowance, demand: Demand) -> Reservation:
+    async def _share(self, account: str, limits: KeyLimits, demand: Demand) -> Share:
+        """Take what a call needs of one allowance. Raises RateLimited and OverBudget."""
+        allowance = self._allowance(account, limits)
+        taken = allowance.take(demand, self._clock())
+        if taken is None:
+            self._leasing[account] += 1
+            try:
+                taken = await self._lease(account, allowance, demand)
+            finally:
+                self._leasing[account] -= 1
+                if not self._leasing[account]:
+                    del self._leasing[account]
+        return Share(account, allowance, taken)
+
+    async def _lease(self, account: str, allowance: Allowance, demand: Demand) -> Reservation:
         """Take what a call needs from a new lease. Raises RateLimited and OverBudget."""
         waits = iter(() if self._alone else _WAITS)
         while True:
-            found = self._refused(account.id, demand) or await self._claim(account.id, allowance, demand)
+            found = self._refused(account, demand) or await self._claim(account, allowance, demand)
             if isinstance(found, Reservation):
                 return found
             if found is None:
                 continue  # Another call cost more than estimated in between.
             wait = next(waits, None) if found.name == "concurrency" else None
             if wait is None:
-                raise refusal(found)
+                raise refusal(found, account)
             await asyncio.sleep(wait)
 
     def _refused(self, account: str, demand: Demand) -> Shortage | None:
@@ -505,7 +575,7 @@ class Admissions:
 
     def _allowance(self, account: str, limits: KeyLimits) -> Allowance:
         found = self._allowances.setdefault(account, Allowance(limits))
-        if found.limits is not limits:
+        if found.limits != limits:
             found.change(limits)
             self._refusals.pop(account, None)
         return found
@@ -524,7 +594,8 @@ class Admissions:
                 gauge.stored = amount
 
     def _free(self, admission: Admission) -> None:
-        self._refusals.pop(admission.account.id, None)
+        for share in admission.shares:
+            self._refusals.pop(share.account, None)
         limit = admission.account.limits.concurrency
         if limit is None or limit >= _FEW_AT_A_TIME or self._alone:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bardo.accounting.limits import Demand, KeyLimits, LimitName, Shortage
+from bardo.accounting.limits import Demand, KeyLimits, LimitName, Shortage, session_of_id
 from bardo.adapters.config.accounts import NANOS, Account, BudgetSettings
 from bardo.adapters.stores.log.row import LogRow
 from bardo.values.errors import OverBudget, RateLimited
@@ -19,6 +19,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `thousand_nanos` is what a thousand tokens of its answer may cost, 0 where nobody knows.
 
+    `session` is the conversation that the call belongs to, as its client names it.
+
     `requests` and `slots` are 0 for a further call of one request, and for one that another call of the request waits for.
     """
 
@@ -32,11 +34,21 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     free: bool = False
     requests: int = 1
     slots: int = 1
+    session: str = ""
 
 
-def refusal(shortage: Shortage) -> RateLimited | OverBudget:
-    """Return the error for a call that a limit has too little left for."""
+_NEXT_SESSION = (
+    "begin a new session, ask for a shorter answer, or ask whoever runs bardo for more; calls that name no session "
+    "(X-Bardo-Session) count together, day by day (UTC)"
+)
+
+
+def refusal(shortage: Shortage, account: str) -> RateLimited | OverBudget:
+    """Return the error for a call that a limit of an account has too little left for."""
     name, limit, left, seconds = shortage
+    if name == "usd_per_session":
+        message = f"the session's budget of {limit / NANOS:g} US dollars has {left / NANOS:g} left, and the call may cost more"
+        return OverBudget(message, hint=_NEXT_SESSION, limit=name, retry_after=_unless_named(account, seconds))
     if name in ("usd_per_day", "usd_per_month"):
         span = "today" if name == "usd_per_day" else "this month"
         message = f"the key's budget of {limit / NANOS:g} US dollars for {span} has {left / NANOS:g} left, and the call may cost more"
@@ -51,12 +63,21 @@ def refusal(shortage: Shortage) -> RateLimited | OverBudget:
     return RateLimited(message, hint=f"try again in {max(1, round(seconds))} s", limit=name, retry_after=seconds)
 
 
-def overrun(name: LimitName, limit: int, seconds: float) -> OverBudget:
-    """Return the error that ends an answer because the budget of its key is spent."""
+def overrun(name: LimitName, limit: int, seconds: float, account: str) -> OverBudget:
+    """Return the error that ends an answer because the budget of its account is spent: a key, or a session of one."""
+    if name == "usd_per_session":
+        message = f"the session's budget of {limit / NANOS:g} US dollars is spent, and the answer was ended"
+        return OverBudget(message, hint=_NEXT_SESSION, limit=name, retry_after=_unless_named(account, seconds))
     span = "today" if name == "usd_per_day" else "this month"
     message = f"the key's budget of {limit / NANOS:g} US dollars for {span} is spent, and the answer was ended"
     hint = "wait until the budget begins anew (UTC), or ask whoever runs bardo for more"
     return OverBudget(message, hint=hint, limit=name, retry_after=seconds)
+
+
+def _unless_named(account: str, seconds: float) -> float | None:
+    """Return after how many seconds the budget of a session begins anew: never where it has a name."""
+    session = session_of_id(account)
+    return None if session is not None and session.name else seconds
 
 
 def demand_of(limits: KeyLimits, facts: CallFacts) -> Demand:

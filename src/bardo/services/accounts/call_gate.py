@@ -50,17 +50,18 @@ class CallGate:
         *,
         requests: int = 1,
         slots: int = 1,
+        session: str = "",
         free: bool = False,
     ) -> Placement:
         """Return who may be asked, once the call is within its limits; `requests` is 0 for a further call of one request, `slots` for
-        one that another call of the request waits for.
+        one that another call of the request waits for. `session` is the conversation that it belongs to.
 
         `free`: the call can cost nothing. Raises Forbidden, RateLimited and OverBudget.
         """
         if account.models:
             placed = permitted(account, request.model, placed)
         if account.limited:
-            facts = CallFacts(request_id=request_id, requests=requests, slots=slots, free=free)
+            facts = CallFacts(request_id=request_id, requests=requests, slots=slots, free=free, session=session)
             if not free:
                 placed = self.priced(account, request.model, placed)
             if not free and (account.has_budget or account.limits.tokens_per_minute is not None):

@@ -23,15 +23,18 @@ from bardo.accounting.limits import (
 )
 from bardo.adapters.stores.database.engines import transaction
 from bardo.services.accounts.leases import (
+    KEPT_SECONDS,
     STALE_SECONDS,
     Estimate,
     Lease,
     LeaseGrant,
     OwnRows,
     Spend,
+    days_of,
     grant_of,
     is_about_money,
     rows_of,
+    usage_of,
 )
 
 _PUT_LEASE = text(
@@ -61,6 +64,7 @@ _SEEN = text(
 )
 _LIVING = text("SELECT COUNT(*) FROM limit_workers WHERE seen_at > :since")
 _ESTIMATED = text("SELECT day, nanos FROM estimated_spend WHERE account = :account AND day >= :first AND day <= :last")
+_REMOVE_ESTIMATED = text("DELETE FROM estimated_spend WHERE day < :before")
 _ADD_ESTIMATED = text(
     "INSERT INTO estimated_spend (account, day, nanos, calls) VALUES (:account, :day, :nanos, 1) ON CONFLICT (account, day) "
     "DO UPDATE SET nanos = estimated_spend.nanos + excluded.nanos, calls = estimated_spend.calls + 1"
@@ -111,6 +115,7 @@ class SqlLeaseStore:
             connection.execute(_REMOVE_STALE, {"since": since})
             connection.execute(_REMOVE_WORKERS, {"since": since})
             connection.execute(_REMOVE_PAST, {"first": first})
+            connection.execute(_REMOVE_ESTIMATED, {"before": day_number(now - KEPT_SECONDS)})
 
     def leave(self) -> None:
         """Return all leases of calls at a time and of money: this process ends. What it used of a minute counts on."""
@@ -136,15 +141,12 @@ class SqlLeaseStore:
                 leases[cast("LimitName", name)][period] = int(amount)
         if not money:
             return LeasedUsage(leases, 0, 0)
-        # Leases are read before the log: a cost that moves from the one to the other between is counted twice rather than not at all.
-        today = day_number(now)
-        first = today // 100 * 100 + 1
+        first, today = days_of(account, now)
         days = {
             int(day): int(nanos)
             for day, nanos in connection.execute(_ESTIMATED, {"account": account, "first": first, "last": today})
         }
-        month = self._spend(account, first, today) + sum(days.values())
-        return LeasedUsage(leases, self._spend(account, today, today) + days.get(today, 0), month)
+        return usage_of(account, leases, days, self._spend, now)
 
     def _store(self, connection: Connection, rows: Iterable[Lease]) -> None:
         put, gone = [], []

@@ -17,12 +17,16 @@ from bardo.accounting.limits import (
     LimitName,
     Period,
     Shortage,
+    day_number,
     leased,
     seconds_until,
+    session_of_id,
 )
 
 STALE_SECONDS = 10.0
 """A process that was not seen for so long is over."""
+KEPT_SECONDS = 40 * 86_400
+"""How long rows of an account stay that nobody changes: longer than a month, whose budget they are about."""
 
 
 class Lease(NamedTuple):
@@ -49,7 +53,10 @@ class LeaseGrant(NamedTuple):
 
 
 class Spend(Protocol):
-    """What calls have cost by the log: nano-dollars of one key, of the days from the first to the last, as 20261123."""
+    """What calls have cost by the log: nano-dollars of one key, of the days from the first to the last, as 20261123.
+
+    Of an account that stands for a session it is what that has cost, whenever that was.
+    """
 
     def __call__(self, account: str, first_day: int, last_day: int) -> int: ...
 
@@ -76,6 +83,30 @@ class LeaseStore(Protocol):
 
     def close(self) -> None:
         """Close what was opened for this store alone."""
+
+
+FIRST_DAY = 19_700_101
+
+
+def days_of(account: str, now: float) -> tuple[int, int]:
+    """Return the days of which estimates count for an account: those of this month, and of a session all."""
+    today = day_number(now)
+    return FIRST_DAY if session_of_id(account) is not None else today // 100 * 100 + 1, today
+
+
+def usage_of(
+    account: str, leases: Mapping[LimitName, Mapping[int, int]], estimates: Mapping[int, int], spend: Spend, now: float
+) -> LeasedUsage:
+    """Return what is used of an account: what is leased, what calls of unknown cost count as by day, and what the log says.
+
+    Leases are read before the log: a cost that moves from the one to the other between is counted twice rather than not at all.
+    """
+    estimated = sum(estimates.values())
+    first, today = days_of(account, now)
+    if session_of_id(account) is not None:
+        return LeasedUsage(leases, 0, 0, spend(account, first, today) + estimated)
+    month = spend(account, first, today) + estimated
+    return LeasedUsage(leases, spend(account, today, today) + estimates.get(today, 0), month)
 
 
 def is_about_money(wants: Sequence[LeaseRequest]) -> bool:

@@ -21,29 +21,29 @@ from bardo.accounting.limits import (
     LeaseRequest,
     LimitName,
     Shortage,
-    day_number,
     is_counted,
 )
 from bardo.adapters.stores.database.problems import DatabaseUnusable
 from bardo.adapters.stores.database.redis import connect_redis, redis_problems
 from bardo.services.accounts.leases import (
+    KEPT_SECONDS,
     STALE_SECONDS,
     Estimate,
     Lease,
     LeaseGrant,
     OwnRows,
     Spend,
+    days_of,
     grant_of,
     is_about_money,
     rows_of,
+    usage_of,
 )
 
 _PREFIX = "bardo:{limits}:"
 _ANSWER_SECONDS = 2.0
 _MOST_TRIES = 200
 """How often rows are read again that others changed meanwhile. Each time one of these others got what it wanted."""
-_KEPT_SECONDS = 40 * 86_400
-"""How long rows of an account stay that nobody changes: longer than a month, whose budget they are about."""
 _PAST_SECONDS = COUNTED_SECONDS + 60
 """When what was leased of a minute is removed: clocks of machines may differ."""
 # Returns -1 and changes nothing where the rows of an account are no longer those that were read; else how many processes live, after
@@ -156,7 +156,7 @@ class RedisLeaseStore:
             "worker": self._worker,
             "now": now,
             "since": now - STALE_SECONDS,
-            "kept": _KEPT_SECONDS,
+            "kept": KEPT_SECONDS,
             # Amounts are texts: numbers of Lua are exact up to 2**53 only, which is nine million dollars.
             "rows": [(account, self._field(*period), str(amount)) for account, period, amount in rows],
             "estimates": [(account, str(day), str(nanos)) for account, day, nanos in estimates],
@@ -195,11 +195,9 @@ class RedisLeaseStore:
     def _usage(self, account: str, read: _Rows, now: float, *, money: bool) -> LeasedUsage:
         if not money:
             return LeasedUsage(read.leases, 0, 0)
-        today = day_number(now)
-        first = today // 100 * 100 + 1
-        month = sum(nanos for day, nanos in read.estimates.items() if first <= day <= today)
-        of_today = self._spend(account, today, today) + read.estimates.get(today, 0)
-        return LeasedUsage(read.leases, of_today, self._spend(account, first, today) + month)
+        first, today = days_of(account, now)
+        days = {day: nanos for day, nanos in read.estimates.items() if first <= day <= today}
+        return usage_of(account, read.leases, days, self._spend, now)
 
     @contextmanager
     def _asking(self) -> Iterator[None]:

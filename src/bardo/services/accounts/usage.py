@@ -16,9 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.accounting.limits import COUNTED_SECONDS, WINDOWS, LeasedUsage, LimitName, day_number, next_day, next_month
+from bardo.accounting.limits import (
+    COUNTED_SECONDS,
+    WINDOWS,
+    LeasedUsage,
+    LimitName,
+    SessionAccount,
+    day_number,
+    next_day,
+    next_month,
+    session_of_id,
+)
 from bardo.adapters.config.accounts import NANOS, Account
-from bardo.adapters.stores.log.rollup import day_of
+from bardo.adapters.stores.log.rollup import SECONDS_PER_DAY, day_of
 from bardo.services.accounts.leases import LeaseStore
 from bardo.values.errors import ConfigError
 
@@ -58,8 +68,32 @@ class LogSpend:
         self._engine: Engine | None = None
 
     def __call__(self, account: str, first_day: int, last_day: int) -> int:
-        """Return the nano-dollars that a key is charged for its calls from the first to the last day (20261123), of known cost."""
+        """Return the nano-dollars that a key is charged for its calls from the first to the last day (20261123), of known cost.
+
+        Of a session of a key it is all of its calls that the log holds.
+        """
+        session = session_of_id(account)
+        if session is not None:
+            return self._in_session(session)
         return sum(one.charged for one in self.by_model(account, first_day, last_day))
+
+    def _in_session(self, session: SessionAccount) -> int:
+        """Return the nano-dollars that a key is charged for the calls of one of its sessions, of known cost."""
+        from sqlalchemy import func, select
+
+        from bardo.adapters.stores.log.database import inference_log
+
+        row = inference_log.c
+        statement = select(func.sum(row.cost_nanos)).where(row.key_id == session.key_id)
+        if session.name:
+            statement = statement.where(row.session == session.name)
+        else:
+            begin = day_of_log(session.day) * SECONDS_PER_DAY
+            statement = statement.where(
+                row.session.is_(None), row.started_at >= begin, row.started_at < begin + SECONDS_PER_DAY
+            )
+        with self._reading() as connection:
+            return self._charged(int(connection.scalar(statement) or 0))
 
     def by_model(self, account: str, first_day: int, last_day: int) -> Sequence[ModelUsage]:
         """Return the calls of a key by model, the costliest first."""
@@ -79,7 +113,7 @@ class LogSpend:
                 func.sum(row.cost_known),
                 func.sum(row.estimated_nanos),
             )
-            .where(row.key_id == account, row.day >= _day_of_log(first_day), row.day <= _day_of_log(last_day))
+            .where(row.key_id == account, row.day >= day_of_log(first_day), row.day <= day_of_log(last_day))
             .group_by(row.provider, row.model)
             .order_by(cost.desc(), row.provider, row.model)
         )
@@ -122,7 +156,7 @@ class LogSpend:
             return self._engine
 
 
-def _day_of_log(day: int) -> int:
+def day_of_log(day: int) -> int:
     begin = datetime(day // 10_000, day // 100 % 100, day % 100, tzinfo=UTC)
     return day_of(begin.timestamp())
 
@@ -159,6 +193,8 @@ class KeyUsage(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.used.total(name, self.now) - sum(one.charged for one in models))
 
     def _limit(self, name: LimitName, limit: int) -> dict[str, Any]:
+        if name == "usd_per_session":
+            return {"limit": limit / NANOS}  # Each session has its own.
         used = self.used.total(name, self.now)
         unit = 1 if name in WINDOWS or name == "concurrency" else NANOS
         fields: dict[str, Any] = {"limit": limit, "used": used, "remaining": max(0, limit - used)}

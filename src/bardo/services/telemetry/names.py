@@ -44,6 +44,8 @@ VERDICT = "bardo.reasoning.verdict"
 DEGRADED = "bardo.degraded"
 KEY_ID = "bardo.key_id"
 SUBSYSTEM = "bardo.subsystem"
+AGENT = "bardo.agent"
+REPOSITORY = "bardo.repository"
 CACHE = "bardo.cache"
 WHY = "bardo.attempt.cause"
 

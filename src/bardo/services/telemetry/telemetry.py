@@ -37,6 +37,7 @@ from bardo.adapters.log_filter import SecretFilter
 from bardo.adapters.net.keys import secret_values
 from bardo.adapters.stores.log.row import LogRow
 from bardo.adapters.work_budget import LEFT_OUT
+from bardo.catalog.layer_rows import caller_rows
 from bardo.catalog.telemetry_rows import telemetry_names
 from bardo.context.sessions import session_name
 from bardo.planning.route import Target
@@ -118,6 +119,8 @@ def _parameters(request: Request) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+MOST_SESSIONS = 10_000
+"""Sessions that are remembered, so that each is counted once."""
 MOST_PAIRS = 200
 """Pairs of provider and model that have labels of their own; those after them share `other`."""
 OTHER = "other"
@@ -171,6 +174,15 @@ class CallMetrics:
         self._left_out = client.Counter(
             "bardo_layers_left_out", "Calls for which a layer had no time.", ("layer",), registry=registry
         )
+        self._agent_calls = client.Counter("bardo_agent_calls", "Calls of agents.", ("agent",), registry=registry)
+        self._agent_cost = client.Counter(
+            "bardo_agent_cost_usd", "US dollars of agents, of calls whose cost is known.", ("agent",), registry=registry
+        )
+        self._sessions_begun = client.Counter(
+            "bardo_sessions", "Sessions that began, by the names that clients give them.", registry=registry
+        )
+        self._agents = {row.agent for row in caller_rows()}
+        self._sessions: dict[tuple[str | None, str], None] = {}
 
     def note(self, row: LogRow) -> None:
         """Count one call that ended."""
@@ -203,6 +215,25 @@ class CallMetrics:
             self._layer_seconds.labels(receipt["layer"]).observe(receipt.get("microseconds", 0) / 1e6)
             if receipt.get("saw", {}).get(LEFT_OUT):
                 self._left_out.labels(receipt["layer"]).inc()
+
+        if row.agent:
+            # Clients choose names, so those that bardo does not know are one.
+            agent = row.agent if row.agent in self._agents else OTHER
+            self._agent_calls.labels(agent).inc()
+            if row.cost_usd is not None and row.cost_usd > 0:
+                self._agent_cost.labels(agent).inc(row.cost_usd)
+        if row.session:
+            self._note_session((row.key_id, row.session))
+
+    def _note_session(self, session: tuple[str | None, str]) -> None:
+        """Count a session of which no call was seen lately by this process."""
+        if session in self._sessions:
+            del self._sessions[session]
+        else:
+            self._sessions_begun.inc()
+            if len(self._sessions) >= MOST_SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+        self._sessions[session] = None
 
     def page(self) -> tuple[bytes, str]:
         """Return the metrics of all workers as Prometheus reads them, and their content type."""
@@ -399,6 +430,8 @@ def _attributes(row: LogRow) -> dict[str, Any]:
         names.DEGRADED: [str(one.get("what", "")) for one in row.degraded] or None,
         names.KEY_ID: row.key_id,
         names.SUBSYSTEM: row.subsystem,
+        names.AGENT: row.agent,
+        names.REPOSITORY: row.repository,
         names.CACHE: row.cache,
     }
     return {name: value for name, value in found.items() if value is not None and value != ""}

@@ -63,8 +63,10 @@ def _sentence(problem: BardoError) -> str:
     match problem:
         case RateLimited():
             return f"You have asked as often as you may for now. Try again in {_span(problem.retry_after)}."
+        case OverBudget(retry_after=None):
+            return "The budget of this conversation is used up. Begin a new one with /new."
         case OverBudget():
-            return f"Your budget for today is used up. It starts again in {_span(problem.retry_after)}."
+            return f"Your budget for today is used up. It starts again in {_span(problem.retry_after or 0)}."
         case ContextOverflow():
             return "This conversation is longer than the model can read. Begin a new one with /new."
         case UpstreamRefused() if problem.overflow is not None:

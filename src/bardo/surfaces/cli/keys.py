@@ -25,7 +25,7 @@ from bardo.values.errors import InvalidRequest
 if TYPE_CHECKING:
     from bardo.services.accounts.key_store import KeyStore
 
-_NAMES = ("requests_per_minute", "tokens_per_minute", "concurrency", "usd_per_day", "usd_per_month")
+_NAMES = ("requests_per_minute", "tokens_per_minute", "concurrency", "usd_per_day", "usd_per_month", "usd_per_session")
 
 Models = Annotated[
     list[str] | None, typer.Option("--model", metavar="GLOB", help="A model it may ask; several times; all.")
@@ -35,6 +35,9 @@ Tokens = Annotated[int | None, typer.Option("--tokens-per-minute", min=1, metava
 Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, metavar="N", help="Calls at a time.")]
 PerDay = Annotated[str | None, typer.Option("--usd-per-day", metavar="USD", help="Budget of a day (UTC).")]
 PerMonth = Annotated[str | None, typer.Option("--usd-per-month", metavar="USD", help="Budget of a month (UTC).")]
+PerSession = Annotated[
+    str | None, typer.Option("--usd-per-session", metavar="USD", help="Budget of each session that its calls name.")
+]
 Expires = Annotated[str | None, typer.Option("--expires", metavar="TIME", help="12h, 90d, or 2027-01-31.")]
 
 
@@ -82,6 +85,7 @@ def create(
     concurrency: Concurrency = None,
     usd_per_day: PerDay = None,
     usd_per_month: PerMonth = None,
+    usd_per_session: PerSession = None,
     expires: Expires = None,
     tags: Tags = None,
     tenant: Annotated[str, typer.Option(help="Keys of one tenant may go on from each other's replies; its id.")] = "",
@@ -96,7 +100,8 @@ def create(
     """
     now = time.time()
     name = name.strip() or _asked_name()
-    changes = _named_limits(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
+    budgets = (usd_per_day, usd_per_month, usd_per_session)
+    changes = _named_limits(requests_per_minute, tokens_per_minute, concurrency, *budgets)
     account = Account(
         id="",
         name=name,
@@ -171,6 +176,7 @@ def limit(
     concurrency: Concurrency = None,
     usd_per_day: PerDay = None,
     usd_per_month: PerMonth = None,
+    usd_per_session: PerSession = None,
     expires: Expires = None,
     unknown_cost: Unknown = None,
     remove: Annotated[
@@ -180,7 +186,8 @@ def limit(
     as_json: AsJson = False,
 ) -> None:
     """Change the limits of a key; other limits stay as they are."""
-    changes = _named_limits(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
+    budgets = (usd_per_day, usd_per_month, usd_per_session)
+    changes = _named_limits(requests_per_minute, tokens_per_minute, concurrency, *budgets)
     fields: dict[str, Any] = {}
     for name in remove or ():
         _remove(name.replace("-", "_"), changes, fields)
@@ -208,10 +215,10 @@ def _remove(name: str, changes: dict[str, Any], fields: dict[str, Any]) -> None:
 
 
 def _named_limits(
-    requests: int | None, tokens: int | None, concurrency: int | None, per_day: str | None, per_month: str | None
+    requests: int | None, tokens: int | None, concurrency: int | None, *budgets: str | None
 ) -> dict[str, Any]:
     """Return the limits that were named."""
-    money = [None if one is None else nanos_of_usd(one) for one in (per_day, per_month)]
+    money = [None if one is None else nanos_of_usd(one) for one in budgets]
     named = zip(_NAMES, (requests, tokens, concurrency, *money), strict=True)
     return {name: value for name, value in named if value is not None}
 

@@ -279,7 +279,8 @@ def error_headers(problem: BardoError, language: str) -> list[tuple[str, str]]:
     if isinstance(problem, UpstreamRefused):
         headers += problem.passed_headers
     if isinstance(problem, RateLimited | OverBudget):
-        headers.append(("retry-after", str(max(1, ceil(problem.retry_after)))))
+        if problem.retry_after is not None:
+            headers.append(("retry-after", str(max(1, ceil(problem.retry_after)))))
         headers.append(("x-bardo-limit", problem.limit))
     if isinstance(problem, OverBudget):
         # Clients that try again what has status 429 would do so all day.

@@ -18,6 +18,7 @@ from bardo.batches.planning import NoBatchApi
 from bardo.batches.records import ENDS, BatchRecord, ItemRecord, result_of
 from bardo.batches.service import BatchService
 from bardo.batches.values import LongLine, split_lines
+from bardo.context.sessions import labelled
 from bardo.dialects import dialect
 from bardo.dialects.batches.anthropic_client import decode_message_batch
 from bardo.dialects.batches.batch_objects import BatchFacts, anthropic_batch, anthropic_result, openai_batch
@@ -25,7 +26,7 @@ from bardo.dialects.batches.openai_client import BatchLine, decode_new_batch, li
 from bardo.dialects.openai_chat.completions import decode_completion, encode_completion
 from bardo.dialects.openai_responses.compaction import PURPOSE, is_triggered, with_summaries
 from bardo.surfaces.gateway.answer import Answer
-from bardo.surfaces.gateway.callers import caller_of
+from bardo.surfaces.gateway.callers import caller_of, head_of
 from bardo.surfaces.gateway.context import GatewayContext, new_id
 from bardo.surfaces.gateway.files import batches_of, limit_of
 from bardo.surfaces.gateway.http import Receive, Scope, header, query_of
@@ -74,7 +75,8 @@ def _vectors(body: bytes, scope: Scope) -> EmbedItem:
     form = dialect("openai_chat").embeddings
     assert form is not None
     request = form.decode_request(body, Arrival())
-    request = msgspec.structs.replace(request, options=header_options(request.options, scope))
+    options = labelled(header_options(request.options, scope), head_of(scope).passed_on[1])
+    request = msgspec.structs.replace(request, options=options)
     return EmbedItem(request=request, encode=form.encode_reply)
 
 

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs
 
 from bardo.adapters.config.accounts import Account
 from bardo.adapters.config.gateway import GatewaySettings, is_loopback_host
+from bardo.context.sessions import names_of_headers
 from bardo.dialects.shared.json_values import header_value
 from bardo.surfaces.gateway.http import Message, Scope, Send, headers_of
 from bardo.values.errors import Forbidden, InvalidRequest, UnsupportedMediaType, UpgradeRequired
@@ -26,7 +27,7 @@ _OPTION_HEADERS = (
     frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss", b"x-bardo-verify"))
     | ROUTING_HEADERS
     | FAILOVER_HEADERS
-    | {b"x-bardo-pipeline", b"x-bardo-session", b"cache-control"}
+    | {b"x-bardo-pipeline", b"x-bardo-session", b"x-bardo-agent", b"x-bardo-repository", b"cache-control"}
 )
 # Headers that belong to a dialect: they ask its provider for features, and hold no secret. Anthropic's are an open list: Claude Code gains
 # features by new ones (code.claude.com, llm-gateway-protocol, 2026-11).
@@ -38,7 +39,8 @@ _FORM_HEADERS = frozenset((b"anthropic-version", b"anthropic-dangerous-direct-br
 _CLIENT_HEADERS = frozenset(
     (
         *(b"user-agent", b"x-app", b"originator", b"session-id", b"session_id", b"thread-id", b"conversation_id"),
-        *(b"x-client-request-id", b"x-session-id"),
+        b"x-client-request-id",
+        *(name.encode() for name in names_of_headers()),
     )
 )
 _CLIENT_PREFIXES = (b"x-claude-code-", b"x-codex-")

@@ -10,6 +10,7 @@ import msgspec
 from bardo.adapters.long_work import run_by_size
 from bardo.call.unary import UnaryAnswer, embed, embed_receipt
 from bardo.call.unary import count_tokens as count
+from bardo.context.sessions import labelled
 from bardo.dialects import dialect
 from bardo.dialects.openai_responses.compaction import PURPOSE, with_summaries
 from bardo.dialects.shared.dialect import ModelsForm
@@ -17,7 +18,7 @@ from bardo.replies.receipt import call_headers, cost_extension, cost_headers
 from bardo.services.facts.health_report import health_report
 from bardo.services.facts.model_list import find_model, listed_models, with_claude_names
 from bardo.surfaces.gateway.answer import Answer, run_until_disconnect
-from bardo.surfaces.gateway.callers import caller_of
+from bardo.surfaces.gateway.callers import caller_of, head_of
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.own_endpoints import sees_lessons_of
@@ -129,7 +130,8 @@ async def embeddings(context: GatewayContext, route: Route, scope: Scope, receiv
     assert form is not None, route.dialect
     body = await context.body(scope, receive)
     request = await run_by_size(len(body), lambda: form.decode_request(body, route.arrival))
-    request = msgspec.structs.replace(request, options=header_options(request.options, scope))
+    options = labelled(header_options(request.options, scope), head_of(scope).passed_on[1])
+    request = msgspec.structs.replace(request, options=options)
 
     caller = caller_of(scope)
 

@@ -127,12 +127,14 @@ class KeyFacts(msgspec.Struct, frozen=True, kw_only=True):
 class LimitFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A limit of a key, in its own unit: calls, tokens, or US dollars. `resets_at` is there for those of a day and a month.
 
-    Of money, `used` is what is `spent`, by the log, and what is `reserved`: held for calls that run, or counted for calls of unknown cost.
+    Each session has its own `usd_per_session`, so that nothing is told of what is used of it.
+    Of other money, `used` is what is `spent`, by the log, and what is `reserved`: held for calls that run, or counted for calls of
+    unknown cost.
     """
 
     limit: float
-    used: float
-    remaining: float
+    used: float | None = None
+    remaining: float | None = None
     spent: float | None = None
     reserved: float | None = None
     resets_at: str | None = None

@@ -10,6 +10,7 @@ from bardo.dialects.shared.options import (
     read_cache_control,
     read_intent,
     read_intent_header,
+    read_label,
     read_pipeline,
     read_seconds_header,
     read_session,
@@ -54,6 +55,13 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
     session = read_session(header(scope, b"x-bardo-session") or None, "X-Bardo-Session")
     if session:
         options = msgspec.structs.replace(options, session=session)
+    agent = read_label(header(scope, b"x-bardo-agent") or None, "X-Bardo-Agent", "the program that asks")
+    about = "the repository that the call is about"
+    repository = read_label(header(scope, b"x-bardo-repository") or None, "X-Bardo-Repository", about)
+    if agent or repository:
+        options = msgspec.structs.replace(
+            options, agent=agent or options.agent, repository=repository or options.repository
+        )
     include = header(scope, b"x-bardo-include")
     reasoning = header(scope, b"x-bardo-reasoning").strip().lower()
     allowed = header(scope, b"x-bardo-allow-loss")

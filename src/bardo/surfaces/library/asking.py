@@ -22,6 +22,7 @@ from bardo.dialects.shared.options import (
     read_cache,
     read_intent,
     read_intent_header,
+    read_label,
     read_layers,
     read_on_impossible,
     read_pipeline,
@@ -179,7 +180,8 @@ class Options(TypedDict, total=False):
     the model always thinks: `fail`, `floor` or `reroute`. `vitality`, from 0 to 1, is what is left of the
     agent that asks, and `tick` what it says of the moment. `allow_stale`: how old, in seconds, the reply to an equal call may be that
     is given where nobody answers. `verify` is a second model that is asked whether it agrees with the answer. `pipeline` is
-    the profile whose layers work on the call, and `layers` turns single ones on and off; `session` is your own name of the conversation.
+    the profile whose layers work on the call, and `layers` turns single ones on and off; `session` is your own name of the conversation,
+    `agent` that of your program and `repository` that in which it works: costs are summed by them.
     `cache` is how the call uses kept replies. `extra` are further fields of a Chat Completions body, sent to providers that speak it and
     reported elsewhere.
     """
@@ -214,6 +216,8 @@ class Options(TypedDict, total=False):
     pipeline: str | None
     layers: Mapping[str, bool] | None
     session: str | None
+    agent: str | None
+    repository: str | None
     cache: CacheOptions | dict[str, Any] | None
     timeout: float | None
     extra: Mapping[str, Any] | None
@@ -295,6 +299,8 @@ def _bardo_options(options: Options) -> BardoOptions:
         pipeline=read_pipeline(options.get("pipeline"), "pipeline"),
         layers=read_layers(options.get("layers"), "layers"),
         session=read_session(options.get("session"), "session"),
+        agent=read_label(options.get("agent"), "agent", "the program that asks"),
+        repository=read_label(options.get("repository"), "repository", "the repository that the call is about"),
         cache=read_cache(options.get("cache"), "cache"),
     )
 

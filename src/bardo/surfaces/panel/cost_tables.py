@@ -15,7 +15,14 @@ from bardo.surfaces.render.costs import CAUSE, NOT_SPLIT, UNKNOWN, cause_records
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
 from bardo.values.usage import exact_dollars, usd
 
-_MISSING = {"provider": "none", "key": "no key", "subsystem": "none"}
+_MISSING = {
+    "provider": "none",
+    "key": "no key",
+    "subsystem": "none",
+    "session": "no session",
+    "agent": "not known",
+    "repository": "not known",
+}
 _HEADS = (
     Head("calls", number=True),
     Head("failed", number=True),
@@ -87,14 +94,17 @@ def group_table(
         name="costs",
         caption=f"Calls by {by}, {period.words}",
         heads=(Head(by, wrap=by != "day"), *_HEADS, Head("", wrap=True)),
-        rows=tuple((_name_cell(by, str(one[by]), names), *_cells(one)) for one in records),
+        rows=tuple((_name_cell(by, one, names), *_cells(one)) for one in records),
         foot=("total", *_foot(whole)),
         empty=f"No calls {period.words}.",
     )
 
 
-def _name_cell(by: str, value: str, names: Mapping[str, str]) -> Cell:
+def _name_cell(by: str, record: Mapping[str, Any], names: Mapping[str, str]) -> Cell:
+    value = str(record[by])
     named = name_text(by, value, names)
+    if by == "session":
+        return Cell(named, below=name_text("key", str(record["key"]), names))
     if by != "key" or not value:
         return Cell(named)
     return Cell(named, href=f"/panel/keys/{quote(value, safe='')}", below=value if named != value else "")

@@ -135,6 +135,9 @@ def read_dimensions(by: Sequence[str] | None) -> tuple[tuple[Dimension, ...], bo
         raise InvalidRequest(f"--by does not understand {unknown[0]!r}", hint=hint)
     if not words:
         return USUAL_DIMENSIONS, False
+    if "session" in words and "key" not in words:
+        # Two keys may give two sessions one name.
+        words.insert(words.index("session"), "key")
     return tuple([one for one in dict.fromkeys(words) if one != CAUSE]), CAUSE in words  # type: ignore[misc]
 
 
@@ -189,7 +192,17 @@ def _calls(number: int) -> str:
 def costs_table(records: Sequence[dict[str, Any]], by: Sequence[Dimension]) -> TextTable:
     """Return calls, tokens and cost of each group."""
     # What may go first where there is little room.
-    heads = {"calls": 0, "failed": 4, "in": 0, "out": 0, "thinking": 3, "cost": 0, "difference": 5}
+    heads = {
+        "calls": 0,
+        "failed": 4,
+        "in": 0,
+        "cached": 6,
+        "out": 0,
+        "thinking": 3,
+        "cost": 0,
+        "saved": 7,
+        "difference": 5,
+    }
     columns = (*_common_columns(by), *(Column(head, right=True, drop=drop) for head, drop in heads.items()), Column(""))
     return table(columns, ((*_common_cells(one, by), *_cells(one)) for one in records))
 
@@ -218,6 +231,8 @@ def _cells(record: dict[str, Any]) -> tuple[str, ...]:
         count(record["output_tokens"], estimated=record["estimated_calls"] > 0),
         count(record["reasoning_tokens"], estimated=record["thinking_estimated_calls"] > 0),
         dollars(record["cost_usd"], estimated=record["estimated_usd"] != 0),
+        count(record["cached_input_tokens"]),
+        "" if record["saved_usd"] is None else dollars(record["saved_usd"]),
         "" if difference is None else dollars(difference),
         f"for {known:,} of {calls:,}" if 0 < known < calls else "",
     )

@@ -136,6 +136,7 @@ def test_every_field_but_the_content_comes_back(tmp_path: Path) -> None:
         "reasoning_emitted": "e", "reasoning_layer": "L1", "reasoning_verdict": "honoured", "cost_nanos": 500_000_000,
         "cost_parts": {"answer": 500_000_000}, "reported_cost_nanos": 500_000_000, "computed_cost_nanos": 1, "cache_saved_nanos": 2,
         "price_source": "provider", "key_id": "k", "subsystem": "s", "tags": ("t",),
+        "session": "c", "agent": "codex", "repository": "github.com/o/n",
         "pipeline": {"profile": "fast"}, "cache": "miss", "reply_saved_nanos": 7,
         "attempt_records": (AttemptRecord(cause="retry", provider="p", model="y", why="429"),),
     }  # fmt: skip

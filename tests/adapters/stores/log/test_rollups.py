@@ -82,15 +82,16 @@ def test_sums_say_how_much_of_them_is_estimated(values: dict[str, Any], expected
 @pytest.mark.parametrize("by", [(), *((one,) for one in DIMENSIONS), DIMENSIONS], ids=lambda by: "+".join(by) or "all")
 def test_costs_are_summed_by_what_calls_have_in_common(place: str, by: tuple[Dimension, ...]) -> None:
     rows = [
-        priced("a", {"answer": 1}, key_id="k1", subsystem="s1"),
-        priced("b", {"answer": 10}, key_id="k2", subsystem="s1", operation="embed"),
+        priced("a", {"answer": 1}, key_id="k1", subsystem="s1", session="x", agent="codex"),
+        priced("b", {"answer": 10}, key_id="k2", subsystem="s1", operation="embed", session="x", repository="r"),
         priced("c", {"answer": 100}, key_id="k2", model="n"),
         priced("d", {"answer": 1_000}, provider="q", started_at=NOON + DAY),
     ]
     expected: Counter[tuple[object, ...]] = Counter()
     for one in rows:
         of = {"day": day_of(one.started_at), "provider": one.provider, "model": one.model, "key": one.key_id or "",
-              "subsystem": one.subsystem or "", "operation": one.operation}  # fmt: skip
+              "subsystem": one.subsystem or "", "operation": one.operation, "session": one.session or "",
+              "agent": one.agent or "", "repository": one.repository or ""}  # fmt: skip
         expected[tuple(of[name] for name in by)] += one.cost_nanos or 0
     with log(place, *rows) as reader:
         assert {tuple(one.of.values()): one.sums.cost_nanos for one in reader.costs(by)} == expected

@@ -32,6 +32,7 @@ _NAMES = frozenset(
     {
         "client_dialect", "provider", "provider_dialect", "model_asked", "model", "outcome", "error_class", "finish_reason", "finish_raw",
         "visibility", "reasoning_intent", "reasoning_layer", "reasoning_verdict", "operation", "price_source", "subsystem", "cache",
+        "agent", "repository",
     }
 )  # fmt: skip
 _LEFT_OUT = frozenset({"cost_usd"})

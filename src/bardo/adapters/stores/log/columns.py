@@ -112,6 +112,9 @@ LOG_COLUMNS = (
     _optional("cache", "text"),
     _optional("reply_saved_nanos", "count"),
     _optional("sent_content", "text"),
+    LogColumn("session", "text", nullable=True, indexed=True),
+    _optional("agent", "text"),
+    _optional("repository", "text"),
 )
 ROLLUP_COLUMNS = (
     LogColumn("group_id", "id", primary=True),

@@ -17,14 +17,14 @@ from bardo.adapters.stores.log.columns import WATCHED
 from bardo.adapters.stores.log.database import inference_log, inference_rollup
 from bardo.adapters.stores.log.rollup import (
     CAUSES,
+    LABELS,
     SECONDS_PER_DAY,
     SUMS,
     CallSums,
     CostGroup,
     Dimension,
-    RollupKey,
+    day_of,
     part_column,
-    roll_up,
 )
 from bardo.adapters.stores.log.row import LONGEST_NAME, CacheTotal, LogRow, ReplyCacheTotal, mended_text
 
@@ -35,16 +35,20 @@ _COLUMNS: dict[Dimension, str] = {
     "key": "key_id",
     "subsystem": "subsystem",
     "operation": "operation",
+    "session": "session",
+    "agent": "agent",
+    "repository": "repository",
 }
 _SUMMED = (
     "started_at", "provider", "model", "key_id", "subsystem", "operation", "outcome", "seconds", "input_tokens", "output_tokens",
     "reasoning_tokens", "cached_input_tokens", "cache_write_tokens", "cost_nanos", "cost_parts", "reported_cost_nanos",
-    "computed_cost_nanos", "cache_saved_nanos", "tokens_approx", "attempt_records",
+    "computed_cost_nanos", "cache_saved_nanos", "tokens_approx", "attempt_records", "session", "agent", "repository",
 )  # fmt: skip
 _column = inference_log.c
 _GROUP = (_column.provider, _column.model, _column.key_id)
 _CHANGING = cast(_column.degraded, Text).contains(f'"{WATCHED}"')
 _MOST_READ = 200
+_ROWS_AT_ONCE = 1000
 _Place = tuple[str, str, str | None]
 
 
@@ -81,9 +85,12 @@ def cost_groups(
 def _load_sums(
     connection: Connection, by: Sequence[Dimension], since: float | None, until: float | None, of_key: str | None
 ) -> Iterator[tuple[tuple[int | str, ...], CallSums]]:
-    """Yield sums of whole days, and of the rows of the days that are asked for in part."""
+    """Yield sums of whole days, and of the rows of the days that are asked for in part; of rows alone for what no sums are kept by."""
     begin = -math.inf if since is None else since
     end = math.inf if until is None else until
+    if any(one in LABELS for one in by):
+        yield from _of_rows(connection, by, begin, end, of_key)
+        return
     first = -math.inf if since is None else math.ceil(begin / SECONDS_PER_DAY)
     last = math.inf if until is None else math.floor(end / SECONDS_PER_DAY)
     if first >= last:
@@ -123,15 +130,23 @@ def _of_rows(
     if not begin < end:
         return
     column = inference_log.c
-    query = select(*(column[name] for name in _SUMMED)).where(column.started_at >= begin, column.started_at < end)
+    query = select(*(column[name] for name in _SUMMED))
+    query = query if begin == -math.inf else query.where(column.started_at >= begin)
+    query = query if end == math.inf else query.where(column.started_at < end)
     query = query if of_key is None else query.where(column.key_id == mended_text(of_key, LONGEST_NAME))
-    yield from _summed(connection.execute(query), by)
+    yield from _summed(connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE)), by)
 
 
 def _summed(rows: Iterable[Any], by: Sequence[Dimension]) -> Iterator[tuple[tuple[int | str, ...], CallSums]]:
-    places = [RollupKey._fields.index(_COLUMNS[one]) for one in by]
-    for key, sums in roll_up(rows).items():
-        yield tuple(key[place] for place in places), sums
+    names = [_COLUMNS[one] for one in by]
+    groups: dict[tuple[int | str, ...], CallSums] = {}
+    for row in rows:
+        key = tuple([day_of(row.started_at) if name == "day" else getattr(row, name) or "" for name in names])
+        sums = groups.get(key)
+        if sums is None:
+            sums = groups[key] = CallSums()
+        sums.take(row)
+    yield from groups.items()
 
 
 def cache_totals(connection: Connection, *, since: float | None, key: str | None = None) -> list[CacheTotal]:

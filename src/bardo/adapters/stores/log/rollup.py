@@ -142,8 +142,10 @@ def is_estimated(row: Any) -> bool:
     return any(one.get("tokens_approx") if isinstance(one, dict) else one.tokens_approx for one in attempts)
 
 
-Dimension = Literal["day", "provider", "model", "key", "subsystem", "operation"]
+Dimension = Literal["day", "provider", "model", "key", "subsystem", "operation", "session", "agent", "repository"]
 """What costs can be asked by. A key is an account of the gateway."""
+LABELS: tuple[Dimension, ...] = ("session", "agent", "repository")
+"""Those that clients name, of which there may be as many as calls: no sums of days are kept by them, they are read from the calls."""
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
 

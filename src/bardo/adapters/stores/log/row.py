@@ -29,6 +29,7 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     `sent_content`, which is the request of the last attempt as its provider got it, are stored only by a writer that was told to keep
     them. `pipeline` are the receipts of the layers that worked on the call. `cache` is what the cache of replies
     did: `hit`, `similar`, `miss` or `refused:` and the reason, and `reply_saved_nanos` what the reply that it gave had cost.
+    `session`, `agent` and `repository` are the conversation, the program and the repository that the client named.
     """
 
     request_id: str
@@ -92,6 +93,10 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     reply_saved_nanos: int | None = None
     sent_content: str | None = None
 
+    session: str | None = None
+    agent: str | None = None
+    repository: str | None = None
+
 
 class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which calls are wanted; None is any. `model` is the one that answered or was asked for, `id_part` a part of the id.
@@ -138,6 +143,9 @@ class PendingCall(msgspec.Struct, frozen=True, array_like=True):
     input_tokens: int | None = None
     cost_nanos: int | None = None
     cost_parts: dict[str, int] | None = None
+    session: str | None = None
+    agent: str | None = None
+    repository: str | None = None
 
 
 class RunningUsage(NamedTuple):

@@ -28,7 +28,7 @@ class Branch(NamedTuple):
         return revision.startswith(f"{self.name}_")
 
 
-LOG_BRANCH = Branch("log", "log_0010", "inference_log_version")
+LOG_BRANCH = Branch("log", "log_0011", "inference_log_version")
 MEMORY_BRANCH = Branch("memory", "memory_0001", "reasoning_memory_version")
 KEYS_BRANCH = Branch("keys", "keys_0001", "access_keys_version")
 PAYMENTS_BRANCH = Branch("payments", "payments_0001", "payments_version")

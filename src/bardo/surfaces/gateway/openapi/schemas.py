@@ -43,6 +43,8 @@ REQUEST_HEADERS: dict[str, tuple[Schema, str]] = {
     "X-Bardo-Allow-Stale": (NUMBER, "How many seconds old a reply may be that is given where nobody answers."),
     "X-Bardo-Pipeline": (STRING, "The profile whose layers work on the call, or `off`."),
     "X-Bardo-Session": (STRING, "The conversation that the call belongs to."),
+    "X-Bardo-Agent": (STRING, "The program that asks."),
+    "X-Bardo-Repository": (STRING, "The repository that the call is about."),
     "X-Bardo-Verify": (STRING, "A second model that is asked whether it agrees, as `provider/model`."),
     "Cache-Control": (STRING, "How kept replies are used: `no-store`, `no-cache`, `max-age=60`."),
 }

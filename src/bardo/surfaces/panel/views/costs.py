@@ -1,4 +1,4 @@
-"""What calls cost in a period: by day, model, provider, key, subsystem, operation or cause, as a chart and a table, and as CSV.
+"""What calls cost in a period: by cause or by what calls have in common, as a chart and a table, and as CSV.
 
 Costs as charts of a page.
 
@@ -132,8 +132,9 @@ class CostQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """What the log sums by."""
-        return cast("tuple[Dimension, ...]", tuple(one for one in (self.by, self.split) if one in DIMENSIONS))
+        """What the log sums by: sessions with their keys, two of which may give two sessions one name."""
+        words = (self.by, self.split, *(("key",) if self.by == "session" else ()))
+        return cast("tuple[Dimension, ...]", tuple(one for one in words if one in DIMENSIONS))
 
     @property
     def fields(self) -> dict[str, str]:

@@ -35,13 +35,14 @@ if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel
 
 COUNTS = ("requests_per_minute", "tokens_per_minute", "concurrency")
-MONEY = ("usd_per_day", "usd_per_month")
+MONEY = ("usd_per_day", "usd_per_month", "usd_per_session")
 LIMIT_WORDS = {
     "requests_per_minute": "Calls per minute",
     "tokens_per_minute": "Tokens per minute",
     "concurrency": "Calls at a time",
     "usd_per_day": "US dollars per day (UTC)",
     "usd_per_month": "US dollars per month (UTC)",
+    "usd_per_session": "US dollars per session",
 }
 _LONGEST = {"name": 200, "tenant": 200, "models": 10_000, "tags": 2_000}
 _MOST_DIGITS = 15
@@ -227,7 +228,7 @@ def limit_uses(usage: KeyUsage) -> list[LimitUse]:
     return [
         _limit_use(name, limit, usage, str(resets.get(name, "")))
         for name, limit in usage.account.limits.named()
-        if limit is not None
+        if limit is not None and name != "usd_per_session"
     ]
 
 

@@ -147,7 +147,10 @@ def _indented_json(text: str) -> str:
 
 
 _THINKING = ("visibility", "thinking", "thinking asked", "thinking sent", "decided by", "seen", "verdict")
-_CALL = ("time", "asked for", "operation", "served by", "attempts", "frames", "outcome", "finish", "input", "output")
+_CALL = (
+    *("time", "asked for", "operation", "session", "agent", "repository", "served by", "attempts", "frames", "outcome"),
+    *("finish", "input", "output"),
+)
 _ROUTE = ("workload", "vitality", "route", "not asked")
 _FURTHER = ("cache", "pipeline", "feedback")
 _BADGES = {"ok": "ok", "cancelled": "warn"}
